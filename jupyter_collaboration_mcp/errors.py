@@ -1,0 +1,121 @@
+"""What can go wrong, said so that an agent can go on.
+
+    CollaborationError
+    ├── InvalidArgument          the call itself makes no sense
+    ├── TooLarge                 the call or its result is beyond a limit
+    ├── PermissionRefused        a level, an authorizer or a path rule says no
+    ├── ExecutionUnavailable     running code is not possible here
+    ├── PathError
+    │   ├── PathRefused          outside the root, or no path at all
+    │   ├── DocumentNotFound
+    │   ├── NotANotebook         a directory, a text file, ...
+    │   └── CorruptDocument      exists, but cannot be read as what it should be
+    ├── CellError
+    │   ├── CellNotFound         no such id or index
+    │   ├── AmbiguousCell        an id prefix that fits several cells
+    │   ├── StaleRevision        the cell moved on since the caller looked
+    │   └── TextMismatch         text to replace: not there, or there more than once
+    ├── UndoError
+    │   ├── NothingToUndo
+    │   └── UndoRefused          would remove or strand somebody else's text
+    └── RoomUnavailable          no collaboration, room gone, or the edit could not be made durable
+
+Each error has a code, says what happened and what is true now, and names one next step.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class CollaborationError(Exception):
+    """Base of all errors that an agent may read.
+
+    Args:
+        happened: What went wrong and what is true now, in plain sentences.
+        next_step: The one thing the caller should do next.
+        detail: Machine-readable facts for `structuredContent`.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, happened: str, next_step: str, **detail: Any) -> None:
+        super().__init__(happened)
+        self.happened = happened
+        self.next_step = next_step
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.happened}\nNext: {self.next_step}"
+
+
+class InvalidArgument(CollaborationError):
+    code = "invalid_argument"
+
+
+class TooLarge(CollaborationError):
+    code = "too_large"
+
+
+class PermissionRefused(CollaborationError):
+    code = "permission_refused"
+
+
+class ExecutionUnavailable(CollaborationError):
+    code = "execution_unavailable"
+
+
+class PathError(CollaborationError):
+    code = "path_error"
+
+
+class PathRefused(PathError):
+    code = "path_refused"
+
+
+class DocumentNotFound(PathError):
+    code = "document_not_found"
+
+
+class NotANotebook(PathError):
+    code = "not_a_notebook"
+
+
+class CorruptDocument(PathError):
+    code = "corrupt_document"
+
+
+class CellError(CollaborationError):
+    code = "cell_error"
+
+
+class CellNotFound(CellError):
+    code = "cell_not_found"
+
+
+class AmbiguousCell(CellError):
+    code = "ambiguous_cell"
+
+
+class StaleRevision(CellError):
+    code = "stale_revision"
+
+
+class TextMismatch(CellError):
+    code = "text_mismatch"
+
+
+class UndoError(CollaborationError):
+    code = "undo_error"
+
+
+class NothingToUndo(UndoError):
+    code = "nothing_to_undo"
+
+
+class UndoRefused(UndoError):
+    code = "undo_refused"
+
+
+class RoomUnavailable(CollaborationError):
+    code = "room_unavailable"

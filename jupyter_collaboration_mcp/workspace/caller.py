@@ -1,0 +1,25 @@
+"""Who is behind a request, as the transport learnt it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+#: Where the transport leaves the caller in the ASGI scope.
+SCOPE_KEY = "jupyter_collaboration_mcp.caller"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The credential and the wishes that came with one request; never the token itself."""
+
+    credential: str
+    """`token:<hash>` or `user:<name>`: stable for one person, safe to log."""
+    agent: str | None
+    """The name asked for with `?agent=`."""
+    toolsets: str | None
+    """`?toolsets=` as it came; it can only narrow what is configured."""
+    permission: str | None
+    """`?permission=` as it came; it can only narrow what is configured."""
+    authorize: Callable[[str, str, str | None], Awaitable[bool]]
+    """Ask Jupyter's authorizer: action, resource, and the path it is about."""
