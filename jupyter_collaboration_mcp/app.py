@@ -1,0 +1,123 @@
+"""The front door inside Jupyter Server: configuration, and the life of everything behind `/mcp`."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_core.paths import jupyter_data_dir
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Enum, Float, Int, List, Unicode
+
+from .backends.in_process import InProcessBackend
+from .backends.journal import Journal, open_journals
+from .transport.bridge import MCPHandler
+from .transport.endpoint import MCPEndpoint
+from .workspace.permissions import Level, PathRules
+from .workspace.workspace import Limits, Workspace
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+
+class JupyterCollaborationMCP(ExtensionApp):
+    """Serves MCP on Jupyter's own port, with Jupyter's own token, identity and authorizer."""
+
+    name = "jupyter_collaboration_mcp"
+    description = "Makes an AI agent a collaborator in live notebooks, over MCP at /mcp."
+
+    toolsets = Unicode(
+        "all", help="Toolsets to offer, comma-separated: all, core, notebook."
+    ).tag(config=True)
+    permission = Enum(
+        [level.name for level in Level],
+        "admin",
+        help="The most that any agent may do: read, write, execute or admin.",
+    ).tag(config=True)
+    allowed_paths = List(
+        Unicode(), help="Globs of paths that agents may touch; empty means all."
+    ).tag(config=True)
+    denied_paths = List(
+        Unicode(), help="Globs of paths that agents may not touch, whatever is allowed."
+    ).tag(config=True)
+    agent_name = Unicode(
+        None, allow_none=True, help="The agents' name where the connection gives none."
+    ).tag(config=True)
+    idle_timeout = Float(
+        300.0, help="Seconds after which an agent that does nothing leaves a notebook."
+    ).tag(config=True)
+    max_cells_per_call = Int(1000, help="Cells that one call may change.").tag(config=True)
+    max_source_length = Int(4_000_000, help="Characters of source in one call.").tag(config=True)
+    journal_dir = Unicode(
+        None,
+        allow_none=True,
+        help="Where unsaved edits are kept until they are saved; default: Jupyter's data directory.",
+    ).tag(config=True)
+    journal_limit = Int(
+        64_000_000, help="Bytes of unsaved edits of one document that the journal keeps apart."
+    ).tag(config=True)
+
+    def initialize_handlers(self) -> None:
+        assert self.serverapp is not None
+        journal = self._recover()
+        self._backend = InProcessBackend(self.serverapp, journal, self.journal_limit)
+        self._backend.start()
+        self._workspace = Workspace(
+            self._backend,
+            PathRules(tuple(self.allowed_paths), tuple(self.denied_paths)),
+            Limits(self.max_cells_per_call, self.max_source_length),
+            self.idle_timeout,
+            self.log,
+        )
+        self._endpoint = MCPEndpoint(self._build_server, self.log)
+        self.handlers.append((r"/mcp/?", MCPHandler, {"endpoint": self._endpoint}))
+
+    async def stop_extension(self) -> None:
+        await self._endpoint.stop()
+        await self._workspace.close()
+        await self._backend.stop()
+
+    def _build_server(self) -> MCPServer:
+        # The SDK takes more than a second to import: not before the first request.
+        from .server import ServerOptions, build_server
+
+        options = ServerOptions(self.toolsets, Level.named(self.permission), self.agent_name)
+        return build_server(self._workspace, options)
+
+    def _recover(self) -> Journal:
+        """Bring back what a crash left unsaved. Jupyter serves nothing before this returns."""
+        journal, abandoned = open_journals(self._journal_directory())
+        if any(left.unsaved() for left in abandoned):
+            from .backends.recovery import recover
+
+            assert self.serverapp is not None
+            recover(
+                abandoned,
+                self.serverapp.contents_manager,
+                self._store_factory(),
+                self.log,
+                self.serverapp.io_loop.asyncio_loop,  # type: ignore[attr-defined]
+            )
+        for left in abandoned:
+            if left is not journal:
+                left.discard()
+        return journal
+
+    def _journal_directory(self) -> Path:
+        assert self.serverapp is not None
+        if self.journal_dir is not None:
+            return Path(self.journal_dir)
+        root = hashlib.sha256(str(Path(self.serverapp.root_dir).resolve()).encode()).hexdigest()
+        return Path(jupyter_data_dir()) / "collaboration-mcp" / root[:16]
+
+    def _store_factory(self) -> Any:
+        """The store class that rooms will use (B15); its extension is linked, not yet loaded."""
+        from jupyter_server_ydoc.stores import SQLiteYStore
+
+        assert self.serverapp is not None
+        apps = self.serverapp.extension_manager.extension_apps.get("jupyter_server_ydoc", ())
+        for ydoc in apps:
+            return partial(ydoc.ystore_class, config=ydoc.config)
+        return partial(SQLiteYStore, config=self.serverapp.config)

@@ -1,0 +1,203 @@
+"""Watching one room of this server: every update into the journal, every save noticed.
+
+It never writes to the room's own Doc (B1), and it covers people's edits as well as agents'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from logging import Logger
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from jupyter_server.utils import ensure_async
+from jupyter_server_ydoc.rooms import DocumentRoom
+from pycrdt import Map, MapEvent, TransactionEvent
+
+from .journal import Journal, UnsavedRoom
+from .updates import decode_state, encode_state, sole_author
+
+#: A save sets `dirty` and then `hash` within this many seconds.
+_RELEARN_DELAY = 0.2
+
+
+class RoomWatch:
+    """What is known about one open room, from its loading to its end."""
+
+    def __init__(
+        self, room: DocumentRoom, journal: Journal, contents: Any, journal_limit: int, log: Logger
+    ) -> None:
+        self.room = room
+        self.log = log
+        self.listeners: set[Callable[[bytes], None]] = set()
+        """Called with each update, in the room's own transaction: must not raise."""
+        self._journal = journal
+        self._contents = contents
+        self._journal_limit = journal_limit
+        self._base: str | None = None
+        self._base_time = time.time()
+        self._marked = False
+        self._last = 0  # journal position of the latest update
+        self._last_content = 0  # ... of the latest one that is not the server's own
+        self._covered = 0  # ... through which the file has everything
+        self._stored = 0  # ... through which the store has everything
+        self._bytes = 0  # journaled and not yet trimmed
+        self._in_flight: dict[bytes, int] = {}  # updates that the store does not have yet
+        self._snapshots: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._relearn: asyncio.TimerHandle | None = None
+        self._updates = room.ydoc.observe(self._on_update)
+        self._state: Map[Any] = room.ydoc.get("state", type=Map)
+        self._states = self._state.observe(self._on_state)
+        self._watch_snapshots()
+        self._watch_store()
+        self._spawn(self._learn_base())
+        self._spawn(self._heal_store())
+
+    @property
+    def saved(self) -> bool:
+        """Whether the file has everything that people and agents wrote."""
+        return self._covered >= self._last_content
+
+    def close(self) -> None:
+        """The room is about to go, cleanly."""
+        self.room.ydoc.unobserve(self._updates)
+        self._state.unobserve(self._states)
+        self.listeners.clear()
+        for task in self._tasks:
+            task.cancel()
+        if self._relearn is not None:
+            self._relearn.cancel()
+        if self.saved and self._marked:
+            self._journal.forget(self.room.room_id)
+
+    # -- updates: room to journal to store ---------------------------------------------------
+
+    def _on_update(self, event: TransactionEvent) -> None:
+        update = event.update
+        room_id = self.room.room_id
+        content = sole_author(update) != self.room.ydoc.client_id
+        if content and not self._marked:
+            self._mark()
+        self._last = self._journal.append(room_id, update)
+        if content:
+            self._last_content = self._last
+        self._bytes += len(update)
+        self._in_flight[update] = self._last
+        for listener in self.listeners:
+            listener(update)
+        if self._bytes > self._journal_limit:
+            self._compact()
+
+    def _mark(self) -> None:
+        self._marked = True
+        path = self.room._file.path
+        self._journal.mark(UnsavedRoom(self.room.room_id, path, self._base, self._base_time))
+
+    def _compact(self) -> None:
+        state = self.room.ydoc.get_update()
+        self._last = self._journal.replace(self.room.room_id, state)
+        self._bytes = len(state)
+        # One update larger than the limit must not compact at every keystroke.
+        self._journal_limit = max(self._journal_limit, 2 * self._bytes)
+
+    def _watch_store(self) -> None:
+        store = self.room.ystore
+        if store is None:
+            self._journal_everything()
+            return
+        write = store.write
+
+        async def write_and_tell(data: bytes) -> None:
+            await write(data)
+            # The store's writes are awaited nowhere else; they end in the order they began.
+            self._stored = max(self._stored, self._in_flight.pop(bytes(data), 0))
+
+        store.write = write_and_tell
+
+    def _journal_everything(self) -> None:
+        # Without a store the journal's updates would have nothing to stand on.
+        self._last = self._journal.append(self.room.room_id, self.room.ydoc.get_update())
+
+    async def _heal_store(self) -> None:
+        # B1: a room loaded from the store never stores its own first operation, so yjs would
+        # refuse all later ones of that client after a restart. Store that client's items once.
+        if (store := self.room.ystore) is None:
+            return
+        clocks = decode_state(self.room.ydoc.get_state())
+        clocks.pop(self.room.ydoc.client_id, None)
+        own_items = self.room.ydoc.get_update(encode_state(clocks))
+        try:
+            await store.write(own_items)
+        except Exception:
+            self.log.exception("Could not heal the store of room %s", self.room.room_id)
+
+    # -- saves -----------------------------------------------------------------------------
+
+    def _watch_snapshots(self) -> None:
+        # A save first takes its content with `aget`: what was journaled before that moment is
+        # in the file when the same task has set the hash. Nothing else tells when a save began.
+        document = self.room._document
+        take = document.aget
+
+        async def aget(*args: Any, **kwargs: Any) -> Any:
+            if (task := asyncio.current_task()) is not None:
+                self._snapshots[task] = self._last
+            return await take(*args, **kwargs)
+
+        document.aget = aget
+
+    def _on_state(self, event: MapEvent) -> None:
+        if "hash" in event.keys and (saved_hash := self._state.get("hash")) is not None:
+            task = asyncio.current_task()
+            covered = self._snapshots.get(task) if task is not None else None
+            if covered is not None:
+                self._on_saved(str(saved_hash), covered)
+        elif "dirty" in event.keys and self._relearn is None:
+            # A save says so just before it sets the hash; without a hash it was an out-of-band
+            # change: the room took over the file's content, so that file is the base now.
+            loop = asyncio.get_running_loop()
+            self._relearn = loop.call_later(_RELEARN_DELAY, self._learn_base_again)
+
+    def _learn_base_again(self) -> None:
+        self._relearn = None
+        self._spawn(self._learn_base())
+
+    def _on_saved(self, saved_hash: str, covered: int) -> None:
+        if self._relearn is not None:
+            self._relearn.cancel()
+            self._relearn = None
+        self._covered = max(self._covered, covered)
+        self._base, self._base_time = saved_hash, time.time()
+        if not self._marked:
+            return
+        if self.saved and not self._in_flight:
+            self._marked = False
+            self._journal.forget(self.room.room_id)
+            self._bytes = 0
+        else:
+            self._journal.trim(self.room.room_id, self._stored)
+            self._bytes = sum(map(len, self._in_flight))
+            self._mark()
+
+    async def _learn_base(self) -> None:
+        """The hash of the file as the room knows it."""
+        file = self.room._file
+        try:
+            model = await ensure_async(
+                self._contents.get(file.path, content=False, require_hash=True)
+            )
+        except Exception:
+            self.log.debug("No hash for %s", self.room.room_id, exc_info=True)
+            return
+        if model["last_modified"] == file.last_modified:
+            self._base = model.get("hash")
+            if self._marked:
+                self._mark()
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,52 @@
+"""Looking into Yjs binary formats without applying them."""
+
+from __future__ import annotations
+
+
+def decode_state(state: bytes) -> dict[int, int]:
+    """A state vector as clocks by client; the order of clients in the bytes is not canonical."""
+    clocks: dict[int, int] = {}
+    count, at = _read(state, 0)
+    for _ in range(count):
+        client, at = _read(state, at)
+        clocks[client], at = _read(state, at)
+    return clocks
+
+
+def encode_state(clocks: dict[int, int]) -> bytes:
+    """The inverse of `decode_state`."""
+    parts = [_write(len(clocks))]
+    for client, clock in clocks.items():
+        parts.append(_write(client))
+        parts.append(_write(clock))
+    return b"".join(parts)
+
+
+def sole_author(update: bytes) -> int | None:
+    """The client that wrote an update, if it is one; a pure deletion has none."""
+    clients, at = _read(update, 0)
+    if clients != 1:
+        return None
+    _structs, at = _read(update, at)
+    client, _at = _read(update, at)
+    return client
+
+
+def _read(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _write(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

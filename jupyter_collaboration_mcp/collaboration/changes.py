@@ -1,0 +1,80 @@
+"""What happened in a notebook since an agent last looked, in one line."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..documents.notebook import CellChange, ChangeKind
+
+#: Changes that are remembered; an agent that looked before them is told so.
+_KEPT = 2000
+
+_WORDS: dict[ChangeKind, str] = {
+    "inserted": "inserted",
+    "deleted": "deleted",
+    "moved": "moved",
+    "edited": "edited",
+    "outputs": "given new outputs",
+    "metadata": "given new metadata",
+}
+
+
+class _Entry(NamedTuple):
+    version: int
+    author: str | None
+    change: CellChange
+
+
+class ChangeLog:
+    """The latest changes of one notebook, whoever made them."""
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque(maxlen=_KEPT)
+        self._forgotten = 0
+
+    def add(self, version: int, author: str | None, changes: Sequence[CellChange]) -> None:
+        for change in changes:
+            if len(self._entries) == _KEPT:
+                self._forgotten = self._entries[0].version
+            self._entries.append(_Entry(version, author, change))
+
+    def by_others(self, since: int, name: str) -> list[_Entry]:
+        """What anybody but this agent did after a version."""
+        found: list[_Entry] = []
+        for entry in reversed(self._entries):
+            if entry.version <= since:
+                break
+            if entry.author != name:
+                found.append(entry)
+        return found[::-1]
+
+    def summary(self, since: int, name: str, label: Callable[[str], str]) -> str | None:
+        """One line for an answer; None when nobody else did anything.
+
+        Args:
+            label: How to show a cell that is named by its id.
+        """
+        entries = self.by_others(since, name)
+        if not entries:
+            return None
+        deleted = {e.change.cell_id for e in entries if e.change.kind == "deleted"}
+        inserted = {e.change.cell_id for e in entries if e.change.kind == "inserted"}
+        groups: dict[ChangeKind, dict[str, None]] = {}
+        for entry in entries:
+            kind, cell_id = entry.change.kind, entry.change.cell_id
+            if kind not in ("deleted", "inserted") and cell_id in deleted | inserted:
+                continue  # the other word says more
+            groups.setdefault(kind, {})[cell_id] = None
+        parts = [_part(kind, list(cells), label) for kind, cells in groups.items()]
+        authors = sorted({entry.author for entry in entries if entry.author})
+        by = f" by {', '.join(authors)}" if authors else ""
+        more = " (and more before that)" if self._forgotten > since else ""
+        return f"Since you last looked, others changed{by}: {'; '.join(parts)}{more}."
+
+
+def _part(kind: ChangeKind, cells: list[str], label: Callable[[str], str]) -> str:
+    shown = ", ".join(label(cell) for cell in cells[:5])
+    rest = f" and {len(cells) - 5} more" if len(cells) > 5 else ""
+    return f"{shown}{rest} {_WORDS[kind]}"

@@ -1,0 +1,123 @@
+"""The heart: one peer for each open notebook, shared by all agents of this process.
+
+A peer has a Doc of its own and sits in the room like anybody else. It catches up with the room
+before each read or edit, so that nobody acts on a stale text, and every edit is one transaction
+with no `await` in it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pycrdt import Doc, TransactionEvent, create_update_message
+
+from ..backends.base import Authorship, RoomLink
+from ..backends.updates import decode_state, sole_author
+from ..documents.notebook import CellChange, Notebook
+from .changes import ChangeLog
+from .shown import ShownSources
+from .undo import Change, Step, UndoLog
+
+#: The origin of what comes from the room, so that no undo manager takes it for ours.
+_ROOM = "room"
+
+
+@dataclass(slots=True)
+class Seat:
+    """One agent at one notebook: what it has seen and what it could take back."""
+
+    agent: str
+    """The agent's key, which is also the origin of its transactions."""
+    name: str
+    """The agent's name as people see it."""
+    undo: UndoLog = field(default_factory=UndoLog)
+    seen: int = 0
+    """The version of the notebook that the agent last looked at."""
+    used: float = field(default_factory=time.monotonic)
+
+
+class RoomPeer:
+    """A collaborator in one room."""
+
+    def __init__(self, link: RoomLink) -> None:
+        self.link = link
+        self.doc: Doc[Any] = Doc()
+        self.notebook = Notebook(self.doc)
+        self.changes = ChangeLog()
+        self.version = _now()
+        """Grows with every change; milliseconds, so that it means the same after a restart."""
+        self.shown = ShownSources()
+        self._author: str | None = None
+        self._clock = 0
+        self._receiving = False
+        self._receive()  # the whole document; before anybody observes changes
+        self.notebook.on_change = self._on_change
+        self.doc.observe(self._on_update)
+
+    async def catch_up(self) -> None:
+        """Have what the room has. Nothing may be awaited between this and an edit."""
+        await self.link.current()
+        self._receive()
+
+    @contextmanager
+    def edit(self, seat: Seat, call: str) -> Iterator[Callable[[Change], None]]:
+        """One call's changes: one transaction, one step to take back, one author.
+
+        Yields a function that records the inverse of each change.
+        """
+        changes: list[Change] = []
+        self._author = seat.name
+        with self.doc.transaction(origin=seat.agent):
+            yield changes.append
+        self._attribute(seat, call)
+        if changes:
+            seat.undo.push(Step(self.version, call, tuple(changes)))
+
+    @contextmanager
+    def take_back(self, seat: Seat, steps: int) -> Iterator[None]:
+        """A transaction that takes back the last steps of an agent."""
+        self._author = seat.name
+        with self.doc.transaction(origin=seat.agent):
+            yield
+        self._attribute(seat, "undo_agent_changes")
+        seat.undo.pop(steps)
+
+    def _attribute(self, seat: Seat, call: str) -> None:
+        client = self.doc.client_id
+        clock = decode_state(self.doc.get_state()).get(client, 0)
+        if clock > self._clock:
+            self.link.record(
+                Authorship(client, self._clock, clock, seat.agent, call, time.time())
+            )
+            self._clock = clock
+
+    def _receive(self) -> None:
+        self._receiving = True
+        try:
+            for update in self.link.receive():
+                self._author = self._name_of(sole_author(update))
+                with self.doc.transaction(origin=_ROOM):
+                    self.doc.apply_update(update)
+        finally:
+            self._receiving = False
+
+    def _on_update(self, event: TransactionEvent) -> None:
+        if not self._receiving:
+            self.link.send(create_update_message(event.update))
+
+    def _on_change(self, changes: list[CellChange]) -> None:
+        self.version = max(self.version + 1, _now())
+        self.changes.add(self.version, self._author, changes)
+
+    def _name_of(self, client: int | None) -> str | None:
+        state = self.link.states.get(client) if client is not None else None
+        user = state.get("user") if state else None
+        return str(user.get("display_name") or user.get("name")) if user else None
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

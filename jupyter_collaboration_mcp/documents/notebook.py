@@ -1,0 +1,369 @@
+"""A notebook inside a shared document: find cells, read them, change them by as little as needed.
+
+Cells are kept in a mirror that follows the document's events, because asking a CRDT array for
+its n-th element costs time in proportion to n, and asking for all of them its square.
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pycrdt import Array, ArrayEvent, Doc, Map, MapEvent, Text
+
+from ..errors import AmbiguousCell, CellNotFound
+from . import text
+from .render import CellView
+from .revisions import revision
+
+CellType = Literal["code", "markdown", "raw"]
+
+ChangeKind = Literal["inserted", "deleted", "moved", "edited", "outputs", "metadata"]
+
+_KIND_OF_KEY: Mapping[str, ChangeKind] = {
+    "source": "edited",
+    "cell_type": "edited",
+    "outputs": "outputs",
+    "execution_count": "outputs",
+    "metadata": "metadata",
+    "attachments": "metadata",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CellChange:
+    """Something that happened to a cell in one transaction."""
+
+    kind: ChangeKind
+    cell_id: str
+
+
+@dataclass(slots=True)
+class _Cell:
+    id: str
+    shared: Map[Any]
+
+
+class Notebook:
+    """The cells of a shared notebook. All methods are synchronous; edits need a transaction."""
+
+    def __init__(self, doc: Doc[Any]) -> None:
+        self.doc = doc
+        self.on_change: Callable[[list[CellChange]], None] | None = None
+        self._array: Array[Any] = doc.get("cells", type=Array)
+        self._meta: Map[Any] = doc.get("meta", type=Map)
+        self._cells: list[_Cell] = [_Cell(str(cell["id"]), cell) for cell in self._array]
+        self._count = Counter(cell.id for cell in self._cells)
+        self._hints: dict[str, int] = {}
+        self._own: list[CellChange] = []  # structural changes of ours, already in the mirror
+        self._array.observe_deep(self._on_events)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    # -- finding -----------------------------------------------------------------------------
+
+    @property
+    def ids(self) -> list[str]:
+        """All cell ids in order."""
+        return [cell.id for cell in self._cells]
+
+    def id_at(self, index: int) -> str:
+        """The id of the cell at a position that `find` or `position` gave."""
+        return self._cells[index].id
+
+    def find(self, wanted: str) -> int:
+        """The index of a cell, named by its id or by the beginning of it.
+
+        Raises:
+            CellNotFound: No cell has such an id.
+            AmbiguousCell: The prefix fits several cells.
+        """
+        count = self._count.get(wanted, 0)
+        if count == 1:
+            return self._index_of(wanted)
+        if count > 1:
+            raise AmbiguousCell(
+                f"{count} cells have the id {wanted!r}; the notebook is damaged.",
+                "Ask the person to close and reopen the notebook, which renames duplicates.",
+                cell_id=wanted,
+            )
+        found = [index for index, cell in enumerate(self._cells) if cell.id.startswith(wanted)]
+        if not wanted or not found:
+            raise CellNotFound(
+                f"No cell has the id {wanted!r}; the notebook has {len(self)} cells.",
+                "Call get_notebook with format=outline to see the ids.",
+                cell_id=wanted,
+            )
+        if len(found) > 1:
+            ids = [self._cells[index].id for index in found[:5]]
+            raise AmbiguousCell(
+                f"{len(found)} cells have an id that begins with {wanted!r}: {', '.join(ids)}.",
+                "Repeat with more characters of the id.",
+                cell_id=wanted,
+                candidates=ids,
+            )
+        return found[0]
+
+    def position(self, index: int) -> int:
+        """A valid cell index for one that may count from the end.
+
+        Raises:
+            CellNotFound: It is out of range.
+        """
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
+            raise CellNotFound(
+                f"There is no cell at index {index}; the notebook has {len(self)} cells.",
+                "Call get_notebook with format=outline to see the indexes.",
+                index=index,
+            )
+        return position
+
+    def has(self, cell_id: str) -> bool:
+        """Whether a cell with exactly this id exists."""
+        return self._count.get(cell_id, 0) > 0
+
+    def _index_of(self, cell_id: str) -> int:
+        hint = self._hints.get(cell_id)
+        if hint is None or hint >= len(self._cells) or self._cells[hint].id != cell_id:
+            hint = next(i for i, cell in enumerate(self._cells) if cell.id == cell_id)
+            self._hints[cell_id] = hint
+        return hint
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def source(self, index: int) -> str:
+        return str(self._cells[index].shared["source"])
+
+    def cell_type(self, index: int) -> str:
+        return str(self._cells[index].shared["cell_type"])
+
+    def revision(self, index: int) -> str:
+        """A short hash of what the cell says; it changes whenever that does."""
+        return revision(self.cell_type(index), self.source(index))
+
+    def shared_source(self, index: int) -> Text:
+        """The shared text of a cell, for placing a caret in it."""
+        shared: Text = self._cells[index].shared["source"]
+        return shared
+
+    def view(self, index: int, outputs: bool = True) -> CellView:
+        """A cell as plain values."""
+        shared = self._cells[index].shared
+        with self.doc.transaction():
+            cell_type, source = str(shared["cell_type"]), str(shared["source"])
+            count = shared.get("execution_count")
+            state = shared.get("execution_state")
+            return CellView(
+                index=index,
+                id=self._cells[index].id,
+                cell_type=cell_type,
+                revision=revision(cell_type, source),
+                source=source,
+                execution_count=None if count is None else int(count),
+                execution_state=None if state is None else str(state),
+                outputs=_plain(shared.get("outputs")) or [] if outputs else [],
+                metadata=_plain(shared.get("metadata")) or {},
+            )
+
+    def views(self, indexes: Sequence[int], outputs: bool = True) -> Iterator[CellView]:
+        """Several cells, in one transaction."""
+        with self.doc.transaction():
+            for index in indexes:
+                yield self.view(index, outputs)
+
+    def value(self, index: int) -> dict[str, Any]:
+        """Everything a cell holds, so that it can be put back as it was."""
+        value: dict[str, Any] = self._cells[index].shared.to_py() or {}
+        return value
+
+    def metadata(self, index: int) -> dict[str, Any]:
+        """A cell's metadata."""
+        return dict(_plain(self._cells[index].shared.get("metadata")) or {})
+
+    # -- changing; the caller holds the transaction -------------------------------------------
+
+    def set_source(self, index: int, source: str) -> None:
+        """Change a cell's text by the smallest edits: carets and concurrent typing stay."""
+        shared = self.shared_source(index)
+        old = str(shared)
+        text.apply(shared, text.edits(old, source), old)
+
+    def set_type(self, index: int, cell_type: CellType) -> None:
+        """Give a cell another type. JupyterLab only draws it anew if the cell is replaced."""
+        value = self.value(index)
+        value["cell_type"] = cell_type
+        if cell_type != "code":
+            for key in ("outputs", "execution_count", "execution_state"):
+                value.pop(key, None)
+        if cell_type == "code":
+            value.pop("attachments", None)
+        self.replace(index, value)
+
+    def set_metadata(self, index: int, changes: Mapping[str, Any]) -> None:
+        """Set some keys of a cell's metadata; None removes a key."""
+        shared = self._cells[index].shared.get("metadata")
+        if not isinstance(shared, Map):
+            shared = self._cells[index].shared["metadata"] = Map(_plain(shared) or {})
+        for key, value in changes.items():
+            if value is None:
+                if key in shared:
+                    del shared[key]
+            else:
+                shared[key] = value
+
+    def insert(self, index: int, values: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Insert cells before an index; a cell without an id gets one."""
+        values = [_with_id(value) for value in values]
+        cells = [_Cell(str(value["id"]), _shared_cell(value)) for value in values]
+        self._array[index:index] = [cell.shared for cell in cells]
+        self._own += self._splice(index, index, cells)
+        return [cell.id for cell in cells]
+
+    def delete(self, indexes: Sequence[int]) -> None:
+        """Delete cells; the indexes are those before the call."""
+        for start, stop in _runs_from_the_end(indexes):
+            del self._array[start:stop]
+            self._own += self._splice(start, stop, [])
+
+    def move(self, indexes: Sequence[int], to: int) -> None:
+        """Move cells, in the order given, to stand before what is at index `to` now.
+
+        yjs 13 has no move operation that pycrdt could produce, so a moved cell is written anew.
+        """
+        values = [self.value(index) for index in indexes]
+        target = to - sum(1 for index in indexes if index < to)
+        self.delete(indexes)
+        self.insert(target, values)
+
+    def replace(self, index: int, value: Mapping[str, Any]) -> None:
+        """Put another cell in the place of one."""
+        self.delete([index])
+        self.insert(index, [value])
+
+    # -- following the document --------------------------------------------------------------
+
+    def _on_events(self, events: Sequence[Any]) -> None:
+        changes, self._own = self._own, []
+        if not changes:
+            # The array's own event first: the paths of the others count in the new order.
+            for event in events:
+                if isinstance(event, ArrayEvent) and not event.path:
+                    changes += self._follow(event.delta)
+        for event in events:
+            if event.path:
+                changes += self._read(event)
+        if self.on_change is not None and changes:
+            self.on_change(_with_moves(changes))
+
+    def _follow(self, delta: Sequence[Mapping[str, Any]]) -> Iterator[CellChange]:
+        at = 0
+        for operation in delta:
+            if "retain" in operation:
+                at += int(operation["retain"])
+            elif "insert" in operation:
+                cells = [_Cell(str(shared["id"]), shared) for shared in operation["insert"]]
+                yield from self._splice(at, at, cells)
+                at += len(cells)
+            else:
+                yield from self._splice(at, at + int(operation["delete"]), [])
+
+    def _splice(self, start: int, stop: int, cells: list[_Cell]) -> list[CellChange]:
+        """Replace a range of the mirror and say what that means."""
+        deleted = self._cells[start:stop]
+        self._cells[start:stop] = cells
+        for cell in deleted:
+            self._count[cell.id] -= 1
+            if not self._count[cell.id]:
+                del self._count[cell.id]
+                self._hints.pop(cell.id, None)
+        self._count.update(cell.id for cell in cells)
+        return [
+            *(CellChange("deleted", cell.id) for cell in deleted),
+            *(CellChange("inserted", cell.id) for cell in cells),
+        ]
+
+    def _read(self, event: Any) -> Iterator[CellChange]:
+        cell = self._cells[int(event.path[0])]
+        if len(event.path) > 1:
+            if (kind := _KIND_OF_KEY.get(str(event.path[1]))) is not None:
+                yield CellChange(kind, cell.id)
+        elif isinstance(event, MapEvent):
+            if "id" in event.keys:  # jupyter_ydoc renames duplicates
+                self._count[cell.id] -= 1
+                cell.id = str(cell.shared["id"])
+                self._count[cell.id] += 1
+            for key in event.keys:
+                if (kind := _KIND_OF_KEY.get(key)) is not None:
+                    yield CellChange(kind, cell.id)
+
+
+def new_cell(cell_type: str, source: str) -> dict[str, Any]:
+    """A fresh cell, as JupyterLab would make it."""
+    cell: dict[str, Any] = {"cell_type": cell_type, "source": source, "metadata": {}}
+    if cell_type == "code":
+        # Nothing has run, so there is nothing that one could distrust.
+        cell |= {"outputs": [], "execution_count": None, "metadata": {"trusted": True}}
+    return cell
+
+
+def _with_id(value: Mapping[str, Any]) -> dict[str, Any]:
+    cell = copy.deepcopy(dict(value))
+    cell.setdefault("id", str(uuid.uuid4()))
+    return cell
+
+
+def _shared_cell(cell: dict[str, Any]) -> Map[Any]:
+    """A cell in the shape that jupyter_ydoc and JupyterLab share."""
+    shared = dict(cell)
+    shared["source"] = Text(cell["source"])
+    shared["metadata"] = Map(cell.get("metadata") or {})
+    if cell["cell_type"] == "code":
+        shared["outputs"] = Array([_shared_output(output) for output in cell.get("outputs") or []])
+        shared.setdefault("execution_count", None)
+        shared.setdefault("execution_state", "idle")
+    return Map(shared)
+
+
+def _shared_output(output: Mapping[str, Any]) -> Map[Any]:
+    shared = dict(output)
+    if shared.get("output_type") == "stream":
+        streamed = shared.get("text", "")
+        shared["text"] = Text(streamed if isinstance(streamed, str) else "".join(streamed))
+    return Map(shared)
+
+
+def _plain(value: Any) -> Any:
+    return value.to_py() if isinstance(value, Array | Map | Text) else value
+
+
+def _with_moves(changes: Sequence[CellChange]) -> list[CellChange]:
+    """Each change once; a cell that went and came back has moved."""
+    deleted = {change.cell_id for change in changes if change.kind == "deleted"}
+    moved = deleted & {change.cell_id for change in changes if change.kind == "inserted"}
+    told: dict[CellChange, None] = {}
+    for change in changes:
+        if change.kind in ("deleted", "inserted") and change.cell_id in moved:
+            told[CellChange("moved", change.cell_id)] = None
+        else:
+            told[change] = None
+    return list(told)
+
+
+def _runs_from_the_end(indexes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Half-open runs of neighbouring indexes, last first."""
+    run: tuple[int, int] | None = None
+    for index in sorted(set(indexes), reverse=True):
+        if run is not None and index == run[0] - 1:
+            run = (index, run[1])
+        else:
+            if run is not None:
+                yield run
+            run = (index, index + 1)
+    if run is not None:
+        yield run

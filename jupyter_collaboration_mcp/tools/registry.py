@@ -1,0 +1,169 @@
+"""How a method becomes a tool: its level, its toolsets, its true annotations, a lean schema."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
+from mcp_types import ToolAnnotations
+
+from ..errors import InvalidArgument
+from ..workspace.agent import Agent
+from ..workspace.permissions import Level
+
+#: All toolsets, in the order in which their tools are listed. `core` cuts across them.
+TOOLSETS = ("notebook",)
+
+_MARK = "_tool_declaration"
+
+_Method = TypeVar("_Method", bound=Callable[..., Awaitable["Answer"]])
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool: who calls, and how to ask whether it may."""
+
+    agent: Agent
+    authorize: Callable[[Level, str | None], Awaitable[None]]
+    """Refuses what the connection's level or Jupyter's authorizer does not allow on a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool says: a text for a model, and the same facts for a program."""
+
+    text: str
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a tool says of itself."""
+
+    title: str
+    level: Level
+    core: bool
+    annotations: ToolAnnotations
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTool:
+    """A tool, ready to be served."""
+
+    name: str
+    toolset: str
+    description: str
+    declaration: Declaration
+    function: Callable[..., Awaitable[Answer]]
+    arguments: FuncMetadata
+    schema: dict[str, Any]
+
+
+def tool(
+    title: str,
+    level: Level,
+    *,
+    core: bool = False,
+    destructive: bool = False,
+    idempotent: bool = False,
+) -> Callable[[_Method], _Method]:
+    """Declare a method as a tool. Its docstring is what the model reads."""
+
+    def mark(method: _Method) -> _Method:
+        read_only = level is Level.read
+        annotations = ToolAnnotations(
+            title=title,
+            read_only_hint=read_only,
+            destructive_hint=None if read_only else destructive,
+            idempotent_hint=None if read_only else idempotent,
+            open_world_hint=False,
+        )
+        setattr(method, _MARK, Declaration(title, level, core, annotations))
+        return method
+
+    return mark
+
+
+def collect(toolset: str, owner: object) -> list[RegisteredTool]:
+    """The tools among an object's methods, in the order of their definition."""
+    return [
+        _register(toolset, getattr(owner, name))
+        for name, member in vars(type(owner)).items()
+        if hasattr(member, _MARK)
+    ]
+
+
+def select(wanted: str, tools: Iterable[RegisteredTool]) -> list[RegisteredTool]:
+    """The tools of a comma-separated choice of toolsets.
+
+    Raises:
+        InvalidArgument: There is no such toolset.
+    """
+    names = {name.strip() for name in wanted.split(",") if name.strip()}
+    if unknown := names - {*TOOLSETS, "core", "all"}:
+        raise InvalidArgument(
+            f"There is no toolset {', '.join(sorted(unknown))}.",
+            f"Choose from all, core, {', '.join(TOOLSETS)}.",
+        )
+    return [
+        tool
+        for tool in tools
+        if "all" in names or tool.toolset in names or ("core" in names and tool.declaration.core)
+    ]
+
+
+def _register(toolset: str, method: Callable[..., Awaitable[Answer]]) -> RegisteredTool:
+    arguments = func_metadata(method, skip_names=["call"], structured_output=False)
+    # A misspelt argument must not be ignored: the call would do something else than was meant.
+    arguments.arg_model.model_config["extra"] = "forbid"
+    arguments.arg_model.model_rebuild(force=True)
+    return RegisteredTool(
+        name=method.__name__,
+        toolset=toolset,
+        description=" ".join(inspect.cleandoc(method.__doc__ or "").split()),
+        declaration=getattr(method, _MARK),
+        function=method,
+        arguments=arguments,
+        schema=lean(arguments.arg_model.model_json_schema()),
+    )
+
+
+def lean(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON schema without what a model does not need: titles, nulls, references."""
+    definitions = schema.pop("$defs", {})
+    lean_schema: dict[str, Any] = _lean(schema, definitions)
+    return lean_schema
+
+
+def _lean(node: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_lean(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = definitions[node["$ref"].rpartition("/")[2]]
+        return _lean({**target, **{k: v for k, v in node.items() if k != "$ref"}}, definitions)
+    kept: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "properties":
+            kept[key] = {name: _lean(child, definitions) for name, child in value.items()}
+        elif key == "anyOf":
+            kept |= _union([_lean(c, definitions) for c in value if c != {"type": "null"}])
+        elif key == "title" or (key == "default" and value is None):
+            continue
+        elif key == "additionalProperties" and value is True:
+            continue
+        else:
+            kept[key] = _lean(value, definitions)
+    return kept
+
+
+def _union(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    if len(choices) == 1:
+        return choices[0]
+    if all(set(choice) == {"type"} for choice in choices):
+        return {"type": [choice["type"] for choice in choices]}
+    return {"anyOf": choices}

@@ -1,0 +1,335 @@
+"""`/mcp` inside Jupyter Server: Jupyter decides who may enter, the MCP SDK answers.
+
+A Tornado handler that hands each request to the SDK's ASGI application and streams the answer
+back, behind Jupyter's own Host, Origin, token, cookie, XSRF and authorizer checks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, unquote_plus
+
+from jupyter_server.auth.decorator import allow_unauthenticated
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.utils import ensure_async
+from tornado.httputil import HTTPServerRequest
+from tornado.iostream import StreamClosedError
+from tornado.web import HTTPError
+
+from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
+from jupyter_collaboration_mcp.workspace.caller import SCOPE_KEY, Caller
+
+if TYPE_CHECKING:
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from starlette.types import Message, Scope
+
+METHODS = "GET, POST, DELETE, OPTIONS"
+
+#: Headers about one connection only (RFC 9110, 7.6.1); the other side has its own connection.
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+#: Request headers that carry a credential, or an address that may have one in its query.
+_SECRET = frozenset({"authorization", "cookie", "referer", "x-xsrftoken"})
+
+_NOT_FOR_TOOLS = _HOP_BY_HOP | _SECRET
+
+#: Query parameters that carry a credential.
+_SECRET_PARAMETERS = frozenset({"token", "_xsrf"})
+
+_ERRORS = {
+    401: (
+        "No valid Jupyter credential. Send the server's token as `Authorization: token <token>` "
+        "or `?token=<token>`."
+    ),
+    403: "Refused by this Jupyter server.",
+    405: f"Method not allowed; this endpoint takes {METHODS}.",
+    503: "This Jupyter server is shutting down.",
+}
+
+
+class MCPHandler(JupyterHandler):
+    """One HTTP request to the MCP endpoint."""
+
+    auth_resource = "mcp"
+
+    collaboration_mcp_path: str | None = None
+    """For authorizers: the path that the question at hand is about, if it is about one."""
+
+    def initialize(self, endpoint: MCPEndpoint) -> None:
+        self._endpoint = endpoint
+        self._gone = asyncio.Event()
+        self._asking = asyncio.Lock()
+        self._body_taken = False
+        _forget_secrets(self.request)
+
+    # Who may enter
+
+    async def prepare(self, **options: Any) -> None:
+        # Before anything else: a foreign page learns nothing here, not even whether its token fits.
+        if not self.check_origin():
+            raise HTTPError(
+                403, "Requests from this Origin are not allowed (ServerApp.allow_origin)."
+            )
+        _normalise_authorization(self.request)
+        await super().prepare(**options)
+        if self.current_user is None and not self._is_preflight():
+            raise HTTPError(401)
+
+    def skip_check_origin(self) -> bool:
+        # Jupyter trusts any site that has a token. An agent endpoint is what DNS rebinding and
+        # drive-by pages aim at, so the MCP specification wants Origin checked on each request.
+        return False
+
+    def check_xsrf_cookie(self) -> None:
+        # Tornado calls this before `prepare`, when there is no user yet; and without a user the
+        # answer is 401, not the 403 of a missing XSRF cookie. Browsers with a cookie are checked.
+        if getattr(self, "_jupyter_current_user", None) is not None:
+            super().check_xsrf_cookie()
+
+    def set_signed_cookie(self, *arguments: Any, **options: Any) -> None:
+        """Hand out no login cookie: Jupyter sets one on each answer to a token.
+
+        It would be a second credential for the agent, good for 30 days whatever happens to the
+        token, and its next requests would count as those of a browser.
+        """
+
+    set_secure_cookie = set_signed_cookie
+
+    async def _authorize(self, action: str, resource: str, path: str | None) -> bool:
+        # One question at a time: an authorizer that awaits must find its own path afterwards.
+        async with self._asking:
+            self.collaboration_mcp_path = path
+            answer = self.authorizer.is_authorized(self, self.current_user, action, resource)
+            return bool(await ensure_async(answer))
+
+    def _credential(self) -> str:
+        # Not the username of a token request: the default identity provider invents a new
+        # user for each, and an MCP session would be lost with its second request.
+        provider = self.identity_provider
+        token = provider.get_token(self) if self.token_authenticated else None
+        if token:
+            return "token:" + hashlib.sha256(token.encode()).hexdigest()[:16]
+        if not provider.auth_enabled:  # here, too, everybody is somebody new each time
+            return "user:anonymous"
+        return f"user:{self.current_user.username}"
+
+    # CORS
+
+    def set_cors_headers(self) -> None:
+        """Let the origins of `ServerApp.allow_origin` read the answer, and no others.
+
+        Jupyter's own method would let any origin in that sends a token.
+        """
+        origin = self.get_origin()
+        if origin is None or not (self.allow_origin or self.allow_origin_pat):
+            return
+        # `check_origin` has let this origin in (or the answer is a bare error).
+        self.set_header("Access-Control-Allow-Origin", self.allow_origin or origin)
+        self.set_header("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+        self.set_header("Vary", "Origin")
+        if self.allow_credentials:
+            self.set_header("Access-Control-Allow-Credentials", "true")
+
+    def _is_preflight(self) -> bool:
+        headers = self.request.headers
+        return (
+            self.request.method == "OPTIONS"
+            and "Origin" in headers
+            and "Access-Control-Request-Method" in headers
+        )
+
+    # The request, in
+
+    @allow_unauthenticated  # `prepare` answers 401; Jupyter would send a login page
+    async def get(self) -> None:
+        await self._serve()
+
+    @allow_unauthenticated
+    async def post(self) -> None:
+        await self._serve()
+
+    @allow_unauthenticated
+    async def delete(self) -> None:
+        await self._serve()
+
+    @allow_unauthenticated
+    def options(self) -> None:
+        self.set_status(204)
+        self.set_header("Allow", METHODS)
+        if self._is_preflight() and "Access-Control-Allow-Origin" in self._headers:
+            self.set_header("Access-Control-Allow-Methods", METHODS)
+            # As asked: tools may declare headers of their own (`Mcp-Param-*`).
+            asked = self.request.headers.get("Access-Control-Request-Headers")
+            if asked:
+                self.set_header("Access-Control-Allow-Headers", asked)
+            self.set_header("Access-Control-Max-Age", "600")
+
+    @allow_unauthenticated
+    def head(self) -> None:
+        raise HTTPError(405)
+
+    @allow_unauthenticated
+    def put(self) -> None:
+        raise HTTPError(405)
+
+    @allow_unauthenticated
+    def patch(self) -> None:
+        raise HTTPError(405)
+
+    async def _serve(self) -> None:
+        if not await self._authorize("read", self.auth_resource, None):
+            raise HTTPError(403, "Jupyter's authorizer does not let this user use MCP.")
+        try:
+            application = await self._endpoint.application()
+        except EndpointStopped:
+            raise HTTPError(503) from None
+        await application(self._scope(), self._receive, self._send)
+        if not (self._headers_written or self._gone.is_set()):
+            raise RuntimeError("The MCP application ended without an answer")
+
+    def _scope(self) -> Scope:
+        request = self.request
+        credential = self._credential()
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": request.version.removeprefix("HTTP/"),
+            "method": request.method,
+            "scheme": request.protocol,
+            "path": unquote(request.path),
+            "raw_path": request.path.encode("latin-1"),
+            "root_path": "",
+            "query_string": request.query.encode("latin-1"),
+            "headers": [
+                (lower.encode("latin-1"), value.encode("latin-1"))
+                for name, value in request.headers.get_all()
+                if (lower := name.lower()) not in _NOT_FOR_TOOLS
+            ],
+            "client": (request.remote_ip, 0),
+            "server": None,
+            "user": _session_owner(credential),
+            SCOPE_KEY: Caller(
+                credential=credential,
+                agent=self.get_query_argument("agent", None) or None,
+                toolsets=self.get_query_argument("toolsets", None) or None,
+                permission=self.get_query_argument("permission", None) or None,
+                authorize=self._authorize,
+            ),
+        }
+
+    async def _receive(self) -> Message:
+        if not self._body_taken:
+            self._body_taken = True
+            return {"type": "http.request", "body": self.request.body, "more_body": False}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    # The answer, out
+
+    async def _send(self, message: Message) -> None:
+        if self._gone.is_set():
+            return  # as uvicorn does: the application learns it from `_receive`
+        try:
+            if message["type"] == "http.response.start":
+                # Only the start of a stream goes out alone; a plain answer is one write.
+                if self._begin(message["status"], message.get("headers", ())):
+                    await self.flush()
+                return
+            body = message.get("body", b"")
+            if body:
+                self.write(body)
+            if not message.get("more_body", False):
+                await self.finish()
+            elif body:
+                await self.flush()
+        except StreamClosedError:
+            self._gone.set()
+
+    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Take over status and headers; return whether an event stream begins."""
+        self.set_status(status)
+        self.clear_header("Content-Type")
+        streams = False
+        for raw_name, raw_value in headers:
+            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+            if name.lower() in _HOP_BY_HOP:
+                continue
+            self.set_header(name, value)
+            if value.startswith("text/event-stream"):
+                streams = True
+        if streams:
+            self._send_at_once()
+        return streams
+
+    def _send_at_once(self) -> None:
+        # Nagle's algorithm would hold a small event back until the one before is acknowledged.
+        stream = getattr(self.request.connection, "stream", None)
+        if stream is not None:
+            stream.set_nodelay(True)
+
+    def compute_etag(self) -> None:
+        return None  # no answer here is ever asked for again
+
+    def on_connection_close(self) -> None:
+        self._gone.set()
+        super().on_connection_close()
+
+    def on_finish(self) -> None:
+        self._gone.set()  # ASGI: after the answer, `receive` says http.disconnect
+        super().on_finish()
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer errors in JSON, without internals; a page of HTML is of no use to an agent."""
+        self.set_cors_headers()  # lost with all other headers, and a browser needs them to see 401
+        if status_code == 401:
+            self.set_header("WWW-Authenticate", 'Bearer realm="Jupyter"')
+        elif status_code == 405:
+            self.set_header("Allow", METHODS)
+        exception = kwargs.get("exc_info", (None, None, None))[1]
+        said = exception.get_message() if isinstance(exception, HTTPError) else None
+        self.finish({"error": said or _ERRORS.get(status_code) or self._reason})
+
+
+def _forget_secrets(request: HTTPServerRequest) -> None:
+    """Take the token out of the address before anybody can log it or pass it on.
+
+    The parsed arguments, which Jupyter authenticates with, keep it. Jupyter scrubs its request
+    log, but not `%74oken=`; and Tornado logs the whole address with an unexpected exception.
+    """
+    if not request.query:
+        return
+    parts = request.query.split("&")
+    kept = [p for p in parts if unquote_plus(p.partition("=")[0]) not in _SECRET_PARAMETERS]
+    if len(kept) < len(parts):
+        request.query = "&".join(kept)
+        request.uri = f"{request.path}?{request.query}" if kept else request.path
+
+
+def _normalise_authorization(request: HTTPServerRequest) -> None:
+    """Write `Identity.token X`, which some clients send, as the `token X` that Jupyter reads."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "identity.token":
+        request.headers["Authorization"] = f"token {token}"
+
+
+def _session_owner(credential: str) -> AuthenticatedUser:
+    """Whom the SDK binds a session to: it answers others with 404, as if there were none."""
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
+
+    return AuthenticatedUser(AccessToken(token="", client_id=credential, scopes=[]))

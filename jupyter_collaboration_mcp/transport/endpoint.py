@@ -1,0 +1,162 @@
+"""The MCP server of one Jupyter server: made at the first request, ended with the server.
+
+Nothing of `mcp`, pydantic or starlette is imported before that request, so a Jupyter server
+whose `/mcp` nobody calls pays neither their start-up time nor their memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import importlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.types import ASGIApp
+
+#: A notebook cell with a large text or image must fit into one call; the SDK's 4 MiB are too few.
+MAX_REQUEST_BODY_SIZE = 32 * 1024 * 1024
+
+#: How long `stop` lets sessions wind down before it cancels them.
+STOP_TIMEOUT = 5.0
+
+#: What the first request needs: about 1.5 s of imports.
+_MODULES = (
+    "mcp.server.mcpserver",
+    "mcp.server.streamable_http_manager",
+    "mcp.server.auth.middleware.bearer_auth",
+)
+
+
+class EndpointStopped(Exception):  # noqa: N818 - named as the errors of errors.py are
+    """The server is going down and takes no more MCP requests."""
+
+
+class MCPEndpoint:
+    """Owns the MCP session manager: builds it once, runs it in one task, ends it.
+
+    Args:
+        build: Makes the MCP server. Called on the event loop at the first request, and again
+            after a failure.
+        log: Where the life of the endpoint is reported.
+        max_request_body_size: Larger requests are answered with 413.
+        preload: Modules that `build` will need, imported together with `mcp` off the event loop.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], MCPServer],
+        log: logging.Logger | logging.LoggerAdapter[logging.Logger],
+        max_request_body_size: int = MAX_REQUEST_BODY_SIZE,
+        preload: Iterable[str] = (),
+    ) -> None:
+        self._build = build
+        self._log = log
+        self._max_request_body_size = max_request_body_size
+        self._modules = (*_MODULES, *preload)
+        self._application: ASGIApp | None = None
+        self._ready: asyncio.Future[ASGIApp] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    async def application(self) -> ASGIApp:
+        """The ASGI application, built by whoever asks first.
+
+        Raises:
+            EndpointStopped: After `stop`.
+            Exception: What `build` raised; the next call tries again.
+        """
+        if self._application is not None:
+            return self._application
+        if self._stopping.is_set():
+            raise EndpointStopped
+        if self._ready is None:
+            self._ready = self._start()
+        # Shielded: a client that goes away must not cancel what the others wait for.
+        return await asyncio.shield(self._ready)
+
+    async def stop(self, timeout: float = STOP_TIMEOUT) -> None:
+        """End all sessions and take no more requests; it returns even if a session will not end."""
+        self._stopping.set()
+        self._application = None
+        if self._task is None or self._task.done():
+            return
+        await asyncio.wait({self._task}, timeout=timeout)
+        if not self._task.done():
+            self._log.warning("MCP sessions did not end within %g s and are cancelled", timeout)
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=1.0)
+
+    def _start(self) -> asyncio.Future[ASGIApp]:
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[ASGIApp] = loop.create_future()
+        # A context of its own: the task outlives the request that starts it, and Jupyter keeps
+        # that request's handler, token and all, in a context variable (CallContext).
+        self._task = loop.create_task(
+            self._run(ready), name="mcp-endpoint", context=contextvars.Context()
+        )
+        return ready
+
+    async def _run(self, ready: asyncio.Future[ASGIApp]) -> None:
+        """Build the manager and run it: its task group must end in the task it began in."""
+        try:
+            await asyncio.to_thread(_import_all, self._modules)
+            if self._stopping.is_set():
+                raise EndpointStopped
+            manager = self._make_manager()
+            async with manager.run():
+                self._application = manager.asgi_app
+                ready.set_result(manager.asgi_app)
+                await self._stopping.wait()
+        except Exception as error:
+            if ready.done():
+                self._log.error(
+                    "The MCP endpoint failed; the next request restarts it", exc_info=error
+                )
+            else:
+                ready.set_exception(error)
+        finally:
+            self._application = None
+            self._ready = None
+            if not ready.done():  # cancelled while it was being built
+                ready.set_exception(EndpointStopped())
+            ready.exception()  # looked at: all who waited may have gone
+
+    def _make_manager(self) -> StreamableHTTPSessionManager:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        with _root_logger_untouched():
+            server = self._build()
+        return StreamableHTTPSessionManager(
+            server._lowlevel_server,
+            # The SDK's own Host check knows localhost only and breaks behind JupyterHub and
+            # proxies; the handler has made Jupyter's Host and Origin checks before.
+            security_settings=None,
+            max_request_body_size=self._max_request_body_size,
+        )
+
+
+def _import_all(modules: Iterable[str]) -> None:
+    for module in modules:
+        importlib.import_module(module)
+
+
+@contextlib.contextmanager
+def _root_logger_untouched() -> Iterator[None]:
+    """Keep `MCPServer()` from configuring the logging of the whole Jupyter process.
+
+    It calls `logging.basicConfig`, which adds a handler and sets the level unless the root
+    logger has a handler already.
+    """
+    root = logging.getLogger()
+    placeholder = logging.NullHandler()
+    root.addHandler(placeholder)
+    try:
+        yield
+    finally:
+        root.removeHandler(placeholder)

@@ -1,0 +1,421 @@
+"""Editing a live notebook: each function is one call, all or nothing, in one transaction.
+
+The caller has just opened the notebook, so its peer is current. Everything is resolved and
+checked before anything changes, and nothing is awaited until it has been applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ..collaboration import undo
+from ..documents import text
+from ..documents.notebook import CellType, Notebook, new_cell
+from ..documents.render import fenced
+from ..errors import ExecutionUnavailable, InvalidArgument, StaleRevision, TooLarge
+from .workspace import Limits, OpenNotebook
+
+CellRef = str | int
+"""A cell by its id (or the beginning of it) or by its index."""
+
+_CELL_TYPES = ("code", "markdown", "raw")
+
+#: Characters of a cell that an error shows.
+_SHOWN_SOURCE = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class CellUpdate:
+    """What to change in one cell; what is None stays."""
+
+    cell: CellRef | None = None
+    content: str | None = None
+    old_text: str | None = None
+    new_text: str | None = None
+    cell_type: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    if_revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewCell:
+    content: str
+    cell_type: str = "code"
+
+
+@dataclass(slots=True)
+class _Pending:
+    """All that one call wants of one cell."""
+
+    source: str
+    before: str
+    cell_type: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+# -- what a call does ------------------------------------------------------------------------
+
+
+def update_cells(
+    here: OpenNotebook, updates: Sequence[CellUpdate], limits: Limits, execute: bool
+) -> list[str]:
+    """Change cells; returns their ids in the order of the updates."""
+    notebook = here.peer.notebook
+    _check_size(limits, [update.content or update.new_text or "" for update in updates], "updates")
+    indexes = [_resolve(notebook, update.cell) for update in updates]
+    _guard(here, [(i, update.if_revision) for i, update in zip(indexes, updates, strict=True)])
+    pending: dict[int, _Pending] = {}
+    for index, update in zip(indexes, updates, strict=True):
+        _combine(notebook, pending, index, update)
+    for index, wanted in pending.items():
+        _check_cell(limits, wanted.source)
+        if execute and (wanted.cell_type or notebook.cell_type(index)) == "code":
+            raise _cannot_run()
+    ids = [notebook.id_at(index) for index in indexes]
+    with here.peer.edit(here.seat, "batch_update_notebook_cells") as record:
+        for index, wanted in pending.items():
+            _apply(notebook, index, wanted, record)
+    return ids
+
+
+def insert_cells(
+    here: OpenNotebook,
+    cells: Sequence[NewCell],
+    positions: Sequence[int] | None,
+    start_position: int | None,
+    after_cell: CellRef | None,
+    limits: Limits,
+    execute: bool,
+) -> list[str]:
+    """Insert cells; returns their ids in the order given."""
+    notebook = here.peer.notebook
+    _check_size(limits, [cell.content for cell in cells], "cells")
+    for cell in cells:
+        _check_type(cell.cell_type)
+        _check_cell(limits, cell.content)
+    places = _places(notebook, len(cells), positions, start_position, after_cell)
+    if execute and any(cell.cell_type == "code" for cell in cells):
+        raise _cannot_run()
+    ids: list[str] = [""] * len(cells)
+    groups: dict[int, list[int]] = {}
+    for number, place in enumerate(places):
+        groups.setdefault(place, []).append(number)
+    with here.peer.edit(here.seat, "batch_insert_notebook_cells") as record:
+        for place in sorted(groups, reverse=True):  # so that lower places keep their meaning
+            numbers = groups[place]
+            values = [new_cell(cells[n].cell_type, cells[n].content) for n in numbers]
+            for number, cell_id in zip(numbers, notebook.insert(place, values), strict=True):
+                ids[number] = cell_id
+                record(undo.Inserted(cell_id, cells[number].content))
+    return ids
+
+
+def delete_cells(
+    here: OpenNotebook,
+    indexes: Sequence[int],
+    if_revision: Sequence[str] | None,
+    execute: bool,
+) -> list[str]:
+    """Delete cells; returns their ids."""
+    notebook = here.peer.notebook
+    _guard(here, _guards(indexes, if_revision))
+    if execute and any(notebook.cell_type(index) == "code" for index in indexes):
+        raise _cannot_run()
+    ids = [notebook.id_at(index) for index in indexes]
+    with here.peer.edit(here.seat, "batch_delete_notebook_cells") as record:
+        # Last first: taken back in reverse, each finds the one before it in place.
+        for index in sorted(set(indexes), reverse=True):
+            record(undo.Deleted(notebook.value(index), _follows(notebook, index)))
+        notebook.delete(indexes)
+    return ids
+
+
+def move_cells(
+    here: OpenNotebook,
+    indexes: Sequence[int],
+    to_index: int | None,
+    after_cell: CellRef | None,
+    if_revision: Sequence[str] | None,
+) -> list[str]:
+    """Move cells, in the order given; returns their ids."""
+    notebook = here.peer.notebook
+    _guard(here, _guards(indexes, if_revision))
+    if len(set(indexes)) != len(indexes):
+        raise InvalidArgument("A cell is named twice.", "Name each cell to move once.")
+    if (to_index is None) == (after_cell is None):
+        raise InvalidArgument(
+            "Exactly one of to_index and after_cell_id says where to.", "Give one of them."
+        )
+    target = _place(notebook, to_index, after_cell)
+    ids = [notebook.id_at(index) for index in indexes]
+    with here.peer.edit(here.seat, "move_notebook_cells") as record:
+        for index in sorted(indexes, reverse=True):
+            record(undo.Moved(notebook.id_at(index), _follows(notebook, index)))
+        notebook.move(indexes, target)
+    return ids
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What an undo did."""
+
+    steps: int
+    calls: list[str]
+    cell_ids: list[str]
+    """The cells that were changed or came back."""
+    removed: list[str]
+    left: int
+    """Steps that could still be taken back."""
+    notes: list[str]
+
+
+def take_back(here: OpenNotebook, steps: int, since: int | None, force: bool) -> TakenBack:
+    """Take back this agent's latest calls, and only what they did."""
+    if steps < 1:
+        raise InvalidArgument(f"steps is {steps}.", "Give how many calls to take back, at least 1.")
+    seat, notebook = here.seat, here.peer.notebook
+    wanted = seat.undo.last(steps) if since is None else seat.undo.since(since)
+    made = undo.plan(notebook, wanted, force)
+    with here.peer.take_back(seat, len(wanted)):
+        for action in made.actions:
+            action(notebook)
+    return TakenBack(
+        steps=len(wanted),
+        calls=[step.call for step in wanted],
+        cell_ids=[cell_id for cell_id in made.sources if notebook.has(cell_id)],
+        removed=sorted(made.removed),
+        left=len(seat.undo),
+        notes=made.notes + ([*made.conflicts] if force else []),
+    )
+
+
+# -- which cells a call means ----------------------------------------------------------------
+
+
+def target_indexes(
+    notebook: Notebook,
+    start_index: int | None,
+    end_index: int | None,
+    cell_ids: Sequence[CellRef] | None,
+    count: int = 1,
+) -> list[int]:
+    """The cells that a changing call names: by ids, or by a half-open range.
+
+    Args:
+        count: How many cells a range without an end means.
+    """
+    if (cell_ids is None) == (start_index is None):
+        raise InvalidArgument(
+            "Name the cells either by cell_ids or by start_index and end_index.",
+            "Give exactly one of the two.",
+        )
+    if cell_ids is not None:
+        if not cell_ids:
+            raise InvalidArgument("cell_ids is empty.", "Name at least one cell.")
+        return [_resolve(notebook, cell) for cell in cell_ids]
+    assert start_index is not None
+    start = notebook.position(start_index)
+    if end_index is None:
+        end = start + count
+    else:
+        end = end_index + len(notebook) if end_index < 0 else end_index
+    if not start < end <= len(notebook):
+        raise InvalidArgument(
+            f"The range from {start_index} to {end} (excluded) is not one of existing cells; "
+            f"the notebook has {len(notebook)}.",
+            "Give start_index < end_index <= number of cells.",
+        )
+    return list(range(start, end))
+
+
+def _resolve(notebook: Notebook, cell: CellRef | None) -> int:
+    if cell is None:
+        raise InvalidArgument(
+            "An update does not say which cell it is for.",
+            "Give cell_id or index in each update, or cell_ids, or start_index.",
+        )
+    return notebook.position(cell) if isinstance(cell, int) else notebook.find(cell)
+
+
+def _places(
+    notebook: Notebook,
+    count: int,
+    positions: Sequence[int] | None,
+    start_position: int | None,
+    after_cell: CellRef | None,
+) -> list[int]:
+    if sum(given is not None for given in (positions, start_position, after_cell)) > 1:
+        raise InvalidArgument(
+            "More than one of positions, start_position and after_cell_id is given.",
+            "Say where to insert in one way only.",
+        )
+    if positions is not None:
+        if len(positions) != count:
+            raise InvalidArgument(
+                f"{count} cells but {len(positions)} positions.", "Give one position for each cell."
+            )
+        return [_place(notebook, position, None) for position in positions]
+    if start_position is None and after_cell is None:
+        start_position = len(notebook)
+    return [_place(notebook, start_position, after_cell)] * count
+
+
+def _place(notebook: Notebook, position: int | None, after_cell: CellRef | None) -> int:
+    """Where to insert; -1 is the end."""
+    if after_cell is not None:
+        return _resolve(notebook, after_cell) + 1
+    assert position is not None
+    place = position + len(notebook) + 1 if position < 0 else position
+    if not 0 <= place <= len(notebook):
+        raise InvalidArgument(
+            f"Position {position} is outside of the notebook, which has {len(notebook)} cells.",
+            f"Give 0 (the top) to {len(notebook)} (the end), or -1 for the end.",
+        )
+    return place
+
+
+def _follows(notebook: Notebook, index: int) -> str | None:
+    return notebook.id_at(index - 1) if index else None
+
+
+# -- checks ----------------------------------------------------------------------------------
+
+
+def _guards(
+    indexes: Sequence[int], if_revision: Sequence[str] | None
+) -> list[tuple[int, str | None]]:
+    if if_revision is None:
+        return []
+    if len(if_revision) != len(indexes):
+        raise InvalidArgument(
+            f"{len(indexes)} cells but {len(if_revision)} revisions.",
+            "Give one revision for each cell, in the same order.",
+        )
+    return list(zip(indexes, if_revision, strict=True))
+
+
+def _guard(here: OpenNotebook, guards: Sequence[tuple[int, str | None]]) -> None:
+    for index, expected in guards:
+        if expected is not None:
+            wanted = expected.removeprefix("r:")
+            if wanted != here.peer.notebook.revision(index):
+                raise _stale(here, index, wanted)
+
+
+def _stale(here: OpenNotebook, index: int, wanted: str) -> StaleRevision:
+    notebook = here.peer.notebook
+    actual, source, cell_id = notebook.revision(index), notebook.source(index), notebook.id_at(index)
+    seen = here.peer.shown.get(wanted)
+    diff = None if seen is None else text.unified(seen, source)
+    changed = f"\nWhat changed since r:{wanted}:\n{diff}" if diff else ""
+    shown = text.clip(source, _SHOWN_SOURCE)
+    here.peer.shown.add([notebook.view(index, outputs=False)])
+    return StaleRevision(
+        f"Cell [{index}] {cell_id} is at r:{actual}, not r:{wanted}: somebody changed it. "
+        f"Nothing was applied.{changed}\nIt now says:\n{fenced(shown)}",
+        f"Redo the edit on this text with if_revision={actual}.",
+        index=index,
+        cell_id=cell_id,
+        revision=actual,
+        source=shown,
+        diff=diff,
+    )
+
+
+def _check_size(limits: Limits, contents: Sequence[str], what: str) -> None:
+    if not contents:
+        raise InvalidArgument(f"{what} is empty; nothing was changed.", f"Give at least one of {what}.")
+    if len(contents) > limits.cells_per_call:
+        raise TooLarge(
+            f"{len(contents)} cells in one call; at most {limits.cells_per_call} are taken. "
+            "Nothing was changed.",
+            "Split the call.",
+        )
+    for content in contents:
+        text.require_storable(content)
+    total = sum(map(len, contents))
+    if total > limits.source_length:
+        raise _too_long(total, limits)
+
+
+def _check_cell(limits: Limits, source: str) -> None:
+    if len(source) > limits.source_length:
+        raise _too_long(len(source), limits)
+
+
+def _too_long(length: int, limits: Limits) -> TooLarge:
+    return TooLarge(
+        f"{length:,} characters of source; at most {limits.source_length:,} are taken. "
+        "Nothing was changed.",
+        "Put large data in a file and load it from the cell.",
+    )
+
+
+def _check_type(cell_type: str) -> None:
+    if cell_type not in _CELL_TYPES:
+        raise InvalidArgument(
+            f"There is no cell type {cell_type!r}.", f"Use one of {', '.join(_CELL_TYPES)}."
+        )
+
+
+def _cannot_run() -> ExecutionUnavailable:
+    return ExecutionUnavailable(
+        "This version cannot run cells yet; nothing was changed.",
+        "Repeat the call with exec=false.",
+    )
+
+
+# -- applying --------------------------------------------------------------------------------
+
+
+def _combine(
+    notebook: Notebook, pending: dict[int, _Pending], index: int, update: CellUpdate
+) -> None:
+    """Check one update and add it to what is wanted of its cell."""
+    replaces = update.old_text is not None or update.new_text is not None
+    if replaces and update.content is not None:
+        raise InvalidArgument(
+            "An update has both content and old_text/new_text.", "Give one of them."
+        )
+    if not replaces and update.content is None and not (update.cell_type or update.metadata):
+        raise InvalidArgument(
+            "An update changes nothing.", "Give content, old_text and new_text, cell_type or metadata."
+        )
+    wanted = pending.get(index)
+    if wanted is None:
+        source = notebook.source(index)
+        wanted = pending[index] = _Pending(source, source)
+    elif update.content is not None:
+        raise InvalidArgument(
+            f"Cell [{index}] {notebook.id_at(index)} is given new content twice.",
+            "Give each cell one content, or several old_text/new_text.",
+        )
+    if update.content is not None:
+        wanted.source = update.content
+    elif replaces:
+        if update.old_text is None or update.new_text is None:
+            raise InvalidArgument("old_text and new_text belong together.", "Give both.")
+        wanted.source = text.replace_once(wanted.source, update.old_text, update.new_text)
+    if update.cell_type is not None:
+        _check_type(update.cell_type)
+        wanted.cell_type = update.cell_type
+    if update.metadata:
+        wanted.metadata.update(update.metadata)
+
+
+def _apply(notebook: Notebook, index: int, wanted: _Pending, record: Any) -> None:
+    cell_id = notebook.id_at(index)
+    if wanted.source != wanted.before:
+        notebook.set_source(index, wanted.source)
+        record(undo.SourceChanged(cell_id, wanted.before, wanted.source))
+    if wanted.metadata:
+        now = notebook.metadata(index)
+        before = {key: now.get(key) for key in wanted.metadata}
+        notebook.set_metadata(index, wanted.metadata)
+        record(undo.MetadataChanged(cell_id, before, dict(wanted.metadata)))
+    if wanted.cell_type is not None and wanted.cell_type != notebook.cell_type(index):
+        # Last: it replaces the cell, with whatever it holds by then.
+        record(undo.TypeChanged(cell_id, notebook.value(index), wanted.cell_type))
+        notebook.set_type(index, cast("CellType", wanted.cell_type))

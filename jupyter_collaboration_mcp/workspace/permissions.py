@@ -1,0 +1,77 @@
+"""What an agent may do: levels, and paths that configuration allows or denies."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from urllib.parse import unquote
+
+from ..errors import InvalidArgument, PathRefused, PermissionRefused
+
+
+class Level(IntEnum):
+    """Each level includes those before it."""
+
+    read = 1
+    write = 2
+    execute = 3
+    admin = 4
+
+    @classmethod
+    def named(cls, name: str) -> Level:
+        try:
+            return cls[name.strip().lower()]
+        except KeyError:
+            raise InvalidArgument(
+                f"There is no permission level {name!r}.",
+                f"Use one of {', '.join(level.name for level in cls)}.",
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class PathRules:
+    """Globs on Jupyter paths; a denied path wins over an allowed one."""
+
+    allowed: Sequence[str] = ()
+    denied: Sequence[str] = ()
+
+    def check(self, path: str) -> None:
+        """Refuse a path that configuration keeps from agents."""
+        if any(fnmatch.fnmatchcase(path, pattern) for pattern in self.denied) or (
+            self.allowed and not any(fnmatch.fnmatchcase(path, glob) for glob in self.allowed)
+        ):
+            raise PermissionRefused(
+                f"This server's configuration keeps {path!r} from agents.",
+                "Work on another path, or ask the person to allow this one.",
+                path=path,
+            )
+
+    def visible(self, path: str) -> bool:
+        """Whether a path may be shown in a listing."""
+        try:
+            self.check(path)
+        except PermissionRefused:
+            return False
+        return True
+
+
+def clean_path(path: str) -> str:
+    """A Jupyter path relative to the server's root, in its one normal form.
+
+    Raises:
+        PathRefused: It leads out of the root, also when it is percent-encoded.
+    """
+    if any(_escapes(form) for form in (path, unquote(path), unquote(unquote(path)))):
+        raise PathRefused(
+            f"{path!r} leads out of the server's root directory.",
+            "Give a path relative to the root, as list_notebooks shows it.",
+            path=path,
+        )
+    return posixpath.normpath(path.strip("/")) if path.strip("/") else ""
+
+
+def _escapes(path: str) -> bool:
+    return "\0" in path or ".." in path.replace("\\", "/").split("/")

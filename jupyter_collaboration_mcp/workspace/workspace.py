@@ -1,0 +1,151 @@
+"""Which notebooks are open, and which agents are at them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from logging import Logger
+
+from ..backends.base import Backend, Listing, RoomLink
+from ..collaboration.peer import RoomPeer, Seat
+from .agent import Agent
+from .permissions import PathRules, clean_path
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one call may ask for or bring."""
+
+    cells_per_call: int = 1000
+    source_length: int = 4_000_000
+    """Characters of one cell, and of all cells of a call."""
+    answer_length: int = 100_000
+    """Characters; at four to a token this is 25,000 tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNotebook:
+    """An agent at a notebook that is current with its room."""
+
+    path: str
+    peer: RoomPeer
+    seat: Seat
+
+
+@dataclass(slots=True)
+class _Open:
+    peer: RoomPeer
+    agents: dict[str, Seat] = field(default_factory=dict)
+
+
+class Workspace:
+    """Opens, keeps and closes notebooks for agents; all agents at one share its peer."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        rules: PathRules,
+        limits: Limits,
+        idle_timeout: float,
+        log: Logger,
+    ) -> None:
+        self.limits = limits
+        self.rules = rules
+        self._backend = backend
+        self._idle_timeout = idle_timeout
+        self._log = log
+        self._open: dict[str, _Open] = {}
+        self._joining: dict[str, asyncio.Task[RoomPeer]] = {}
+        self._seats: dict[tuple[str, str], Seat] = {}  # outlive an idle agent's leaving
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def resolve(self, path: str) -> str:
+        """The path in its normal form, if agents may touch it."""
+        path = clean_path(path)
+        self.rules.check(path)
+        return path
+
+    async def open(self, agent: Agent, path: str) -> OpenNotebook:
+        """Join the notebook's room, or be there already, and catch up with it.
+
+        Raises:
+            PathError: There is no such notebook, or it cannot be read.
+        """
+        path = self.resolve(path)
+        room_id = self._backend.known(path)
+        opened = self._open.get(room_id) if room_id is not None else None
+        if opened is None or room_id is None or not opened.peer.link.alive:
+            room_id = await self._backend.identify(path)
+            opened = await self._join(room_id)
+        seat = self._seat(room_id, opened, agent)
+        await opened.peer.catch_up()
+        return OpenNotebook(path, opened.peer, seat)
+
+    async def list_notebooks(self, path_prefix: str, limit: int) -> Listing:
+        """Notebooks that agents may see, breadth first."""
+        listing = await self._backend.list_notebooks(clean_path(path_prefix), limit)
+        entries = tuple(entry for entry in listing.entries if self.rules.visible(entry.path))
+        return Listing(entries, listing.complete)
+
+    async def close(self) -> None:
+        """Leave all rooms."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        await asyncio.gather(*(opened.peer.link.close() for opened in self._open.values()))
+        self._open.clear()
+
+    async def _join(self, room_id: str) -> _Open:
+        """One peer for a room, however many agents ask for it at once."""
+        task = self._joining.get(room_id)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._new_peer(room_id))
+            self._joining[room_id] = task
+            task.add_done_callback(lambda _: self._joining.pop(room_id, None))
+        peer = await asyncio.shield(task)
+        opened = self._open.get(room_id)
+        if opened is None or opened.peer is not peer:
+            opened = self._open[room_id] = _Open(peer)
+        self._start_sweeper()
+        return opened
+
+    async def _new_peer(self, room_id: str) -> RoomPeer:
+        before = self._open.pop(room_id, None)
+        if before is not None:  # its room died under it
+            await before.peer.link.close()
+        link: RoomLink = await self._backend.join(room_id)
+        return RoomPeer(link)
+
+    def _seat(self, room_id: str, opened: _Open, agent: Agent) -> Seat:
+        seat = opened.agents.get(agent.key)
+        if seat is None:
+            seat = self._seats.setdefault((room_id, agent.key), Seat(agent.key, agent.name))
+            if not seat.seen:
+                seat.seen = opened.peer.version
+            opened.agents[agent.key] = seat
+        seat.used = time.monotonic()
+        return seat
+
+    def _start_sweeper(self) -> None:
+        if self._sweeper is None or self._sweeper.done():
+            self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        while self._open:
+            await asyncio.sleep(self._idle_timeout / 10)
+            idle_since = time.monotonic() - self._idle_timeout
+            for room_id, opened in list(self._open.items()):
+                for key, seat in list(opened.agents.items()):
+                    if seat.used < idle_since:
+                        del opened.agents[key]
+                if not opened.agents:
+                    await self._leave(room_id, opened)
+
+    async def _leave(self, room_id: str, opened: _Open) -> None:
+        try:
+            await opened.peer.link.flush()
+        except Exception:
+            self._log.exception("Could not save %s before leaving it", room_id)
+        if not opened.agents and self._open.get(room_id) is opened:
+            del self._open[room_id]
+            await opened.peer.link.close()
