@@ -28,9 +28,9 @@ class JupyterCollaborationMCP(ExtensionApp):
     name = "jupyter_collaboration_mcp"
     description = "Makes an AI agent a collaborator in live notebooks, over MCP at /mcp."
 
-    toolsets = Unicode(
-        "all", help="Toolsets to offer, comma-separated: all, core, notebook."
-    ).tag(config=True)
+    toolsets = Unicode("all", help="Toolsets to offer, comma-separated: all, core, notebook.").tag(
+        config=True
+    )
     permission = Enum(
         [level.name for level in Level],
         "admin",
@@ -53,7 +53,7 @@ class JupyterCollaborationMCP(ExtensionApp):
     journal_dir = Unicode(
         None,
         allow_none=True,
-        help="Where unsaved edits are kept until they are saved; default: Jupyter's data directory.",
+        help="Where edits are kept until they are saved; default: Jupyter's data directory.",
     ).tag(config=True)
     journal_limit = Int(
         64_000_000, help="Bytes of unsaved edits of one document that the journal keeps apart."

@@ -180,6 +180,7 @@ def _served(registered: RegisteredTool, gate: _Gate) -> Tool:
         parameters=registered.schema,
         fn_metadata=registered.arguments,
         is_async=True,
+        context_kwarg=None,
         annotations=registered.declaration.annotations,
     )
     served._registered = registered
@@ -226,5 +227,3 @@ def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
     scope: Mapping[str, Any] | None = getattr(ctx.request, "scope", None)
     caller = scope.get(SCOPE_KEY) if scope is not None else None
     return caller if isinstance(caller, Caller) else None
-
-

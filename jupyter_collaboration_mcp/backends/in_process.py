@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from jupyter_server.utils import ensure_async
 from tornado.web import HTTPError
 
+from ..documents.render import people
 from ..errors import CorruptDocument, DocumentNotFound, NotANotebook, RoomUnavailable
 from .base import Authorship, Listing, NotebookEntry, RoomLink
 from .journal import Journal, JournalError
@@ -48,9 +49,9 @@ class InProcessBackend:
 
     def start(self) -> None:
         """Watch every room from the moment it is loaded, whoever opens it."""
-        self._serverapp.event_logger.add_listener(
-            schema_id=_EVENTS, listener=self._on_session_event
-        )
+        events = self._serverapp.event_logger
+        assert events is not None
+        events.add_listener(schema_id=_EVENTS, listener=self._on_session_event)
 
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""
@@ -95,13 +96,13 @@ class InProcessBackend:
         modified = model.get("last_modified")
         room_id = self.known(model["path"])
         room = self._ydoc.ywebsocket_server.rooms.get(room_id) if room_id else None
-        people = () if room is None else tuple(names_of(room.awareness.states))
+        present = () if room is None else tuple(people(room.awareness.states))
         return NotebookEntry(
             path=model["path"],
             last_modified=modified.isoformat() if modified is not None else None,
             size=model.get("size"),
             open=room is not None,
-            people=people,
+            people=present,
         )
 
     async def _metadata(self, path: str) -> Mapping[str, Any]:
@@ -174,9 +175,7 @@ class InProcessBackend:
 
         ydoc = self._ydoc
         file_format, file_type, file_id = room_id.split(":", 2)
-        store = ydoc.ywebsocket_server.ystore_class(
-            path=f".{file_type}:{file_id}.y", log=self.log
-        )
+        store = ydoc.ywebsocket_server.ystore_class(path=f".{file_type}:{file_id}.y", log=self.log)
         return DocumentRoom(
             room_id,
             file_format,
@@ -306,7 +305,6 @@ class InProcessLink:
         self._room = watch.room
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
-        self._sent: set[bytes] = set()
         self._task: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:
@@ -319,7 +317,7 @@ class InProcessLink:
 
     @property
     def room_id(self) -> str:
-        return self._room.room_id
+        return str(self._room.room_id)
 
     @property
     def session_id(self) -> str:
@@ -341,7 +339,7 @@ class InProcessLink:
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
-        return self._room.awareness.states
+        return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
 
     def notices(self) -> Sequence[str]:
         notices, self._notices[:] = list(self._notices), []
@@ -406,16 +404,6 @@ class InProcessLink:
     def _on_update(self, update: bytes) -> None:
         if not self._channel.applying:  # else it is our own coming back
             self._received.append(update)
-
-
-def names_of(states: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """The people and agents in an awareness, by the name that JupyterLab shows."""
-    names = []
-    for state in states.values():
-        user = state.get("user") if state else None
-        if isinstance(user, dict) and (name := user.get("display_name") or user.get("name")):
-            names.append(str(name))
-    return sorted(set(names))
 
 
 def _parent(path: str) -> str:

@@ -278,10 +278,8 @@ def open_journals(directory: Path) -> tuple[Journal, list[Journal]]:
         exists = path.exists()
         if held and not exists:
             return held[0], held
-        try:
+        with contextlib.suppress(BlockingIOError):  # a living server writes it
             held.append(Journal(path))
-        except BlockingIOError:
-            pass  # a living server writes it
         number += 1
 
 

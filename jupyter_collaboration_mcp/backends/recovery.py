@@ -77,9 +77,7 @@ class Recovery:
             if on_disk is not None and on_disk["content"] == rebuilt.content:
                 self._journal.recovered(unsaved.room, None)
                 return "the file was up to date"
-            if on_disk is not None and await self._is_ours(
-                on_disk, unsaved, rebuilt, store
-            ):
+            if on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store):
                 await self._save(model, kind, unsaved.path)
                 self._journal.recovered(unsaved.room, None)
                 return "unsaved edits are in the file again"

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from jupyter_server.utils import ensure_async
 from jupyter_server_ydoc.rooms import DocumentRoom
-from pycrdt import Map, MapEvent, TransactionEvent
+from pycrdt import Map, TransactionEvent
 
 from .journal import Journal, UnsavedRoom
 from .updates import decode_state, encode_state, sole_author
@@ -149,7 +149,7 @@ class RoomWatch:
 
         document.aget = aget
 
-    def _on_state(self, event: MapEvent) -> None:
+    def _on_state(self, event: Any) -> None:
         if "hash" in event.keys and (saved_hash := self._state.get("hash")) is not None:
             task = asyncio.current_task()
             covered = self._snapshots.get(task) if task is not None else None

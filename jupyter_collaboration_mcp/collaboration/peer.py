@@ -90,9 +90,7 @@ class RoomPeer:
         client = self.doc.client_id
         clock = decode_state(self.doc.get_state()).get(client, 0)
         if clock > self._clock:
-            self.link.record(
-                Authorship(client, self._clock, clock, seat.agent, call, time.time())
-            )
+            self.link.record(Authorship(client, self._clock, clock, seat.agent, call, time.time()))
             self._clock = clock
 
     def _receive(self) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..documents.merge import revert
-from ..documents.notebook import CellType, Notebook
+from ..documents.notebook import Notebook
 from ..documents.text import unified
 from ..errors import NothingToUndo, UndoRefused
 
@@ -183,10 +183,10 @@ def _plan_type(made: Plan, notebook: Notebook, change: Any) -> None:
     if not _exists(made, notebook, change.cell_id):
         made.notes.append(f"cell {change.cell_id} is gone")
         return
-    if change.cell_id not in made.added:
-        if notebook.cell_type(notebook.find(change.cell_id)) != change.after:
-            made.notes.append(f"cell {change.cell_id} has been given another type since")
-            return
+    known = change.cell_id not in made.added
+    if known and notebook.cell_type(notebook.find(change.cell_id)) != change.after:
+        made.notes.append(f"cell {change.cell_id} has been given another type since")
+        return
     made.actions.append(_set_type(change.cell_id, change.before))
 
 
@@ -285,9 +285,7 @@ def _insert(value: dict[str, Any], follows: str | None) -> Callable[[Notebook], 
 
 
 def _move(cell_id: str, follows: str | None) -> Callable[[Notebook], None]:
-    return lambda notebook: notebook.move(
-        [notebook.find(cell_id)], _behind(notebook, follows)
-    )
+    return lambda notebook: notebook.move([notebook.find(cell_id)], _behind(notebook, follows))
 
 
 def _behind(notebook: Notebook, follows: str | None) -> int:
@@ -298,19 +296,3 @@ def _behind(notebook: Notebook, follows: str | None) -> int:
 
 def _discard(_value: object) -> None:
     return None
-
-
-__all__ = [
-    "CellType",
-    "Change",
-    "Deleted",
-    "Inserted",
-    "MetadataChanged",
-    "Moved",
-    "Plan",
-    "SourceChanged",
-    "Step",
-    "TypeChanged",
-    "UndoLog",
-    "plan",
-]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pycrdt import Array, ArrayEvent, Doc, Map, MapEvent, Text
+from pycrdt import Array, Doc, Map, Text
 
 from ..errors import AmbiguousCell, CellNotFound
 from . import text
@@ -219,8 +219,8 @@ class Notebook:
 
     def insert(self, index: int, values: Sequence[Mapping[str, Any]]) -> list[str]:
         """Insert cells before an index; a cell without an id gets one."""
-        values = [_with_id(value) for value in values]
-        cells = [_Cell(str(value["id"]), _shared_cell(value)) for value in values]
+        named = [_with_id(value) for value in values]
+        cells = [_Cell(str(value["id"]), _shared_cell(value)) for value in named]
         self._array[index:index] = [cell.shared for cell in cells]
         self._own += self._splice(index, index, cells)
         return [cell.id for cell in cells]
@@ -253,7 +253,7 @@ class Notebook:
         if not changes:
             # The array's own event first: the paths of the others count in the new order.
             for event in events:
-                if isinstance(event, ArrayEvent) and not event.path:
+                if not event.path:
                     changes += self._follow(event.delta)
         for event in events:
             if event.path:
@@ -293,7 +293,7 @@ class Notebook:
         if len(event.path) > 1:
             if (kind := _KIND_OF_KEY.get(str(event.path[1]))) is not None:
                 yield CellChange(kind, cell.id)
-        elif isinstance(event, MapEvent):
+        else:
             if "id" in event.keys:  # jupyter_ydoc renames duplicates
                 self._count[cell.id] -= 1
                 cell.id = str(cell.shared["id"])

@@ -50,7 +50,7 @@ def apply(text: Text, changes: Sequence[Edit], old: str) -> None:
         InvalidArgument: A change has characters that no document can hold.
         ValueError: `text` does not read `old`; nothing was changed.
     """
-    # pycrdt would panic half-way through the transaction, so look before the first change.
+    # pycrdt would raise half-way and not roll back, so look before the first change.
     for change in changes:
         require_storable(change.text)
     offsets, length = _byte_offsets(old, changes)
@@ -286,7 +286,8 @@ def _only_typed(old: str, new: str) -> bool:
     By lines such a change can look like more: of two blank lines the wrong one is found again.
     """
     shorter, longer = sorted((old, new), key=len)
-    if len(longer) > min(_LARGEST_BLOCK, 2 * len(shorter)):
+    added = len(longer) - len(shorter)
+    if len(longer) > _LARGEST_BLOCK or added > max(64, len(shorter)):
         return False
     rest = iter(longer)
     return all(letter in rest for letter in shorter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -64,7 +64,7 @@ class NotebookTools:
         path_prefix: str = "",
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
     ) -> Answer:
-        """List notebooks below a path, with size, last change, and who has them open. Start here."""
+        """List notebooks below a path: size, last change, who has them open. Start here."""
         await call.authorize(Level.read, path_prefix)
         listing = await self._workspace.list_notebooks(path_prefix, max_results)
         return _listing(listing, path_prefix)
@@ -236,14 +236,19 @@ class _Reading:
     def __init__(self, form: str, outputs: bool, query: str | None, limit: int) -> None:
         self.form, self.outputs, self.query, self.limit = form, outputs, query, limit
 
-    def render(self, cells: Sequence[render.CellView]) -> render.Rendered:
+    def render(
+        self, cells: Sequence[render.CellView], prefixes: Mapping[str, int]
+    ) -> render.Rendered:
+        limit = self.limit
         if self.query is not None:
-            return render.matches(cells, self.query, max_length=self.limit)
+            return render.matches(cells, self.query, max_length=limit, prefixes=prefixes)
         if self.form == "outline":
-            return render.outline(cells, max_length=self.limit)
+            return render.outline(cells, max_length=limit, prefixes=prefixes)
         if self.form == "full":
-            return render.full(cells, max_length=self.limit)
-        return render.source(cells, include_outputs=self.outputs, max_length=self.limit)
+            return render.full(cells, max_length=limit, prefixes=prefixes)
+        return render.source(
+            cells, include_outputs=self.outputs, max_length=limit, prefixes=prefixes
+        )
 
 
 def _reading(
@@ -266,7 +271,7 @@ def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool)
     notebook = here.peer.notebook
     needs_outputs = wanted.form != "source" or wanted.outputs or wanted.query is not None
     cells = list(notebook.views(indexes, outputs=needs_outputs))
-    rendered = wanted.render(cells)
+    rendered = wanted.render(cells, render.id_prefixes(notebook.ids))
     here.peer.shown.add(cells)
     head = f"{here.path}: {_cells(len(notebook))}, version {here.peer.version}"
     lines = [head, rendered.text]

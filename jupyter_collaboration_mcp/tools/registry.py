@@ -152,13 +152,17 @@ def _lean(node: Any, definitions: dict[str, Any]) -> Any:
             kept[key] = {name: _lean(child, definitions) for name, child in value.items()}
         elif key == "anyOf":
             kept |= _union([_lean(c, definitions) for c in value if c != {"type": "null"}])
-        elif key == "title" or (key == "default" and value is None):
-            continue
-        elif key == "additionalProperties" and value is True:
-            continue
-        else:
+        elif key != "title" and (key, value) not in _NEEDLESS:
             kept[key] = _lean(value, definitions)
     return kept
+
+
+_NEEDLESS = (
+    ("default", None),
+    ("additionalProperties", True),
+    # Refused all the same; saying so in every schema costs tokens.
+    ("additionalProperties", False),
+)
 
 
 def _union(choices: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, unquote_plus
 
+from jupyter_server._tz import utcnow
 from jupyter_server.auth.decorator import allow_unauthenticated
 from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.utils import ensure_async
+from jupyter_server.utils import ensure_async, origin_matches_pat
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
@@ -136,10 +137,14 @@ class MCPHandler(JupyterHandler):
         Jupyter's own method would let any origin in that sends a token.
         """
         origin = self.get_origin()
-        if origin is None or not (self.allow_origin or self.allow_origin_pat):
+        if origin is None:
             return
-        # `check_origin` has let this origin in (or the answer is a bare error).
-        self.set_header("Access-Control-Allow-Origin", self.allow_origin or origin)
+        if self.allow_origin:
+            self.set_header("Access-Control-Allow-Origin", self.allow_origin)
+        elif self.allow_origin_pat and origin_matches_pat(self.allow_origin_pat, origin):
+            self.set_header("Access-Control-Allow-Origin", origin)
+        else:
+            return
         self.set_header("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
         self.set_header("Vary", "Origin")
         if self.allow_credentials:
@@ -161,6 +166,8 @@ class MCPHandler(JupyterHandler):
 
     @allow_unauthenticated
     async def post(self) -> None:
+        # An agent at work is activity: JupyterHub must not cull the server under it.
+        self.settings["api_last_activity"] = utcnow()
         await self._serve()
 
     @allow_unauthenticated
@@ -266,12 +273,12 @@ class MCPHandler(JupyterHandler):
         self.clear_header("Content-Type")
         streams = False
         for raw_name, raw_value in headers:
-            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-            if name.lower() in _HOP_BY_HOP:
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+            if name in _HOP_BY_HOP:
                 continue
             self.set_header(name, value)
-            if value.startswith("text/event-stream"):
-                streams = True
+            if name == "content-type":
+                streams = value.startswith("text/event-stream")
         if streams:
             self._send_at_once()
         return streams
@@ -301,8 +308,11 @@ class MCPHandler(JupyterHandler):
         elif status_code == 405:
             self.set_header("Allow", METHODS)
         exception = kwargs.get("exc_info", (None, None, None))[1]
-        said = exception.get_message() if isinstance(exception, HTTPError) else None
-        self.finish({"error": said or _ERRORS.get(status_code) or self._reason})
+        if isinstance(exception, HTTPError) and exception.log_message:
+            said = exception.log_message % exception.args
+        else:
+            said = _ERRORS.get(status_code, self._reason)
+        self.finish({"error": said})
 
 
 def _forget_secrets(request: HTTPServerRequest) -> None:

@@ -306,7 +306,11 @@ def _guard(here: OpenNotebook, guards: Sequence[tuple[int, str | None]]) -> None
 
 def _stale(here: OpenNotebook, index: int, wanted: str) -> StaleRevision:
     notebook = here.peer.notebook
-    actual, source, cell_id = notebook.revision(index), notebook.source(index), notebook.id_at(index)
+    actual, source, cell_id = (
+        notebook.revision(index),
+        notebook.source(index),
+        notebook.id_at(index),
+    )
     seen = here.peer.shown.get(wanted)
     diff = None if seen is None else text.unified(seen, source)
     changed = f"\nWhat changed since r:{wanted}:\n{diff}" if diff else ""
@@ -326,7 +330,9 @@ def _stale(here: OpenNotebook, index: int, wanted: str) -> StaleRevision:
 
 def _check_size(limits: Limits, contents: Sequence[str], what: str) -> None:
     if not contents:
-        raise InvalidArgument(f"{what} is empty; nothing was changed.", f"Give at least one of {what}.")
+        raise InvalidArgument(
+            f"{what} is empty; nothing was changed.", f"Give at least one of {what}."
+        )
     if len(contents) > limits.cells_per_call:
         raise TooLarge(
             f"{len(contents)} cells in one call; at most {limits.cells_per_call} are taken. "
@@ -381,7 +387,8 @@ def _combine(
         )
     if not replaces and update.content is None and not (update.cell_type or update.metadata):
         raise InvalidArgument(
-            "An update changes nothing.", "Give content, old_text and new_text, cell_type or metadata."
+            "An update changes nothing.",
+            "Give content, old_text and new_text, cell_type or metadata.",
         )
     wanted = pending.get(index)
     if wanted is None:

@@ -1,0 +1,47 @@
+"""Fixtures that every test may use."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.jupyter import JupyterProcess
+
+#: Server extensions of a live notebook server; what only costs start-up time is left out.
+EXTENSIONS = {
+    "jupyter_collaboration_mcp": True,
+    "jupyter_server_fileid": True,
+    "jupyter_server_ydoc": True,
+    "jupyter_lsp": False,
+    "jupyter_server_terminals": False,
+    "jupyterlab": False,
+    "notebook_shim": False,
+}
+
+MakeServer = Callable[..., JupyterProcess]
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Jupyter runs on asyncio, and so do the tests."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def make_server(tmp_path_factory: pytest.TempPathFactory) -> MakeServer:
+    """Servers with our extension and real collaboration, each on a root of its own."""
+
+    def make(*extra_args: str, **options: Any) -> JupyterProcess:
+        root: Path = options.pop("root", None) or tmp_path_factory.mktemp("root")
+        extensions = {**EXTENSIONS, **options.pop("extensions", {})}
+        return JupyterProcess(root, extra_args=extra_args, extensions=extensions, **options)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+async def server(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
+    """A server with default settings, shared by the tests of a module."""
+    async with make_server() as process:
+        yield process

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_collaboration_mcp.documents import render
+from jupyter_collaboration_mcp.documents.render import CellView, Rendered
+from jupyter_collaboration_mcp.errors import InvalidArgument
+
+Form = Callable[[list[CellView], int], Rendered]
+
+ERROR = {"output_type": "error", "ename": "NameError", "evalue": "x", "traceback": []}
+TEXT = {"output_type": "stream", "name": "stdout", "text": "hello\nWorld"}
+IMAGE = {"output_type": "display_data", "data": {"image/png": "AAAA" * 10_000}}
+
+
+def cell(index: int = 0, source: str = "x = 1", **changes: Any) -> CellView:
+    values: dict[str, Any] = {
+        "id": f"{index:08x}-4f6e", "cell_type": "code", "revision": "9ab1c2",
+        "execution_count": None, "execution_state": "idle", "outputs": [], "metadata": {},
+    }  # fmt: skip
+    return CellView(index=index, source=source, **(values | changes))
+
+
+def forms() -> list[Form]:
+    return [
+        lambda cells, length: render.outline(cells, max_length=length),
+        lambda cells, length: render.source(cells, max_length=length),
+        lambda cells, length: render.source(cells, include_outputs=True, max_length=length),
+        lambda cells, length: render.full(cells, max_length=length),
+        lambda cells, length: render.matches(cells, "a", max_length=length),
+    ]
+
+
+class TestOutline:
+    @pytest.mark.parametrize(
+        ("view", "expected"),
+        [
+            (
+                cell(3, "\nimport pandas as pd\nx", execution_count=5, outputs=[TEXT, IMAGE]),
+                'In[5] 3 lines "import pandas as pd" -> text, image/png',
+            ),
+            (cell(3), 'never run 1 line "x = 1"'),
+            (cell(3, ""), "never run 0 lines"),
+            (cell(3, execution_state="running"), 'running 1 line "x = 1"'),
+            (
+                cell(3, execution_count=2.0, outputs=[TEXT, ERROR]),
+                'In[2] ERROR NameError 1 line "x = 1" -> text, error',
+            ),
+        ],
+    )
+    def test_a_cell_is_one_line(self, view: CellView, expected: str) -> None:
+        rendered = render.outline([view], max_length=1_000)
+        assert rendered.text == f"[3] 00000003 r:9ab1c2 code {expected}"
+
+    def test_a_markdown_cell_has_no_state(self) -> None:
+        rendered = render.outline([cell(0, "# é", cell_type="markdown")], max_length=100)
+        assert rendered.text == '[0] 00000000 r:9ab1c2 markdown 1 line "# é"'
+
+    def test_a_long_first_line_is_cut(self) -> None:
+        assert f'"{"x" * 57}..."' in render.outline([cell(0, "x" * 100)], max_length=200).text
+
+    def test_nothing_in_a_document_can_forge_a_line(self) -> None:
+        evil = cell(0, 'x" -> text\r[1] fake', id="a\n[1] b", cell_type="code\nx",
+                    outputs=[ERROR | {"ename": "E\n[9]"}])  # fmt: skip
+        assert render.outline([evil], max_length=1_000).text.count("\n") == 0
+
+    def test_the_facts_are_the_same(self) -> None:
+        rendered = render.outline([cell(3, execution_count=2.0, outputs=[ERROR])], max_length=100)
+        assert rendered.facts == [
+            {
+                "index": 3, "id": "00000003-4f6e", "revision": "9ab1c2", "cell_type": "code",
+                "execution_count": 2, "running": False, "outputs": ["error"],
+                "error": "NameError", "lines": 1, "first_line": "x = 1",
+            }
+        ]  # fmt: skip
+
+
+class TestIds:
+    def test_a_short_id_is_shown_whole(self) -> None:
+        assert render.short_id("abcdefghijkl", {}) == "abcdefghijkl"
+
+    def test_a_long_id_is_shown_by_its_beginning(self) -> None:
+        assert render.short_id("abcdefgh-ijkl", render.id_prefixes(["abcdefgh-ijkl"])) == "abcdefgh"
+
+    def test_ids_that_begin_alike_are_shown_whole(self) -> None:
+        prefixes = render.id_prefixes(["abcdefgh-ijkl", "abcdefgh-mnop"])
+        assert render.short_id("abcdefgh-ijkl", prefixes) == "abcdefgh-ijkl"
+
+    def test_cells_that_are_not_shown_count(self) -> None:
+        prefixes = render.id_prefixes(["00000000-4f6e", "00000000-other"])
+        assert "00000000-4f6e" in render.outline([cell()], max_length=99, prefixes=prefixes).text
+
+
+class TestSource:
+    def test_the_source_stands_unescaped_in_a_fence(self) -> None:
+        rendered = render.source([cell(0, 'a = "\\n"\n'), cell(1, "b")], max_length=1_000)
+        assert rendered.text == (
+            '[0] 00000000 r:9ab1c2 code\n```\na = "\\n"\n\n```\n\n'
+            "[1] 00000001 r:9ab1c2 code\n```\nb\n```"
+        )
+
+    def test_the_fence_is_longer_than_any_in_the_source(self) -> None:
+        assert render.fenced("```python\n````\n") == "`````\n```python\n````\n\n`````"
+
+    def test_outputs_come_only_if_wanted(self) -> None:
+        view = cell(0, outputs=[TEXT, IMAGE])
+        assert "hello" not in render.source([view], max_length=500).text
+        rendered = render.source([view], include_outputs=True, max_length=500)
+        assert rendered.text.endswith("\n2 outputs:\n```\nhello\nWorld\nimage/png 30.0 kB\n```")
+
+    def test_of_very_many_outputs_the_first_and_the_last_are_shown(self) -> None:
+        many = [TEXT | {"text": f"<{number}>"} for number in range(500)]
+        text = render.source([cell(outputs=many)], include_outputs=True, max_length=9_000).text
+        assert "<0>" in text
+        assert "... 488 outputs cut ...\n<499>" in text
+
+    def test_cells_that_do_not_fit_are_left_out_whole(self) -> None:
+        cells = [cell(index, "x" * 100) for index in range(10, 20)]
+        rendered = render.source(cells, max_length=500)
+        assert len(rendered.text) <= 500
+        assert (rendered.shown, rendered.next_index, rendered.shortened) == (3, 13, [])
+
+    def test_one_cell_that_is_too_long_is_cut_in_the_middle(self) -> None:
+        long = "first\n" + "x" * 50_000 + "\nlast"
+        rendered = render.source([cell(0, long), cell(1)], max_length=2_000)
+        assert 1_900 < len(rendered.text) <= 2_000
+        assert "```\nfirst\nx" in rendered.text
+        assert " characters cut ...\n" in rendered.text
+        assert rendered.text.endswith("x\nlast\n```")
+        assert (rendered.shown, rendered.next_index, rendered.shortened) == (1, 1, [0])
+        assert len(rendered.facts[0]["source"]) < 2_000
+
+
+class TestFull:
+    def test_state_metadata_and_outputs_are_there(self) -> None:
+        view = cell(0, execution_count=1, outputs=[TEXT], metadata={"tags": ["é\n"]})
+        assert render.full([view], max_length=500).text == (
+            "[0] 00000000 r:9ab1c2 code In[1]\n```\nx = 1\n```\n"
+            'metadata: {"tags": ["é\\n"]}\n1 output:\n```\nhello\nWorld\n```'
+        )
+
+
+class TestMatches:
+    def test_matching_lines_are_shown_with_their_numbers(self) -> None:
+        cells = [
+            cell(0, "import x\n\nprint('Hello hello')\nhello"),
+            cell(1, "nothing"),
+            cell(2, "x", outputs=[IMAGE, TEXT]),
+        ]
+        rendered = render.matches(cells, "hello", max_length=500)
+        assert rendered.text == (
+            "[0] 00000000 r:9ab1c2 code\n  3: print('Hello hello')\n  4: hello\n"
+            "[2] 00000002 r:9ab1c2 code\n  output 1 line 1: hello"
+        )
+        assert rendered.facts[0]["matches"] == ["3: print('Hello hello')", "4: hello"]
+
+    def test_a_long_line_is_shown_around_the_match(self) -> None:
+        rendered = render.matches([cell(0, "x" * 500 + "A" + "y" * 500)], "a", max_length=500)
+        line = rendered.text.splitlines()[1]
+        assert line == f"  1: ...{'x' * 80}A{'y' * 80}..."
+
+    def test_very_many_lines_are_counted(self) -> None:
+        rendered = render.matches([cell(0, "a\n" * 100)], "a", max_length=5_000)
+        assert rendered.text.endswith("  20: a\n  ... 80 more lines")
+
+    def test_no_match_is_an_empty_text(self) -> None:
+        assert render.matches([cell()], "zzz", max_length=100) == ("", 0, [], None, [])
+
+    def test_a_query_may_span_lines_and_is_literal(self) -> None:
+        assert "2: b.*" in render.matches([cell(0, "a\nb.*\nc")], ".*\nc", max_length=100).text
+
+    def test_nothing_to_look_for_is_refused(self) -> None:
+        with pytest.raises(InvalidArgument, match="query is empty"):
+            render.matches([cell()], "", max_length=100)
+
+
+def test_people_are_named_as_jupyterlab_names_them() -> None:
+    bea = {"user": {"name": "b", "display_name": "Bea"}}
+    states: dict[int, dict[str, Any]] = {1: bea, 2: {"user": {"name": "al"}}, 3: {}, 4: bea}
+    states[5] = {"user": "odd"}
+    assert render.people(states) == ["Bea", "al"]
+
+
+CELLS = st.lists(
+    st.builds(
+        partial(cell, id="abcdefgh-ijkl"),
+        source=st.text(max_size=300) | st.just("a`" * 400),
+        cell_type=st.sampled_from(["code", "markdown"]),
+        outputs=st.lists(st.sampled_from([TEXT, ERROR, IMAGE]), max_size=3),
+        metadata=st.sampled_from([{}, {"tags": ["a"] * 100}]),
+        execution_count=st.none() | st.just(3.0),
+    ),
+    max_size=5,
+)
+
+
+@given(CELLS, st.integers(0, 900), st.sampled_from(range(5)))
+def test_no_text_is_longer_than_allowed(cells: list[CellView], length: int, form: int) -> None:
+    numbered = [cell(index, view.source, outputs=view.outputs, metadata=view.metadata)
+                for index, view in enumerate(cells)]  # fmt: skip
+    rendered = forms()[form](numbered, length)
+    assert len(rendered.text) <= length
+    assert rendered.shown == len(rendered.facts)
+    # With room for a header and a note there is always progress.
+    if length >= 400 and rendered.next_index is not None:
+        assert rendered.shown > 0
+
+
+@given(CELLS)
+def test_going_on_from_where_it_was_cut_shows_every_cell_once(cells: list[CellView]) -> None:
+    numbered = [cell(index, view.source) for index, view in enumerate(cells)]
+    seen: list[int] = []
+    start: int | None = 0 if numbered else None
+    while start is not None:
+        rendered = render.source(numbered[start:], max_length=400)
+        seen += [fact["index"] for fact in rendered.facts]
+        start = rendered.next_index
+    assert seen == list(range(len(numbered)))
+
+
+@given(st.text(st.sampled_from("`\na"), max_size=40))
+def test_no_source_can_end_its_own_fence(source: str) -> None:
+    fence, *inside, end = render.fenced(source).split("\n")
+    assert fence == end
+    assert all(fence not in line for line in inside)

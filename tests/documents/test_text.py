@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pycrdt import Doc, Text
+
+from jupyter_collaboration_mcp.documents import text
+from jupyter_collaboration_mcp.documents.text import Edit
+from jupyter_collaboration_mcp.errors import InvalidArgument, TextMismatch
+
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+ANY = st.text(CHARACTERS, max_size=60)
+#: Few letters, so that the two sides have much in common in confusing places.
+NARROW = st.text(st.sampled_from("ab \n\ré😀\u0301"), max_size=40)
+LINES = st.lists(
+    st.sampled_from(["x = 1\n", "x = 2\n", "\n", "def é():\r\n", "    return 😀\n", "print(x)"]),
+    max_size=12,
+).map("".join)
+TEXTS = st.one_of(ANY, NARROW, LINES)
+
+
+def shared(content: str) -> tuple[Doc[Text], Text]:
+    doc: Doc[Text] = Doc()
+    doc["source"] = shared_text = Text(content)
+    return doc, shared_text
+
+
+def replica(doc: Doc[Text]) -> tuple[Doc[Text], Text]:
+    other: Doc[Text] = Doc()
+    other.apply_update(doc.get_update())
+    return other, other.get("source", type=Text)
+
+
+@given(TEXTS, TEXTS)
+def test_edits_turn_the_old_text_into_the_new_one(old: str, new: str) -> None:
+    assert text.patch(old, text.edits(old, new)) == new
+
+
+@given(TEXTS, TEXTS)
+def test_edits_are_ascending_and_apart_and_each_does_something(old: str, new: str) -> None:
+    changes = text.edits(old, new)
+    for before, after in pairwise(changes):
+        assert before.end < after.start
+    for change in changes:
+        assert 0 <= change.start <= change.end <= len(old)
+        assert old[change.start : change.end] != change.text
+
+
+@given(TEXTS, TEXTS)
+def test_a_shared_text_takes_the_edits(old: str, new: str) -> None:
+    doc, target = shared(old)
+    with doc.transaction():
+        text.apply(target, text.edits(old, new), old)
+    assert str(target) == new
+
+
+@given(TEXTS, st.data())
+def test_what_was_only_typed_in_one_place_is_one_insertion(old: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(old)))
+    typed = data.draw(st.text(CHARACTERS, min_size=1, max_size=10))
+    changes = text.edits(old, old[:place] + typed + old[place:])
+    assert [len(change.text) for change in changes] == [len(typed)]
+    assert changes[0].start == changes[0].end
+
+
+@given(TEXTS, st.lists(st.tuples(st.integers(0, 100), st.text(CHARACTERS, max_size=5)), max_size=4))
+def test_what_was_only_typed_deletes_nothing(old: str, typed: list[tuple[int, str]]) -> None:
+    places = {place % (len(old) + 1): run for place, run in typed}
+    new = text.patch(old, [Edit(place, place, run) for place, run in sorted(places.items())])
+    assert all(change.start == change.end for change in text.edits(old, new))
+
+
+@given(TEXTS, TEXTS, st.data())
+def test_text_typed_elsewhere_at_the_same_time_survives_whole(
+    old: str, new: str, data: st.DataObject
+) -> None:
+    changes = text.edits(old, new)
+    untouched = [
+        place
+        for place in range(len(old) + 1)
+        if not any(change.start <= place <= change.end for change in changes)
+    ]
+    if not untouched:
+        return
+    place = data.draw(st.sampled_from(untouched))
+    typed = "«typed by a person 😀»"
+    mine, my_text = shared(old)
+    theirs, their_text = replica(mine)
+
+    with mine.transaction():
+        text.apply(my_text, changes, old)
+    their_text.insert(len(old[:place].encode()), typed)
+    mine.apply_update(theirs.get_update())
+    theirs.apply_update(mine.get_update())
+
+    expected = text.patch(old, sorted([*changes, Edit(place, place, typed)]))
+    assert str(my_text) == str(their_text) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("same", "same", []),
+        ("a\nb\n", "a\nnew\nb\n", [Edit(2, 2, "new\n")]),
+        ("f(a, b)", "f(x, y)", [Edit(2, 3, "x"), Edit(5, 6, "y")]),
+        ("x = 1\ny = 2\n", "x = 10\ny = 2\nz = 3\n", [Edit(5, 5, "0"), Edit(12, 12, "z = 3\n")]),
+        ("a\r\n1\r\n", "b\r\n1\r\n2\r\n", [Edit(0, 1, "b"), Edit(6, 6, "2\r\n")]),
+        ("a\nx\ny\nz\n", "b\nx\nz\n", [Edit(0, 1, "b"), Edit(4, 6, "")]),
+        ("foo bar", "foo baz bar", [Edit(4, 4, "baz ")]),
+        ("foo baz bar", "foo bar", [Edit(4, 8, "")]),
+        ("def a(): 1\ndef c(): 3\n", "def a(): 1\ndef b(): 2\ndef c(): 3\n",
+         [Edit(11, 11, "def b(): 2\n")]),
+        ("e\u0301 😀", "e\u0301 😁", [Edit(3, 4, "😁")]),
+        ("a\r\nb\r\n", "a\nb\n", [Edit(1, 2, ""), Edit(4, 5, "")]),
+        ("", "a", [Edit(0, 0, "a")]),
+        ("a", "", [Edit(0, 1, "")]),
+    ],
+)  # fmt: skip
+def test_edits_are_those_a_person_would_make(old: str, new: str, expected: list[Edit]) -> None:
+    assert text.edits(old, new) == expected
+
+
+def test_a_rewritten_word_is_replaced_as_a_whole() -> None:
+    assert text.edits("x = bread\n", "x = troad\n") == [Edit(4, 7, "tro")]
+
+
+def test_lines_between_two_changed_lines_are_not_touched() -> None:
+    lines = [f"line {number}\n" for number in range(200)]
+    changed = lines.copy()
+    changed[3] = "other\n"
+    changed[150] = "else\n"
+    old = "".join(lines)
+    changes = text.edits(old, "".join(changed))
+    middle = old.index("line 4\n"), old.index("line 150\n")
+    assert len(changes) >= 2
+    assert not any(change.end > middle[0] and change.start < middle[1] for change in changes)
+
+
+NUMBERED = [f"line {number} {number * 7919 % 10007}\n" for number in range(400_000)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("".join(NUMBERED), "".join(NUMBERED[::-1]), id="reversed"),
+        pytest.param("".join(NUMBERED[:-1]), "".join(NUMBERED[1:]), id="both ends"),
+        pytest.param("\n" * 9_000 + "a", "b" + "\n\n" * 4_500, id="blank lines"),
+        pytest.param("a\nb\n" * 5_000, "b\nc\na\n" * 3_000, id="few different lines"),
+        pytest.param("ab(" * 600 + "x", "y" + "(ba" * 600, id="repeated characters"),
+        pytest.param(
+            "".join(NUMBERED[:9_000]),
+            "".join(NUMBERED[:9_000]).replace("5", "five").replace("0\n", "zero\n"),
+            id="every line changed",
+        ),
+    ],
+)
+def test_large_or_repetitive_texts_are_compared_in_bounded_time(old: str, new: str) -> None:
+    begun = time.process_time()
+    changes = text.edits(old, new)
+    assert time.process_time() - begun < 3  # a third of it on an idle machine
+    assert text.patch(old, changes) == new
+
+
+def test_a_change_that_no_document_can_hold_is_refused_before_anything_is_changed() -> None:
+    doc, target = shared("abc")
+    changes = [Edit(0, 1, "fine"), Edit(2, 2, "\ud83d")]
+    with doc.transaction(), pytest.raises(InvalidArgument, match=r"U\+D83D"):
+        text.apply(target, changes, "abc")
+    assert str(target) == "abc"
+
+
+def test_a_shared_text_that_reads_otherwise_is_not_changed() -> None:
+    doc, target = shared("é")
+    with doc.transaction(), pytest.raises(ValueError, match="has 2 bytes, expected 1"):
+        text.apply(target, [Edit(0, 1, "x")], "e")
+    assert str(target) == "é"
+
+
+class TestReplaceOnce:
+    def test_the_only_match_is_replaced_literally(self) -> None:
+        assert text.replace_once("a.c abc", "a.c", r"\1") == r"\1 abc"
+
+    def test_no_text_to_replace_is_refused(self) -> None:
+        with pytest.raises(InvalidArgument, match="old_text is empty"):
+            text.replace_once("abc", "", "x")
+
+    def test_several_matches_are_counted_with_their_lines(self) -> None:
+        with pytest.raises(TextMismatch) as caught:
+            text.replace_once("x = 1\ny = 2\nx = 1\n", "x = 1", "x = 3")
+        assert str(caught.value) == (
+            "old_text is there 2 times, on lines 1, 3. Nothing was changed.\n"
+            "Next: Include more surrounding text in old_text, so that it matches once."
+        )
+        assert caught.value.detail == {"matches": 2, "lines": [1, 3]}
+
+    def test_overlapping_matches_leave_a_choice_too(self) -> None:
+        with pytest.raises(TextMismatch, match="2 times"):
+            text.replace_once("aaa", "aa", "b")
+
+    def test_very_many_matches_are_not_all_counted(self) -> None:
+        with pytest.raises(TextMismatch, match=r"at least 1,000 times.* and 990 more"):
+            text.replace_once("a" * 100_000, "a", "b")
+
+    def test_the_nearest_lines_are_shown(self) -> None:
+        source = "import numpy\n\ndef mean(values):\n    return sum(values) / len(values)\n"
+        with pytest.raises(TextMismatch) as caught:
+            text.replace_once(source, "return sum(value) / len(value)", "x")
+        assert str(caught.value) == (
+            "old_text was not found; the nearest lines are:\n"
+            "    4      return sum(values) / len(values)\n"
+            "Nothing was changed.\n"
+            "Next: Copy old_text exactly from the source, then call again."
+        )
+        assert caught.value.detail == {"matches": 0, "lines": [4, 4]}
+
+    @pytest.mark.parametrize(
+        ("source", "wanted", "difference", "lines"),
+        [
+            ("if x:\n\treturn 1\n", "if x:\n    return 1", "white space", [1, 2]),
+            ("a\r\nb\r\n", "a\nb", "line ends (CRLF)", [1, 2]),
+            ("\nprint(X)\n", "print(x)", "case", [2, 2]),
+            ("\nPrint( x )\n", "print(x)", "white space and case", [2, 2]),
+        ],
+    )
+    def test_it_is_said_how_the_text_differs(
+        self, source: str, wanted: str, difference: str, lines: list[int]
+    ) -> None:
+        with pytest.raises(TextMismatch) as caught:
+            text.replace_once(source, wanted, "")
+        assert f"the source differs in {difference} here:" in str(caught.value)
+        assert caught.value.detail["lines"] == lines
+
+    def test_nothing_similar_is_said_too(self) -> None:
+        with pytest.raises(TextMismatch, match=r"nor anything like it \(2 lines\)"):
+            text.replace_once("abc\ndef", "0123456789", "")
+
+    def test_an_empty_source_is_said_to_be_empty(self) -> None:
+        with pytest.raises(TextMismatch, match="the source is empty"):
+            text.replace_once("", "x", "y")
+
+    def test_long_lines_and_windows_are_shortened(self) -> None:
+        source = "\n".join("x" * 1_000 for _ in range(30))
+        with pytest.raises(TextMismatch) as caught:
+            text.replace_once(source, source.upper(), "")
+        assert "... 22 more lines" in str(caught.value)
+        assert "(840 more characters)" in str(caught.value)
+        assert len(str(caught.value)) < 2_000
+
+    def test_a_large_source_is_searched_in_bounded_time(self) -> None:
+        source = "".join(NUMBERED)
+        begun = time.process_time()
+        with pytest.raises(TextMismatch, match="  778  line 777 "):
+            text.replace_once(source, NUMBERED[777].strip() + "?", "")
+        assert time.process_time() - begun < 4
+
+    @given(TEXTS, TEXTS.filter(bool))
+    @settings(max_examples=50)
+    def test_it_replaces_only_what_is_there_once(self, source: str, wanted: str) -> None:
+        places = [place for place in range(len(source)) if source.startswith(wanted, place)]
+        if len(places) == 1:
+            assert text.replace_once(source, wanted, "") == source.replace(wanted, "")
+            return
+        with pytest.raises(TextMismatch) as caught:
+            text.replace_once(source, wanted, "")
+        assert caught.value.detail["matches"] == len(places)
+
+
+class TestUnified:
+    def test_changed_lines_come_with_their_context(self) -> None:
+        before = "\n".join("abcdefghijkl")
+        after = before.replace("c", "C").replace("k", "k\nnew")
+        assert text.unified(before, after) == (
+            "@@ -1,5 +1,5 @@\n a\n b\n-c\n+C\n d\n e\n@@ -10,3 +10,4 @@\n j\n k\n+new\n l"
+        )
+
+    def test_changes_close_to_each_other_share_a_hunk(self) -> None:
+        assert text.unified("a\nb\nc\nd", "A\nb\nc\nD", context=1) == (
+            "@@ -1,4 +1,4 @@\n-a\n+A\n b\n c\n-d\n+D"
+        )
+
+    def test_equal_texts_have_no_diff(self) -> None:
+        assert text.unified("a\n", "a\n") == ""
+
+    def test_a_carriage_return_can_be_seen(self) -> None:
+        assert text.unified("a\r\nb", "a\nb", context=0) == "@@ -1 +1 @@\n-a␍\n+a"
+
+    def test_a_long_diff_is_cut_with_a_count(self) -> None:
+        after = "\n".join(f"line {number}" for number in range(5_000))
+        diff = text.unified("", after, limit=500)
+        assert len(diff) <= 500
+        shown = diff.count("\n")
+        assert diff.endswith(f"... {5_000 + 2 - shown:,} more lines of the diff cut")
+
+
+class TestClip:
+    def test_a_short_text_stays(self) -> None:
+        assert text.clip("abc", 3) == "abc"
+
+    @given(st.text(CHARACTERS, min_size=101, max_size=300), st.integers(40, 100))
+    def test_a_long_text_fits_and_counts_what_is_cut(self, long: str, limit: int) -> None:
+        clipped = text.clip(long, limit)
+        assert len(clipped) <= limit
+        head, _, rest = clipped.rpartition("\n... ")
+        count, _, tail = rest.partition(" characters cut ...\n")
+        assert long.startswith(head)
+        assert long.endswith(tail)
+        assert int(count) == len(long) - len(head) - len(tail)

@@ -1,0 +1,53 @@
+"""Notebooks on disk, to start from and to look at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def code(cell_id: str, source: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": cell_id,
+        "cell_type": "code",
+        "source": source,
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+        **more,
+    }
+
+
+def markdown(cell_id: str, source: str, **more: Any) -> dict[str, Any]:
+    return {"id": cell_id, "cell_type": "markdown", "source": source, "metadata": {}, **more}
+
+
+def notebook(cells: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    metadata = {
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+        "language_info": {"name": "python"},
+    }
+    return {
+        "cells": list(cells),
+        "metadata": metadata,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        **more,
+    }
+
+
+def numbered(count: int, padding: str = "") -> dict[str, Any]:
+    """A notebook of many small cells with ids `cell-00000`, `cell-00001`, ..."""
+    return notebook([code(f"cell-{n:05d}", f"x = {n}\n{padding}") for n in range(count)])
+
+
+def write(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1))
+
+
+def sources(path: Path) -> list[str]:
+    """The cells' sources in a file on disk."""
+    cells = json.loads(path.read_text())["cells"]
+    return ["".join(cell["source"]) for cell in cells]

@@ -1,0 +1,17 @@
+"""Waiting for something that has no event of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+async def until(condition: Callable[[], object], timeout: float = 20) -> None:
+    """Return as soon as the condition holds.
+
+    Raises:
+        TimeoutError: It did not in time.
+    """
+    async with asyncio.timeout(timeout):
+        while not condition():
+            await asyncio.sleep(0.002)
