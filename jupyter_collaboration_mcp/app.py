@@ -21,6 +21,9 @@ from .workspace.workspace import Limits, Workspace
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
+#: Imported in a thread at the first request: with the SDK it takes more than a second.
+_SERVER = "jupyter_collaboration_mcp.server"
+
 
 class JupyterCollaborationMCP(ExtensionApp):
     """Serves MCP on Jupyter's own port, with Jupyter's own token, identity and authorizer."""
@@ -71,7 +74,7 @@ class JupyterCollaborationMCP(ExtensionApp):
             self.idle_timeout,
             self.log,
         )
-        self._endpoint = MCPEndpoint(self._build_server, self.log)
+        self._endpoint = MCPEndpoint(self._build_server, self.log, preload=[_SERVER])
         self.handlers.append((r"/mcp/?", MCPHandler, {"endpoint": self._endpoint}))
 
     async def stop_extension(self) -> None:
@@ -80,7 +83,6 @@ class JupyterCollaborationMCP(ExtensionApp):
         await self._backend.stop()
 
     def _build_server(self) -> MCPServer:
-        # The SDK takes more than a second to import: not before the first request.
         from .server import ServerOptions, build_server
 
         options = ServerOptions(self.toolsets, Level.named(self.permission), self.agent_name)

@@ -12,7 +12,8 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
-from mcp_types import CallToolResult, ListToolsResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import PrivateAttr, ValidationError
 
 from . import __version__
@@ -86,9 +87,12 @@ class _Gate:
     ) -> HandlerResult:
         """Show a connection the tools that it may call."""
         result = await call_next(ctx)
-        if ctx.method == "tools/list" and isinstance(result, ListToolsResult):
-            visible = {tool.name for tool in self._visible(_caller(ctx))}
-            result.tools = [tool for tool in result.tools if tool.name in visible]
+        if ctx.method == "tools/list" and isinstance(result, dict):
+            try:
+                visible = {tool.name for tool in self._visible(_caller(ctx))}
+            except InvalidArgument as error:  # the connection's own query string is wrong
+                raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+            result["tools"] = [tool for tool in result["tools"] if tool["name"] in visible]
         return result
 
     def call(self, context: Context[Any, Any], tool: RegisteredTool) -> Call:

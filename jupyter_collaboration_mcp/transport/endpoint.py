@@ -33,7 +33,7 @@ _MODULES = (
 )
 
 
-class EndpointStopped(Exception):  # noqa: N818 - named as the errors of errors.py are
+class EndpointStopped(Exception):
     """The server is going down and takes no more MCP requests."""
 
 

@@ -48,6 +48,9 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def sources(path: Path) -> list[str]:
-    """The cells' sources in a file on disk."""
-    cells = json.loads(path.read_text())["cells"]
+    """The cells' sources in a file on disk; none while Jupyter is writing it."""
+    try:
+        cells = json.loads(path.read_text())["cells"]
+    except ValueError:
+        return []
     return ["".join(cell["source"]) for cell in cells]

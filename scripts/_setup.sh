@@ -1,0 +1,92 @@
+# Sourced by scripts/test and scripts/lab: makes the virtual environment they run in.
+# Every step leaves a stamp in .venv, so that a second run has nothing to do.
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv="$repository/.venv"
+
+say() { printf '%s\n' "== $*" >&2; }
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# The newest Python on the PATH that is new enough and can make virtual environments.
+# It has to be run to be believed: a pyenv shim exists for versions that are not in use.
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:-python3.14 python3.13 python3.12 python3.11 python3 python}; do
+    if "$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' \
+      >/dev/null 2>&1; then
+      printf '%s\n' "$candidate"
+      return
+    fi
+  done
+  fail "Python 3.11 or newer with its venv module is needed, and none was found on the PATH" \
+    "(on Debian and Ubuntu: apt-get install python3 python3-venv)."
+}
+
+make_venv() {
+  if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    local python
+    python=$(find_python)
+    say "making .venv with $("$python" --version)"
+    "$python" -m venv --clear "$venv"
+  fi
+  export PATH="$venv/bin:$PATH" VIRTUAL_ENV="$venv"
+  unset PYTHONHOME
+}
+
+# digest FILE...: one hash over what the files hold.
+digest() {
+  "$venv/bin/python" -c '
+import hashlib, pathlib, sys
+hashes = [hashlib.sha256(pathlib.Path(name).read_bytes()).hexdigest() for name in sys.argv[1:]]
+print("-".join(hashes))' "$@"
+}
+
+# stamped NAME HASH: whether the step NAME was already done for HASH.
+stamped() { [ "$(cat "$venv/.stamp-$1" 2>/dev/null)" = "$2" ]; }
+stamp() { printf '%s\n' "$2" >"$venv/.stamp-$1"; }
+
+# install_package EXTRA: this package, editable, with its dependencies.
+install_package() {
+  local extra=$1 wanted
+  # The Jupyter configuration is copied into .venv at install, unlike the package itself.
+  wanted=$(digest "$repository/pyproject.toml" "$repository"/jupyter-config/*/*.json)
+  stamped "pip-$extra" "$wanted" && return
+  say "installing the package with its [$extra] dependencies"
+  "$venv/bin/python" -m pip install --quiet --no-input --disable-pip-version-check \
+    --editable "$repository[$extra]"
+  stamp "pip-$extra" "$wanted"
+  # What the tests need holds all that the lab needs.
+  if [ "$extra" = test ]; then stamp pip-lab "$wanted"; fi
+}
+
+# The npm packages of the tests, with the Node.js that came from PyPI.
+install_node_packages() {
+  local directory="$repository/tests/node" wanted npm_command=install
+  wanted=$(digest "$directory"/package*.json)
+  if [ -d "$directory/node_modules" ] && stamped node "$wanted"; then return; fi
+  say "installing the npm packages of the tests"
+  if [ -f "$directory/package-lock.json" ]; then npm_command=ci; fi
+  (cd "$directory" && "$venv/bin/npm" "$npm_command" --omit-lockfile-registry-resolved \
+    --no-audit --no-fund --no-update-notifier --loglevel=error)
+  stamp node "$(digest "$directory"/package*.json)"
+}
+
+# Chromium for the browser tests. Without it they fail with the same advice; the others run.
+install_chromium() {
+  local name as_root=()
+  for name in chromium chromium-browser google-chrome google-chrome-stable; do
+    if command -v "$name" >/dev/null 2>&1; then return; fi
+  done
+  if [ "$(id -u)" != 0 ]; then as_root=(sudo -n); fi
+  if command -v apt-get >/dev/null 2>&1 && ${as_root[@]+"${as_root[@]}"} true 2>/dev/null; then
+    say "installing Chromium"
+    as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+    if "${as_root[@]}" update >/dev/null &&
+      "${as_root[@]}" install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null
+    then
+      return
+    fi
+  fi
+  say "no Chromium: install the package chromium or google-chrome." \
+    "The tests marked 'browser' will fail until then."
+}

@@ -1,0 +1,153 @@
+"""A person's real browser: JupyterLab in Chromium, read as it is drawn in the page."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from playwright.async_api import Error, Page, async_playwright
+
+from .yjs import Server
+
+EXPOSE_APP = "--LabApp.expose_app_in_browser=True"
+"""The server's argument without which it cannot be seen whether the page is connected."""
+
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+_NOTEBOOK = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
+
+# The kernel too: a server told to stop while a kernel starts may take longer than it is given.
+_CONNECTED = """() => {
+  const context = window.jupyterapp?.shell.currentWidget?.context;
+  const notebook = context?.model?.sharedModel;
+  if (!notebook?.ydoc.getMap("state").get("document_id")) return false;
+  const wantsKernel = notebook.getMetadata("kernelspec") !== undefined;
+  return !wantsKernel || context.sessionContext.kernelDisplayStatus === "idle";
+}"""
+
+# The cells in view with their true index: JupyterLab draws a long notebook only in part.
+_DRAWN = """(notebook) => Object.fromEntries(
+  [...document.querySelectorAll(`${notebook} .jp-Cell`)].map((cell) => [
+    cell.dataset.windowedListIndex,
+    [...cell.querySelectorAll(".jp-InputArea-editor .cm-content > .cm-line")]
+      .map((line) => line.textContent).join("\\n"),
+  ]))"""
+
+_SHOWS = f"""([notebook, index, text]) => {{
+  const drawn = ({_DRAWN})(notebook);
+  return index === null
+    ? Object.values(drawn).some((source) => source.includes(text))
+    : (drawn[index] ?? "").includes(text);
+}}"""
+
+
+@asynccontextmanager
+async def open_notebook(server: Server, path: str, timeout: float = 60) -> AsyncIterator["LabPage"]:
+    """JupyterLab at a notebook, connected to its room and its kernel.
+
+    Args:
+        server: A Jupyter server of JupyterLab, started with EXPOSE_APP.
+        path: The notebook, relative to the server's root. Its metadata should name a kernel:
+            otherwise JupyterLab asks for one, in a dialog that covers the page.
+        timeout: Seconds until it has to be connected.
+    """
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=find_chromium(), headless=True, args=_FLAGS
+        )
+        try:
+            page = LabPage(await browser.new_page())
+            await page.open(server, path, timeout)
+            yield page
+        finally:
+            await browser.close()
+
+
+def find_chromium() -> str:
+    """The machine's Chromium.
+
+    Raises:
+        RuntimeError: If there is none.
+    """
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
+        if found := shutil.which(name):
+            return found
+    raise RuntimeError("No Chromium: install the package chromium or google-chrome.")
+
+
+class LabPage:
+    """One tab of JupyterLab.
+
+    Attributes:
+        page: Playwright's page, for what has no method here.
+        errors: What the page threw, in order.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        page.on("pageerror", self._on_error)
+
+    async def open(self, server: Server, path: str, timeout: float = 60) -> None:
+        """Go to a notebook and wait until it is connected to its room and its kernel."""
+        await self.page.goto(
+            f"{server.url.rstrip('/')}/lab/tree/{quote(path)}?token={server.token}",
+            timeout=timeout * 1000,
+        )
+        await self._wait(_CONNECTED, None, timeout, "the notebook to be connected")
+        await self.page.wait_for_selector(f"{_NOTEBOOK} .jp-Cell", timeout=timeout * 1000)
+
+    async def texts(self) -> dict[int, str]:
+        """The sources of the cells as drawn, by index."""
+        drawn = await self.page.evaluate(_DRAWN, _NOTEBOOK)
+        return {int(index): text for index, text in drawn.items()}
+
+    async def wait_for_text(self, text: str, cell: int | None = None, timeout: float = 10) -> None:
+        """Wait until a text is drawn in a cell, or in any."""
+        await self._wait(_SHOWS, [_NOTEBOOK, cell, text], timeout, repr(text))
+
+    async def wait_for_output(self, text: str, cell: int, timeout: float = 30) -> None:
+        """Wait until a text is drawn among the outputs of a cell."""
+        output = self.page.locator(_cell(cell)).locator(".jp-OutputArea-output")
+        await output.filter(has_text=text).first.wait_for(timeout=timeout * 1000)
+
+    async def type(self, cell: int, text: str, delay: float = 0) -> None:
+        """Type at the end of a cell, with the keyboard."""
+        await self.page.locator(_cell(cell)).locator(".cm-content").click(timeout=10_000)
+        await self.page.keyboard.press("Control+End")
+        await self.page.keyboard.type(text, delay=delay * 1000)
+
+    async def dialog(self) -> str | None:
+        """The text of the dialog that covers the page, if there is one."""
+        dialogs = self.page.locator(".jp-Dialog")
+        return await dialogs.first.inner_text() if await dialogs.count() else None
+
+    async def screenshot(self, path: Path) -> None:
+        """Write a picture of the page."""
+        await self.page.screenshot(path=path)
+
+    async def _wait(self, expression: str, argument: Any, timeout: float, wanted: str) -> None:
+        try:
+            await self.page.wait_for_function(expression, arg=argument, timeout=timeout * 1000)
+        except Error as error:
+            raise TimeoutError(
+                f"Waited {timeout} s in vain for {wanted}; the page shows {await self.texts()}, "
+                f"and threw {self.errors}"
+            ) from error
+
+    def _on_error(self, error: Error) -> None:
+        self.errors.append(str(error))
+
+
+def _cell(index: int) -> str:
+    return f'{_NOTEBOOK} .jp-Cell[data-windowed-list-index="{index}"]'

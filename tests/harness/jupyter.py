@@ -1,0 +1,257 @@
+"""A real Jupyter server in a process of its own: isolated, restartable, and gone after the test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import psutil  # type: ignore[import-untyped]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+START_LIMIT = 60.0
+STOP_LIMIT = 15.0
+
+_MODULES = {"server": "jupyter_server", "lab": "jupyterlab"}
+
+
+class JupyterProcess:
+    """One Jupyter server, which can be killed and started again on the same root, port and token.
+
+    Args:
+        root: The directory it serves.
+        token: Its token; made up if not given, no authentication at all if empty.
+        base_url: As `ServerApp.base_url`.
+        extra_args: More command line arguments.
+        env: More environment variables.
+        app: Jupyter Server alone, or JupyterLab.
+        cwd: Where it runs; the root if not given.
+        extra_path: Directories for PYTHONPATH, before the repository.
+        extensions: Server extensions to enable or disable by name, whatever is installed.
+        config: More of `jupyter_server_config.json`.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        token: str | None = None,
+        base_url: str = "/",
+        extra_args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        app: Literal["server", "lab"] = "server",
+        cwd: Path | None = None,
+        extra_path: Sequence[Path] = (),
+        extensions: Mapping[str, bool] | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.root = root
+        self.token = secrets.token_hex(16) if token is None else token
+        self.base_url = f"/{base_url.strip('/')}/".replace("//", "/")
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}{self.base_url}"
+        self._cwd = root if cwd is None else cwd
+        self._process: subprocess.Popen[bytes] | None = None
+        self._home = tempfile.TemporaryDirectory(prefix="jupyter-process-")
+        self.home = Path(self._home.name)
+        self._log_file = self.home / "jupyter.log"
+        self._command = self._make_command(app, extra_args)
+        self._environment = self._make_environment(env or {}, extra_path)
+        self._write_config(extensions or {}, config or {})
+        # Also when a test run is interrupted: `finalize` runs at the exit of the interpreter.
+        self._cleanup = weakref.finalize(self, _clean_up, self.home, self._home)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a client sends to be let in."""
+        return {"Authorization": f"token {self.token}"}
+
+    @property
+    def log(self) -> str:
+        """All it has written so far, over all its starts."""
+        return self._log_file.read_text(errors="replace") if self._log_file.exists() else ""
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("The server has not been started")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    async def start(self) -> None:
+        """Start it and wait until it answers.
+
+        Raises:
+            RuntimeError: It ended, or did not answer in time; the message has its log.
+        """
+        if self.running:
+            raise RuntimeError("The server runs already")
+        self._process = self._spawn()
+        deadline = time.monotonic() + START_LIMIT
+        while not await asyncio.to_thread(self._answers):
+            if not self.running:
+                raise RuntimeError(f"Jupyter ended at start:\n{self.log}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"Jupyter did not answer in {START_LIMIT:g} s:\n{self.log}")
+            await asyncio.sleep(0.05)
+
+    def kill(self) -> None:
+        """End the server process alone as a crash would (SIGKILL); its kernels go at `stop`."""
+        if self._process is not None and self.running:
+            self._process.kill()
+            self._process.wait()
+
+    async def terminate(self, limit: float = STOP_LIMIT) -> int:
+        """Ask the server to end (SIGTERM), wait for it, and return its exit code.
+
+        Raises:
+            RuntimeError: It had to be killed.
+        """
+        if self._process is None:
+            raise RuntimeError("The server has not been started")
+        self._process.terminate()
+        try:
+            return await asyncio.to_thread(self._process.wait, limit)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            message = f"Jupyter did not end within {limit:g} s:\n{self.log}"
+            raise RuntimeError(message) from None
+
+    async def stop(self) -> None:
+        """End the server and everything it started, and remove its home."""
+        try:
+            if self.running:
+                await self.terminate()
+        finally:
+            await asyncio.to_thread(self._cleanup)
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            self._cleanup()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    def _make_command(self, app: str, extra_args: Sequence[str]) -> list[str]:
+        command = [
+            sys.executable,
+            "-m",
+            _MODULES[app],
+            "--allow-root",
+            "--no-browser",
+            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.port={self.port}",
+            "--ServerApp.port_retries=0",
+            f"--ServerApp.base_url={self.base_url}",
+            f"--ServerApp.root_dir={self.root}",
+        ]
+        if not self.token:
+            command.append("--IdentityProvider.token=")
+        return [*command, *extra_args]
+
+    def _make_environment(
+        self, env: Mapping[str, str], extra_path: Sequence[Path]
+    ) -> dict[str, str]:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY_"))}
+        path = [*map(str, extra_path), str(REPOSITORY)]
+        if inherited.get("PYTHONPATH"):
+            path.append(inherited["PYTHONPATH"])
+        isolated = {
+            "HOME": self.home / "home",
+            "IPYTHONDIR": self.home / "ipython",
+            "JUPYTER_CONFIG_DIR": self.home / "config",
+            "JUPYTER_DATA_DIR": self.home / "data",
+            "JUPYTER_RUNTIME_DIR": self.home / "runtime",
+        }
+        for directory in isolated.values():
+            directory.mkdir()
+        return {
+            **inherited,
+            **{name: str(directory) for name, directory in isolated.items()},
+            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONUNBUFFERED": "1",
+            # Not on the command line, which Jupyter logs with --debug.
+            **({"JUPYTER_TOKEN": self.token} if self.token else {}),
+            **env,
+        }
+
+    def _write_config(self, extensions: Mapping[str, bool], config: Mapping[str, Any]) -> None:
+        whole = {section: dict(values) for section, values in config.items()}
+        whole.setdefault("ServerApp", {}).setdefault("jpserver_extensions", dict(extensions))
+        (self.home / "config" / "jupyter_server_config.json").write_text(json.dumps(whole))
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        with self._log_file.open("ab") as log:
+            return subprocess.Popen(
+                self._command,
+                cwd=self._cwd,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _answers(self) -> bool:
+        request = urllib.request.Request(f"{self.url}api/status", headers=self.headers)
+        try:
+            with urllib.request.urlopen(request, timeout=5):
+                return True
+        except urllib.error.HTTPError as error:
+            error.close()
+            return True  # an authorizer or identity provider of the test's own may refuse us
+        except OSError:
+            return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _clean_up(home: Path, directory: tempfile.TemporaryDirectory[str]) -> None:
+    """End whatever runs with this home; kernels lead sessions of their own, out of the group."""
+    left = [process for process in psutil.process_iter() if _runs_in(process, home)]
+    for process in left:
+        try:
+            process.send_signal(signal.SIGKILL)
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(left, timeout=STOP_LIMIT)
+    directory.cleanup()
+
+
+def _runs_in(process: psutil.Process, home: Path) -> bool:
+    try:
+        return bool(process.environ().get("JUPYTER_RUNTIME_DIR") == str(home / "runtime"))
+    except psutil.Error:
+        return False

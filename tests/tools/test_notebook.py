@@ -1,0 +1,713 @@
+"""The notebook toolset against a real server, with a person's tab beside the agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import LEGACY, MODERN, AgentClient, agent
+from tests.harness.collaborator import Collaborator
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.waiting import until
+from tests.transport.conftest import HEADERS, modern_call
+
+pytestmark = pytest.mark.anyio
+
+THREE = [
+    notebooks.markdown("intro-0001", "# Títle 😀\n\nwords"),
+    notebooks.code("load-00002", "import os\nvalue = 1\nprint(value)"),
+    notebooks.code("plot-00003", "plot(value)"),
+]
+
+Make = Callable[..., str]
+
+
+@pytest.fixture
+def make(server: JupyterProcess, request: pytest.FixtureRequest) -> Make:
+    """Puts a notebook of this test's own on the server's disk and returns its path."""
+    count = 0
+
+    def write(cells: Any = None, **more: Any) -> str:
+        nonlocal count
+        count += 1
+        path = f"{request.node.name[:60].replace('/', '_')}-{count}.ipynb"
+        content = notebooks.notebook(THREE if cells is None else cells, **more)
+        notebooks.write(Path(server.root) / path, content)
+        return path
+
+    return write
+
+
+@pytest.fixture
+async def ada(server: JupyterProcess) -> AsyncIterator[AgentClient]:
+    async with agent(server, "Ada") as client:
+        yield client
+
+
+async def update(client: AgentClient, path: str, *updates: dict[str, Any], **more: Any) -> Any:
+    return await client.ask(
+        "batch_update_notebook_cells", path=path, updates=list(updates), exec=False, **more
+    )
+
+
+async def refused_update(client: AgentClient, path: str, *updates: Any, **more: Any) -> Any:
+    more.setdefault("exec", False)
+    return await client.refused(
+        "batch_update_notebook_cells", path=path, updates=list(updates), **more
+    )
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+async def test_a_listing_shows_who_has_a_notebook_open(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    path = make()
+    async with Collaborator(server.url, server.token, path, name="Ana"):
+        listing = await ada.ask("list_notebooks", path_prefix=path[:-6])
+        (entry,) = listing["notebooks"]
+        assert entry["path"] == path
+        assert entry["open"] is True
+        assert "Ana" in entry["people"]
+    assert "complete" in listing
+
+
+async def test_a_listing_is_bounded_and_recursive(server: JupyterProcess, ada: AgentClient) -> None:
+    folder = Path(server.root) / "deep" / "er"
+    folder.mkdir(parents=True)
+    for number in range(4):
+        notebooks.write(folder / f"{number}.ipynb", notebooks.notebook([]))
+    listing = await ada.ask("list_notebooks", path_prefix="deep", max_results=3)
+    assert [entry["path"] for entry in listing["notebooks"]] == [
+        f"deep/er/{number}.ipynb" for number in range(3)
+    ]
+    assert listing["complete"] is False
+
+
+async def test_reading_gives_index_id_revision_and_unescaped_source(
+    ada: AgentClient, make: Make
+) -> None:
+    path = make()
+    text = await ada.say("get_notebook", path=path)
+    facts = await ada.ask("get_notebook", path=path)
+    second = facts["cells"][1]
+    assert f"[1] load-00002 r:{second['revision']} code" in text
+    assert "import os\nvalue = 1\nprint(value)" in text
+    assert facts["cell_count"] == 3
+    assert facts["saved"] is True
+
+
+async def test_an_outline_is_a_line_a_cell(ada: AgentClient, make: Make) -> None:
+    text = await ada.say("get_notebook", path=make(), format="outline")
+    assert sum(line.startswith("[") for line in text.splitlines()) == 3
+    assert "plot(value)" in text
+
+
+async def test_cells_are_chosen_by_range_ids_prefix_and_query(ada: AgentClient, make: Make) -> None:
+    path = make()
+
+    async def ids(**choice: Any) -> list[str]:
+        facts = await ada.ask("get_notebook", path=path, **choice)
+        return [cell["id"] for cell in facts["cells"]]
+
+    assert await ids(start_index=1, end_index=2) == ["load-00002"]
+    assert await ids(start_index=-1) == ["plot-00003"]
+    assert await ids(cell_ids=["pl", 0]) == ["plot-00003", "intro-0001"]
+    assert await ids(query="PRINT(") == ["load-00002"]
+
+
+async def test_a_long_answer_is_cut_and_says_where_to_go_on(ada: AgentClient, make: Make) -> None:
+    path = make([notebooks.code(f"cell-{n:04}", "x" * 400) for n in range(20)])
+    facts = await ada.ask("get_notebook", path=path, max_content_length=3000)
+    shown = len(facts["cells"])
+    assert 0 < shown < 20
+    assert facts["next_index"] == shown
+    text = await ada.say("get_notebook", path=path, max_content_length=3000)
+    assert f"start_index={shown}" in text
+    assert len(text) < 3500
+
+
+async def test_no_answer_exceeds_25_000_tokens(ada: AgentClient, make: Make) -> None:
+    path = make([notebooks.code("huge", "y = 1  # 😀\n" * 100_000), notebooks.code("small", "1")])
+    for form in ("outline", "source", "full"):
+        text = await ada.say("get_notebook", path=path, format=form, max_content_length=10**9)
+        assert len(text) / 4 < 25_200
+
+
+async def test_full_shows_outputs_as_digests_never_base64(ada: AgentClient, make: Make) -> None:
+    image = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "iVBOR" * 500}}
+    printed = {"output_type": "stream", "name": "stdout", "text": "hello\n"}
+    cell = notebooks.code("plot", "draw()", outputs=[printed, image], execution_count=4)
+    text = await ada.say("get_notebook", path=make([cell]), format="full")
+    assert "hello" in text
+    assert "image/png" in text
+    assert "iVBORiVBOR" not in text
+
+
+async def test_a_session_names_room_and_session(ada: AgentClient, make: Make) -> None:
+    facts = await ada.ask("create_notebook_session", path=make())
+    assert facts["room_id"] == f"json:notebook:{facts['file_id']}"
+    assert facts["session_id"]
+    assert facts["agent"] == "Ada"
+
+
+# -- updating --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [MODERN, LEGACY])
+async def test_an_edit_reaches_the_person_and_the_file(
+    server: JupyterProcess, make: Make, mode: str
+) -> None:
+    path = make()
+    async with (
+        agent(server, mode=mode) as ada,
+        Collaborator(server.url, server.token, path) as ana,
+    ):
+        facts = await ada.replace(path, "load", "value = 1", "value = '😀é'")
+        assert [cell["id"] for cell in facts["cells"]] == ["load-00002"]
+        await ana.until(lambda: ana.source(1) == "import os\nvalue = '😀é'\nprint(value)", 1)
+        assert "saved" not in facts
+        file = Path(server.root) / path
+        await until(lambda: "'😀é'" in "".join(notebooks.sources(file)))
+        assert (await ada.ask("get_notebook", path=path)).get("saved") is True
+
+
+async def test_what_is_not_asked_to_change_stays(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    output = {"output_type": "stream", "name": "stdout", "text": "1\n"}
+    cells = [
+        notebooks.code(
+            "kept",
+            "a = 1",
+            metadata={"tags": ["x"], "custom": {"deep": [1, 2]}},
+            outputs=[output],
+            execution_count=7,
+        ),
+        notebooks.markdown("pic", "![](attachment:a.png)", attachments={"a.png": {"x/y": "z"}}),
+    ]
+    path = make(cells, nbformat_minor=5)
+    await update(ada, path, {"cell_id": "kept", "content": "a = 2"}, {"index": 1, "content": "b"})
+    file = Path(server.root) / path
+    await until(lambda: notebooks.sources(file) == ["a = 2", "b"])
+    saved = json.loads(file.read_text())
+    kept, picture = saved["cells"]
+    assert kept["metadata"] == {"tags": ["x"], "custom": {"deep": [1, 2]}}
+    assert (kept["id"], kept["execution_count"]) == ("kept", 7)
+    assert kept["outputs"][0]["text"] in ("1\n", ["1\n"])
+    assert picture["attachments"] == {"a.png": {"x/y": "z"}}
+    assert saved["nbformat_minor"] == 5
+
+
+async def test_an_old_notebook_keeps_its_minor_version(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    cell = notebooks.code("x", "a = 1")
+    del cell["id"]
+    path = make([cell], nbformat_minor=2)
+    await update(ada, path, {"index": 0, "content": "a = 2"})
+    file = Path(server.root) / path
+    await until(lambda: notebooks.sources(file) == ["a = 2"])
+    saved = json.loads(file.read_text())
+    assert saved["nbformat_minor"] == 2
+    assert "id" not in saved["cells"][0]
+
+
+async def test_several_cells_change_in_one_call_or_not_at_all(ada: AgentClient, make: Make) -> None:
+    path = make()
+    before = await ada.sources(path)
+    error = await refused_update(
+        ada, path, {"index": 0, "content": "new"}, {"index": 1, "old_text": "nope", "new_text": ""}
+    )
+    assert error["code"] == "text_mismatch"
+    assert await ada.sources(path) == before
+    await update(ada, path, {"content": "A"}, {"content": "B"}, start_index=1)
+    assert (await ada.sources(path))[1:] == ["A", "B"]
+    await update(ada, path, {"content": "C"}, {"content": "D"}, cell_ids=["plot", "load"])
+    assert (await ada.sources(path))[1:] == ["D", "C"]
+
+
+async def test_two_replacements_in_one_cell_are_both_made(ada: AgentClient, make: Make) -> None:
+    path = make()
+    await update(
+        ada,
+        path,
+        {"index": 1, "old_text": "import os", "new_text": "import sys"},
+        {"index": 1, "old_text": "value = 1", "new_text": "value = 2"},
+    )
+    assert (await ada.sources(path))[1] == "import sys\nvalue = 2\nprint(value)"
+
+
+async def test_type_and_metadata_change_and_the_person_sees_it(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    before = {"a": 1, "b": 2, "trusted": False}
+    path = make([notebooks.code("note", "# words", metadata={"a": 1, "b": 2})])
+    async with Collaborator(server.url, server.token, path) as ana:
+        change = {"index": 0, "cell_type": "markdown", "metadata": {"a": None, "c": 3}}
+        await update(ada, path, change)
+        await ana.until(lambda: ana.cell(0)["cell_type"] == "markdown", 1)
+        cell = ana.cell(0)
+        assert cell["metadata"] == {"b": 2, "c": 3, "trusted": False}
+        assert (cell["id"], cell["source"]) == ("note", "# words")
+        assert "outputs" not in cell
+        await ada.ask("undo_agent_changes", path=path)
+        await ana.until(lambda: ana.cell(0)["cell_type"] == "code", 1)
+        assert ana.cell(0)["metadata"] == before
+
+
+async def test_a_stale_revision_applies_nothing_and_shows_source_and_diff(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    path = make()
+    seen = (await ada.ask("get_notebook", path=path))["cells"]
+    async with Collaborator(server.url, server.token, path) as ana:
+        ana.insert(1, len("import os"), ", sys")
+        await ana.flush()
+        error = await refused_update(
+            ada,
+            path,
+            {"index": 0, "content": "must not be applied"},
+            {"index": 1, "content": "nor this", "if_revision": seen[1]["revision"]},
+        )
+        assert error["code"] == "stale_revision"
+        assert error["source"] == "import os, sys\nvalue = 1\nprint(value)"
+        assert "-import os\n+import os, sys" in error["diff"]
+        assert ana.source(0) == THREE[0]["source"]
+        new = await ada.write(path, "load", "now", if_revision=error["revision"])
+        assert (await ada.sources(path))[1] == "now"
+        assert new["cells"][0]["revision"] != error["revision"]
+
+
+async def test_delete_and_move_are_guarded_too(ada: AgentClient, make: Make) -> None:
+    path = make()
+    for tool, more in (
+        ("batch_delete_notebook_cells", {}),
+        ("move_notebook_cells", {"to_index": 0}),
+    ):
+        error = await ada.refused(tool, path=path, cell_ids=["plot"], if_revision="000000", **more)
+        assert error["code"] == "stale_revision"
+    assert len(await ada.sources(path)) == 3
+
+
+async def test_a_text_that_does_not_match_once_shows_where_to_look(
+    ada: AgentClient, make: Make
+) -> None:
+    path = make([notebooks.code("one", "total = sum(prices)\nprint(total)\nprint(total)")])
+    missing = await refused_update(
+        ada, path, {"index": 0, "old_text": "total = sum(price)", "new_text": "x"}
+    )
+    assert "total = sum(prices)" in missing["message"]
+    twice = await refused_update(
+        ada, path, {"index": 0, "old_text": "print(total)", "new_text": "x"}
+    )
+    assert twice["code"] == "text_mismatch"
+    assert "2" in twice["message"]
+
+
+async def test_running_is_refused_before_anything_is_applied(ada: AgentClient, make: Make) -> None:
+    path = make()
+    before = await ada.sources(path)
+    error = await refused_update(ada, path, {"index": 1, "content": "x"}, exec=True)
+    assert error["code"] == "execution_unavailable"
+    cells = [{"content": "1 + 1"}]
+    error = await ada.refused("batch_insert_notebook_cells", path=path, cells=cells)
+    assert error["code"] == "execution_unavailable"
+    error = await ada.refused("batch_delete_notebook_cells", path=path, start_index=1, exec=True)
+    assert error["code"] == "execution_unavailable"
+    assert await ada.sources(path) == before
+    text = [{"content": "words", "cell_type": "markdown"}]
+    await ada.ask("batch_insert_notebook_cells", path=path, cells=text)
+    assert len(await ada.sources(path)) == 4
+
+
+# -- inserting, deleting, moving -------------------------------------------------------------
+
+
+async def insert(client: AgentClient, path: str, *contents: str, **where: Any) -> Any:
+    cells = [{"content": content} for content in contents]
+    return await client.ask(
+        "batch_insert_notebook_cells", path=path, cells=cells, exec=False, **where
+    )
+
+
+async def test_cells_are_inserted_where_they_were_asked_for(ada: AgentClient, make: Make) -> None:
+    path = make([notebooks.code("a", "a"), notebooks.code("b", "b")])
+    await insert(ada, path, "end")
+    await insert(ada, path, "top", start_position=0)
+    facts = await insert(ada, path, "after a", "after that", after_cell_id="a")
+    assert [cell["index"] for cell in facts["cells"]] == [2, 3]
+    assert await ada.sources(path) == ["top", "a", "after a", "after that", "b", "end"]
+    await insert(ada, path, "p4", "p0", positions=[4, 0])
+    assert await ada.sources(path) == [
+        *("p0", "top", "a", "after a", "after that", "p4", "b", "end"),
+    ]
+
+
+async def test_cells_are_deleted_by_range_and_by_id(ada: AgentClient, make: Make) -> None:
+    path = make([notebooks.code(name, name) for name in "abcdef"])
+
+    async def delete(**which: Any) -> list[str]:
+        facts = await ada.ask("batch_delete_notebook_cells", path=path, **which)
+        deleted: list[str] = facts["deleted"]
+        return deleted
+
+    assert await delete(start_index=1) == ["b"]
+    assert await delete(start_index=0, end_index=2) == ["a", "c"]
+    assert await delete(cell_ids=["f", "d"]) == ["f", "d"]
+    assert await ada.sources(path) == ["e"]
+
+
+async def test_cells_move_with_all_they_have(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    printed = {"output_type": "stream", "name": "stdout", "text": "é😀\n"}
+    moved = notebooks.code("m", "m", outputs=[printed], execution_count=3, metadata={"k": [1]})
+    path = make([moved, notebooks.code("a", "a"), notebooks.code("b", "b")])
+    async with Collaborator(server.url, server.token, path) as ana:
+        before = ana.cell(0)
+        await ada.ask("move_notebook_cells", path=path, cell_ids=["m"], after_cell_id="b")
+        await ana.until(lambda: ana.ids() == ["a", "b", "m"], 1)
+        assert ana.cell(2) == before
+        await ada.ask("move_notebook_cells", path=path, cell_ids=["m", "a"], to_index=0)
+        await ana.until(lambda: ana.ids() == ["m", "a", "b"], 1)
+        await ada.ask("undo_agent_changes", path=path, steps=2)
+        await ana.until(lambda: ana.ids() == ["m", "a", "b"], 1)
+        assert ana.cell(0) == before
+
+
+# -- undo ------------------------------------------------------------------------------------
+
+
+async def test_undo_takes_back_the_agents_calls_and_nothing_else(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    path = make()
+    async with Collaborator(server.url, server.token, path) as ana:
+        await update(ada, path, {"index": 0, "content": "gone"}, {"index": 2, "content": "plot()"})
+        await ada.replace(path, "load", "value = 1", "value = 2")
+        await ana.until(lambda: "value = 2" in ana.source(1), 2)
+        ana.insert(1, 0, "# Ana 😀\n")
+        ana.insert(1, len(ana.source(1)), "\n# bye")
+        await ana.flush()
+        facts = await ada.ask("undo_agent_changes", path=path)
+        assert facts["steps"] == 1
+        await ana.until(
+            lambda: ana.source(1) == "# Ana 😀\nimport os\nvalue = 1\nprint(value)\n# bye", 2
+        )
+        await ada.ask("undo_agent_changes", path=path)
+        await ana.until(lambda: ana.source(0) == THREE[0]["source"], 2)
+        assert ana.source(2) == THREE[2]["source"]
+    assert (await ada.refused("undo_agent_changes", path=path))["code"] == "nothing_to_undo"
+
+
+async def test_undo_is_refused_where_it_would_strand_somebodys_text(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    path = make()
+    async with Collaborator(server.url, server.token, path) as ana:
+        await ada.replace(path, "plot", "plot(value)", "plot(value)\nagents_line = compute(1)")
+        await ana.until(lambda: "compute" in ana.source(2), 2)
+        ana.insert(2, ana.source(2).index("compute"), "careful_")
+        await ana.flush()
+        before = ana.source(2)
+        error = await ada.refused("undo_agent_changes", path=path)
+        assert error["code"] == "undo_refused"
+        assert "careful_" in error["message"]
+        assert (await ada.sources(path))[2] == before
+        await ada.ask("undo_agent_changes", path=path, force=True)
+        await ana.until(lambda: "compute" not in ana.source(2), 2)
+        assert "careful_" in ana.source(2)
+
+
+async def test_undo_keeps_an_inserted_cell_that_others_edited(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    path = make()
+    async with Collaborator(server.url, server.token, path) as ana:
+        facts = await insert(ada, path, "agent's cell", start_position=0)
+        cell_id = facts["cells"][0]["id"]
+        await ana.until(lambda: ana.ids()[0] == cell_id, 2)
+        ana.insert(0, 0, "Ana: ")
+        await ana.flush()
+        assert (await ada.refused("undo_agent_changes", path=path))["code"] == "undo_refused"
+        await ada.ask("undo_agent_changes", path=path, force=True)
+        assert (await ada.sources(path))[0] == "Ana: agent's cell"
+
+
+async def test_undo_since_a_version_takes_back_all_that_came_after(
+    ada: AgentClient, make: Make
+) -> None:
+    path = make()
+    await ada.write(path, "plot", "first")
+    version = (await ada.ask("get_notebook", path=path))["version"]
+    await ada.write(path, "plot", "second")
+    await insert(ada, path, "third")
+    await ada.ask("batch_delete_notebook_cells", path=path, start_index=0, end_index=2)
+    facts = await ada.ask("undo_agent_changes", path=path, since=version)
+    assert facts["steps"] == 3
+    assert await ada.sources(path) == [THREE[0]["source"], THREE[1]["source"], "first"]
+
+
+async def test_each_agent_undoes_its_own(server: JupyterProcess, make: Make) -> None:
+    path = make()
+    async with agent(server, "Ada") as ada, agent(server, "Bob") as bob:
+        await ada.replace(path, "load", "import os", "import sys")
+        await bob.replace(path, "load", "print(value)", "print(value, 2)")
+        await ada.ask("undo_agent_changes", path=path)
+        assert (await bob.sources(path))[1] == "import os\nvalue = 1\nprint(value, 2)"
+
+
+# -- others ----------------------------------------------------------------------------------
+
+
+async def test_an_answer_ends_with_what_others_changed(server: JupyterProcess, make: Make) -> None:
+    path = make()
+    async with AsyncExitStack() as stack:
+        ada = await stack.enter_async_context(agent(server, "Ada"))
+        bob = await stack.enter_async_context(agent(server, "Bob"))
+        ana = await stack.enter_async_context(Collaborator(server.url, server.token, path, "Ana"))
+        assert "Since you last looked" not in await ada.say("get_notebook", path=path)
+        await bob.write(path, "intro", "Bob was here")
+        ana.insert(2, 0, "# Ana\n")
+        await ana.flush()
+        text = await ada.say("get_notebook", path=path, format="outline")
+        last = text.splitlines()[-1]
+        assert last.startswith("Since you last looked, others changed by Ana, Bob: ")
+        assert "[0] intro-0001" in last
+        assert "[2] plot-00003" in last
+        assert "Since you last looked" not in await ada.say("get_notebook", path=path)
+
+
+# -- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("../outside.ipynb", "path_refused"),
+        ("a/../../outside.ipynb", "path_refused"),
+        ("%2e%2e/outside.ipynb", "path_refused"),
+        ("..%2foutside.ipynb", "path_refused"),
+        ("%252e%252e%252foutside.ipynb", "path_refused"),
+        ("..\\outside.ipynb", "path_refused"),
+        ("nul\0.ipynb", "path_refused"),
+        ("/etc/passwd", "document_not_found"),
+        ("missing.ipynb", "document_not_found"),
+        ("missing/too.ipynb", "document_not_found"),
+        ("", "not_a_notebook"),
+        ("folder", "not_a_notebook"),
+        ("text.txt", "not_a_notebook"),
+        ("corrupt.ipynb", "corrupt_document"),
+    ],
+)
+async def test_a_bad_path_is_a_clear_error_and_touches_nothing(
+    server: JupyterProcess, ada: AgentClient, path: str, code: str
+) -> None:
+    root = Path(server.root)
+    (root / "folder").mkdir(exist_ok=True)
+    (root / "text.txt").write_text("text")
+    (root / "corrupt.ipynb").write_text('{"cells": [')
+    for tool, more in (
+        ("get_notebook", {}),
+        ("batch_insert_notebook_cells", {"cells": [{"content": "x"}], "exec": False}),
+        ("undo_agent_changes", {}),
+    ):
+        error = await ada.refused(tool, path=path, **more)
+        assert error["code"] == code, error
+    assert (root / "text.txt").read_text() == "text"
+    assert (root / "corrupt.ipynb").read_text() == '{"cells": ['
+
+
+async def test_a_notebook_that_was_mended_can_be_opened(
+    server: JupyterProcess, ada: AgentClient
+) -> None:
+    file = Path(server.root) / "mended.ipynb"
+    file.write_text("not json")
+    assert (await ada.refused("get_notebook", path=file.name))["code"] == "corrupt_document"
+    notebooks.write(file, notebooks.notebook([notebooks.code("a", "a = 1")]))
+    await ada.write(file.name, "a", "a = 2")
+    await until(lambda: notebooks.sources(file) == ["a = 2"])
+
+
+@pytest.mark.parametrize(
+    ("update", "code"),
+    [
+        ({"cell_id": "nobody", "content": "x"}, "cell_not_found"),
+        ({"cell_id": "", "content": "x"}, "cell_not_found"),
+        ({"cell_id": "same-", "content": "x"}, "ambiguous_cell"),
+        ({"index": 3, "content": "x"}, "cell_not_found"),
+        ({"index": -4, "content": "x"}, "cell_not_found"),
+        ({"content": "x"}, "invalid_argument"),
+        ({"index": 0}, "invalid_argument"),
+        ({"index": 0, "old_text": "a"}, "invalid_argument"),
+        ({"index": 0, "old_text": "", "new_text": "a"}, "invalid_argument"),
+        ({"index": 0, "content": "x", "old_text": "a", "new_text": "b"}, "invalid_argument"),
+        ({"index": 0, "cell_type": "sql"}, "invalid_argument"),
+        ({"index": 0, "contents": "misspelt"}, "invalid_argument"),
+        ({"index": 0, "content": "y" * 20_000_000}, "too_large"),
+    ],
+)
+async def test_a_bad_update_is_a_clear_error_and_changes_nothing(
+    ada: AgentClient, make: Make, update: dict[str, Any], code: str
+) -> None:
+    path = make([notebooks.code(name, name) for name in ("same-1", "same-2", "other")])
+    good = {"index": 2, "content": "must not be applied"}
+    assert (await refused_update(ada, path, good, update))["code"] == code
+    assert await ada.sources(path) == ["same-1", "same-2", "other"]
+
+
+async def test_half_a_character_is_refused(
+    server: JupyterProcess, ada: AgentClient, make: Make
+) -> None:
+    path = make()
+    updates = [{"index": 0, "content": "\ud83d"}]
+    body, headers = modern_call(
+        "batch_update_notebook_cells", path=path, updates=updates, exec=False
+    )
+    async with httpx2.AsyncClient(headers={**HEADERS, **server.headers, **headers}) as http:
+        # The SDK's own client cannot even send it; JSON can.
+        answer = await http.post(f"{server.url}mcp", content=json.dumps(body))
+    result = answer.json()["result"]
+    assert result["isError"] is True
+    assert result["structuredContent"]["error"]["code"] == "invalid_argument"
+    assert await ada.sources(path) == [cell["source"] for cell in THREE]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("batch_update_notebook_cells", {"updates": []}, "invalid_argument"),
+        ("batch_update_notebook_cells", {}, "invalid_argument"),
+        ("batch_update_notebook_cells", {"updates": "all of it"}, "invalid_argument"),
+        (
+            "batch_update_notebook_cells",
+            {"updates": [{"content": "x"}], "start_index": 0, "end_index": 2},
+            "invalid_argument",
+        ),
+        ("batch_insert_notebook_cells", {"cells": []}, "invalid_argument"),
+        ("batch_insert_notebook_cells", {"cells": [{"content": "x"}] * 10_000}, "too_large"),
+        (
+            "batch_insert_notebook_cells",
+            {"cells": [{"content": "x"}], "start_position": 9},
+            "invalid_argument",
+        ),
+        (
+            "batch_insert_notebook_cells",
+            {"cells": [{"content": "x"}], "positions": [0, 1]},
+            "invalid_argument",
+        ),
+        (
+            "batch_insert_notebook_cells",
+            {"cells": [{"content": "x"}], "after_cell_id": "nobody"},
+            "cell_not_found",
+        ),
+        ("batch_delete_notebook_cells", {}, "invalid_argument"),
+        ("batch_delete_notebook_cells", {"cell_ids": []}, "invalid_argument"),
+        ("batch_delete_notebook_cells", {"start_index": 2, "end_index": 1}, "invalid_argument"),
+        ("batch_delete_notebook_cells", {"start_index": 0, "end_index": 4}, "invalid_argument"),
+        (
+            "batch_delete_notebook_cells",
+            {"start_index": 0, "cell_ids": ["load"]},
+            "invalid_argument",
+        ),
+        ("move_notebook_cells", {"cell_ids": ["load"]}, "invalid_argument"),
+        ("move_notebook_cells", {"cell_ids": ["load", "load"], "to_index": 0}, "invalid_argument"),
+        ("move_notebook_cells", {"cell_ids": ["load"], "to_index": 9}, "invalid_argument"),
+        ("undo_agent_changes", {"steps": 0}, "invalid_argument"),
+        ("get_notebook", {"format": "pdf"}, "invalid_argument"),
+        ("get_notebook", {"cell_ids": ["load"], "start_index": 0}, "invalid_argument"),
+    ],
+)
+async def test_bad_arguments_are_a_clear_error_and_change_nothing(
+    ada: AgentClient, make: Make, tool: str, arguments: dict[str, Any], code: str
+) -> None:
+    path = make()
+    if tool in ("batch_update_notebook_cells", "batch_insert_notebook_cells"):
+        arguments = {"exec": False, **arguments}
+    assert (await ada.refused(tool, path=path, **arguments))["code"] == code
+    assert await ada.sources(path) == [cell["source"] for cell in THREE]
+
+
+async def test_a_thousand_cells_in_one_batch_are_fine(ada: AgentClient, make: Make) -> None:
+    path = make([])
+    facts = await insert(ada, path, *(f"x = {n}" for n in range(1000)), start_position=0)
+    assert len(facts["cells"]) == 1000
+    assert facts["cells"][-1]["index"] == 999
+
+
+# -- permissions and toolsets ----------------------------------------------------------------
+
+
+async def test_a_connection_can_only_narrow_what_it_may_do(
+    server: JupyterProcess, make: Make
+) -> None:
+    path = make()
+    async with agent(server, permission="read") as reader:
+        names = [tool.name for tool in (await reader.client.list_tools()).tools]
+        assert names == ["list_notebooks", "get_notebook", "create_notebook_session"]
+        error = await reader.refused(
+            "batch_delete_notebook_cells", path=path, start_index=0, end_index=1
+        )
+        assert error["code"] == "permission_refused"
+        assert error["level"] == "write"
+    async with agent(server, permission="write") as writer:
+        error = await refused_update(writer, path, {"index": 1, "content": "x"}, exec=True)
+        assert (error["code"], error["level"]) == ("permission_refused", "execute")
+    async with agent(server, toolsets="core") as core:
+        names = [tool.name for tool in (await core.client.list_tools()).tools]
+        assert "create_notebook_session" not in names
+        assert names[0] == "list_notebooks"
+        error = await core.refused("create_notebook_session", path=path)
+        assert error["code"] == "permission_refused"
+    async with agent(server, permission="everything") as odd:
+        assert (await odd.refused("get_notebook", path=path))["code"] == "invalid_argument"
+
+
+async def test_configuration_limits_everybody(make_server: MakeServer) -> None:
+    config = {
+        "JupyterCollaborationMCP": {
+            "permission": "read",
+            "denied_paths": ["secret/*"],
+            "toolsets": "core",
+        }
+    }
+    async with make_server(config=config) as server:
+        root = Path(server.root)
+        (root / "secret").mkdir()
+        for path in ("open.ipynb", "secret/plan.ipynb"):
+            notebooks.write(root / path, notebooks.notebook(THREE))
+        async with agent(server, permission="admin", toolsets="all") as ada:
+            names = [tool.name for tool in (await ada.client.list_tools()).tools]
+            assert names == ["list_notebooks", "get_notebook"]
+            listing = await ada.ask("list_notebooks")
+            assert [entry["path"] for entry in listing["notebooks"]] == ["open.ipynb"]
+            error = await ada.refused("get_notebook", path="secret/plan.ipynb")
+            assert error["code"] == "permission_refused"
+            error = await ada.refused("undo_agent_changes", path="open.ipynb")
+            assert error["code"] == "permission_refused"
+
+
+async def test_every_tool_is_lean_and_true_to_its_annotations(ada: AgentClient) -> None:
+    tools = (await ada.client.list_tools()).tools
+    lengths = []
+    for tool in tools:
+        assert tool.title
+        assert tool.description
+        assert len(tool.description.split()) < 60
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint is (
+            tool.name in ("list_notebooks", "get_notebook", "create_notebook_session")
+        )
+        for_model = {"n": tool.name, "d": tool.description, "s": tool.input_schema}
+        lengths.append(len(json.dumps(for_model, separators=(",", ":"))))
+    assert sum(lengths) / len(lengths) / 4 < 150
