@@ -13,7 +13,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
+from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
 from pydantic import PrivateAttr, ValidationError
 
 from . import __version__
@@ -64,7 +64,7 @@ def build_server(workspace: Workspace, options: ServerOptions) -> MCPServer:
     """
     tools = select(options.toolsets, all_tools(workspace))
     gate = _Gate(options, tools)
-    return MCPServer(
+    return CollaborationServer(
         "jupyter-collaboration-mcp",
         title="Jupyter Collaboration",
         instructions=_INSTRUCTIONS,
@@ -73,6 +73,17 @@ def build_server(workspace: Workspace, options: ServerOptions) -> MCPServer:
         middleware=[gate],
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="private")},
     )
+
+
+class CollaborationServer(MCPServer[Any]):
+    """An MCP server that answers an unknown tool as the protocol wants it: with an error code."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        if self._tool_manager.get_tool(name) is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
+        return await super().call_tool(name, arguments, context)
 
 
 class _Gate:
@@ -89,10 +100,11 @@ class _Gate:
         result = await call_next(ctx)
         if ctx.method == "tools/list" and isinstance(result, dict):
             try:
-                visible = {tool.name for tool in self._visible(_caller(ctx))}
+                visible = self._visible(_caller(ctx))
             except InvalidArgument as error:  # the connection's own query string is wrong
                 raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
-            result["tools"] = [tool for tool in result["tools"] if tool["name"] in visible]
+            hidden = {tool.name for tool in self._tools if tool not in visible}
+            result["tools"] = [tool for tool in result["tools"] if tool["name"] not in hidden]
         return result
 
     def call(self, context: Context[Any, Any], tool: RegisteredTool) -> Call:

@@ -15,7 +15,6 @@ from ..workspace.permissions import Level
 from ..workspace.workspace import OpenNotebook, Workspace
 from .registry import Answer, Call, tool
 
-Path = Annotated[str, Field(description="notebook path")]
 CellIds = Annotated[
     list[str | int] | None, Field(description="ids (a unique prefix is enough) or indexes")
 ]
@@ -25,9 +24,8 @@ Revisions = Annotated[
 Exec = Annotated[bool, Field(description="run the touched code cells afterwards")]
 
 
+# Without docstrings: they would go into the schema, where every word costs a token.
 class Update(BaseModel):
-    """One update of one cell."""
-
     model_config = ConfigDict(extra="forbid")
 
     content: Annotated[str | None, Field(description="whole new source")] = None
@@ -43,8 +41,6 @@ class Update(BaseModel):
 
 
 class Cell(BaseModel):
-    """A cell to insert."""
-
     model_config = ConfigDict(extra="forbid")
 
     content: str
@@ -73,7 +69,7 @@ class NotebookTools:
     async def get_notebook(
         self,
         call: Call,
-        path: Path,
+        path: str,
         include_collaboration_state: bool = True,
         max_content_length: Annotated[int, Field(ge=200)] = 100_000,
         format: Literal["outline", "source", "full"] = "source",  # noqa: A002
@@ -92,7 +88,7 @@ class NotebookTools:
         return _read(here, indexes, wanted, include_collaboration_state)
 
     @tool("Join a notebook", Level.read)
-    async def create_notebook_session(self, call: Call, path: Path) -> Answer:
+    async def create_notebook_session(self, call: Call, path: str) -> Answer:
         """Join a notebook's collaboration room ahead of time. Other tools join by themselves."""
         here = await self._open(call, Level.read, path)
         link = here.peer.link
@@ -115,7 +111,7 @@ class NotebookTools:
     async def batch_update_notebook_cells(
         self,
         call: Call,
-        path: Path,
+        path: str,
         updates: list[Update],
         start_index: int | None = None,
         end_index: int | None = None,
@@ -136,7 +132,7 @@ class NotebookTools:
     async def batch_insert_notebook_cells(
         self,
         call: Call,
-        path: Path,
+        path: str,
         cells: list[Cell],
         start_position: Annotated[int | None, Field(description="default: the end")] = None,
         positions: Annotated[list[int] | None, Field(description="one for each cell")] = None,
@@ -158,7 +154,7 @@ class NotebookTools:
     async def batch_delete_notebook_cells(
         self,
         call: Call,
-        path: Path,
+        path: str,
         start_index: int | None = None,
         end_index: int | None = None,
         cell_ids: CellIds = None,
@@ -180,7 +176,7 @@ class NotebookTools:
     async def move_notebook_cells(
         self,
         call: Call,
-        path: Path,
+        path: str,
         cell_ids: list[str | int],
         to_index: Annotated[
             int | None, Field(description="before what is there now; -1: the end")
@@ -198,7 +194,7 @@ class NotebookTools:
     async def undo_agent_changes(
         self,
         call: Call,
-        path: Path,
+        path: str,
         steps: Annotated[int, Field(ge=1)] = 1,
         since: Annotated[int | None, Field(description="version: undo all yours after it")] = None,
         force: Annotated[bool, Field(description="keep others' text, drop yours")] = False,

@@ -168,6 +168,7 @@ _NEEDLESS = (
 def _union(choices: list[dict[str, Any]]) -> dict[str, Any]:
     if len(choices) == 1:
         return choices[0]
-    if all(set(choice) == {"type"} for choice in choices):
-        return {"type": [choice["type"] for choice in choices]}
-    return {"anyOf": choices}
+    merged: dict[str, Any] = {}
+    for choice in choices:
+        merged |= choice
+    return merged | {"type": [choice["type"] for choice in choices]}
