@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: A room is cleaned up only after what is unsaved had this long to be saved, in seconds.
 _FLUSH_LIMIT = 10.0
 
+#: What a server that shuts down gives each room, in seconds.
+_STOP_LIMIT = 5.0
+
 _EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
 
 
@@ -57,8 +60,13 @@ class InProcessBackend:
         """Save what is unsaved; what cannot be saved stays in the journal."""
         for task in self._cleaners.values():
             task.cancel()
-        await asyncio.gather(*(self._flush(watch) for watch in self._watches.values()))
         for watch in self._watches.values():
+            try:
+                async with asyncio.timeout(_STOP_LIMIT):
+                    await self._flush(watch)
+                    await watch.settle()
+            except Exception:
+                self.log.exception("Could not settle %s; it stays in the journal", watch.room)
             watch.close()
         self._watches.clear()
         await self._journal.close()

@@ -61,6 +61,13 @@ class RoomWatch:
         """Whether the file has everything that people and agents wrote."""
         return self._covered >= self._last_content
 
+    async def settle(self) -> None:
+        """Put into the store what its room, which goes down with the server, will not any more."""
+        store = self.room.ystore
+        for update in list(self._in_flight):
+            if store is not None and update in self._in_flight:
+                await store.write(update)
+
     def close(self) -> None:
         """The room is about to go, cleanly."""
         self.room.ydoc.unobserve(self._updates)
@@ -70,8 +77,7 @@ class RoomWatch:
             task.cancel()
         if self._relearn is not None:
             self._relearn.cancel()
-        if self.saved and self._marked:
-            self._journal.forget(self.room.room_id)
+        self._forget_if_settled()
 
     # -- updates: room to journal to store ---------------------------------------------------
 
@@ -114,6 +120,7 @@ class RoomWatch:
             await write(data)
             # The store's writes are awaited nowhere else; they end in the order they began.
             self._stored = max(self._stored, self._in_flight.pop(bytes(data), 0))
+            self._forget_if_settled()
 
         store.write = write_and_tell
 
@@ -171,16 +178,18 @@ class RoomWatch:
             self._relearn = None
         self._covered = max(self._covered, covered)
         self._base, self._base_time = saved_hash, time.time()
-        if not self._marked:
-            return
-        if self.saved and not self._in_flight:
-            self._marked = False
-            self._journal.forget(self.room.room_id)
-            self._bytes = 0
-        else:
+        if self._marked:
             self._journal.trim(self.room.room_id, self._stored)
             self._bytes = sum(map(len, self._in_flight))
             self._mark()
+            self._forget_if_settled()
+
+    def _forget_if_settled(self) -> None:
+        """The journal is done with a room whose file and store have everything."""
+        if self._marked and self.saved and not self._in_flight:
+            self._marked = False
+            self._bytes = 0
+            self._journal.forget(self.room.room_id)
 
     async def _learn_base(self) -> None:
         """The hash of the file as the room knows it."""

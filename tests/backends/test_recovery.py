@@ -1,0 +1,208 @@
+"""What a start after a crash makes of file, store and journal."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import agent
+from tests.harness.collaborator import Collaborator
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.waiting import until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+PATH = "work.ipynb"
+
+
+@pytest.fixture
+async def server(make_server: MakeServer) -> AsyncIterator[JupyterProcess]:
+    """A server of the test's own, with a notebook of three cells."""
+    process = make_server()
+    notebooks.write(Path(process.root) / PATH, notebooks.numbered(3))
+    async with process:
+        yield process
+
+
+def file_of(server: JupyterProcess) -> Path:
+    return Path(server.root) / PATH
+
+
+def journal_of(server: JupyterProcess) -> Path:
+    (journal,) = server.home.glob("data/collaboration-mcp/*/journal-0.db")
+    return journal
+
+
+def rows(server: JupyterProcess, table: str) -> int:
+    """Rows of a table in the journal of a server that does not run."""
+    with sqlite3.connect(journal_of(server)) as database:
+        (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
+    database.close()
+    return int(count)
+
+
+async def crash_after_edit(server: JupyterProcess, text: str) -> None:
+    async with agent(server) as ada:
+        await ada.write(PATH, "cell-00001", text)
+        server.kill()
+
+
+async def live_sources(server: JupyterProcess) -> list[str]:
+    async with agent(server) as ada:
+        return await ada.sources(PATH)
+
+
+async def test_the_file_is_right_before_the_first_request(server: JupyterProcess) -> None:
+    await crash_after_edit(server, "survives")
+    assert notebooks.sources(file_of(server))[1] != "survives"
+    await server.start()
+    assert notebooks.sources(file_of(server))[1] == "survives"
+    assert "unsaved edits are in the file again" in server.log
+    assert (await live_sources(server))[1] == "survives"
+
+
+async def test_what_a_person_typed_alone_survives_as_well(server: JupyterProcess) -> None:
+    """No agent was ever here: Jupyter alone would lose this second."""
+    async with Collaborator(server.url, server.token, PATH) as ana:
+        ana.insert("cell-00001", 0, "words of a person ")
+        await ana.flush()
+        # The journal writes at once, but nobody waits for it on behalf of people.
+        wal = journal_of(server).with_name("journal-0.db-wal")
+        await until(lambda: b"words of a person " in wal.read_bytes())
+        server.kill()
+    await server.start()
+    assert notebooks.sources(file_of(server))[1].startswith("words of a person ")
+
+
+async def test_a_file_that_somebody_else_changed_stays_and_ours_is_kept_and_said(
+    server: JupyterProcess,
+) -> None:
+    await crash_after_edit(server, "ours, unsaved")
+    theirs = notebooks.numbered(2)
+    theirs["cells"][0]["source"] = "written by git"
+    notebooks.write(file_of(server), theirs)
+    await server.start()
+    assert notebooks.sources(file_of(server))[0] == "written by git"
+    (kept,) = Path(server.root).glob("work.recovered-*.ipynb")
+    assert notebooks.sources(kept)[1] == "ours, unsaved"
+    async with agent(server) as ada:
+        text = await ada.say("get_notebook", path=PATH)
+        assert "written by git" in text
+        assert kept.name in text
+        assert kept.name not in await ada.say("get_notebook", path=PATH)
+    # It has been said and kept: the next start does not come back to it.
+    await server.terminate()
+    await server.start()
+    assert len(list(Path(server.root).glob("work.recovered-*"))) == 1
+    async with agent(server) as ada:
+        assert kept.name not in await ada.say("get_notebook", path=PATH)
+
+
+async def test_a_deleted_file_stays_deleted_and_ours_is_kept(server: JupyterProcess) -> None:
+    await crash_after_edit(server, "ours, unsaved")
+    file_of(server).unlink()
+    await server.start()
+    assert not file_of(server).exists()
+    (kept,) = Path(server.root).glob("work.recovered-*.ipynb")
+    assert notebooks.sources(kept)[1] == "ours, unsaved"
+
+
+async def test_a_half_written_file_is_mended(server: JupyterProcess) -> None:
+    """Jupyter copies the file to an intermediate and then writes in place; it died in between."""
+    await crash_after_edit(server, "whole")
+    file = file_of(server)
+    shutil.copy(file, file.with_name(f".~{file.name}"))
+    file.write_text(file.read_text()[:100])
+    await server.start()
+    assert notebooks.sources(file)[1] == "whole"
+
+
+async def test_a_save_whose_hash_was_never_recorded_is_known_as_ours(
+    server: JupyterProcess,
+) -> None:
+    """The file was written, then another edit was acknowledged, then the server died."""
+    async with agent(server) as ada:
+        await ada.write(PATH, "cell-00000", "first")
+        await ada.write(PATH, "cell-00001", "second")
+        server.kill()
+    content = json.loads(file_of(server).read_text())
+    content["cells"][0]["source"] = "first"  # what an autosave between the two would have left
+    notebooks.write(file_of(server), content)
+    await server.start()
+    assert notebooks.sources(file_of(server))[:2] == ["first", "second"]
+    assert not list(Path(server.root).glob("work.recovered-*"))
+
+
+async def test_after_a_save_the_journal_is_empty(server: JupyterProcess) -> None:
+    async with agent(server) as ada:
+        for number in range(20):
+            await ada.write(PATH, "cell-00001", f"edit {number}")
+        await until(lambda: notebooks.sources(file_of(server))[1:2] == ["edit 19"])
+        while "saved" not in await ada.ask("get_notebook", path=PATH):
+            pass
+        for _ in range(50):  # the store takes its time with the last row
+            await ada.ask("list_notebooks")
+        server.kill()
+    assert rows(server, "rooms") == 0
+    assert rows(server, "updates") == 0
+    assert rows(server, "attribution") == 20
+    log = len(server.log)
+    await server.start()
+    assert "Recovered" not in server.log[log:]
+
+
+async def test_a_clean_shutdown_saves_and_leaves_nothing_to_recover(
+    server: JupyterProcess,
+) -> None:
+    async with agent(server) as ada:
+        await ada.write(PATH, "cell-00001", "just before Ctrl-C")
+        await server.terminate()
+    assert notebooks.sources(file_of(server))[1] == "just before Ctrl-C"
+    assert rows(server, "rooms") == 0
+    assert rows(server, "updates") == 0
+    log, modified = len(server.log), file_of(server).stat().st_mtime_ns
+    await server.start()
+    assert "Recovered" not in server.log[log:]
+    assert file_of(server).stat().st_mtime_ns == modified
+
+
+async def test_a_server_that_never_saves_still_loses_nothing(make_server: MakeServer) -> None:
+    config = {"YDocExtension": {"document_save_delay": None}}
+    server = make_server(config=config)
+    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
+    async with server:
+        await crash_after_edit(server, "never saved")
+        await server.start()
+        assert notebooks.sources(Path(server.root) / PATH)[1] == "never saved"
+
+
+async def test_the_stores_own_configuration_is_respected(make_server: MakeServer) -> None:
+    """B15: rooms that we open, and recovery, use the configured database."""
+    server = make_server(config={"SQLiteYStore": {"db_path": "elsewhere.db"}})
+    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
+    async with server:
+        await crash_after_edit(server, "elsewhere")
+        await server.start()
+        assert (await live_sources(server))[1] == "elsewhere"
+        assert (Path(server.root) / "elsewhere.db").exists()
+        assert not (Path(server.root) / ".jupyter_ystore.db").exists()
+
+
+async def test_two_servers_on_one_root_have_journals_of_their_own(
+    server: JupyterProcess, make_server: MakeServer
+) -> None:
+    async with agent(server) as ada:
+        await ada.write(PATH, "cell-00000", "of the first")
+        second = make_server(root=server.root, env={"JUPYTER_DATA_DIR": str(server.home / "data")})
+        async with second, agent(second) as bob:
+            await bob.ask("list_notebooks")
+            assert "Recovered" not in second.log
+    journals = sorted(path.name for path in journal_of(server).parent.glob("*.db"))
+    assert journals == ["journal-0.db", "journal-1.db"]
