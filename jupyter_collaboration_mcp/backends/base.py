@@ -7,7 +7,7 @@ with the room, and knowing when an edit would survive a crash.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -69,6 +69,9 @@ class RoomLink(Protocol):
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
         """Who is in the room: awareness states by client id."""
+
+    def on_arrival(self, tell: Callable[[], None]) -> None:
+        """Have a function called when somebody comes, or changes a wish about saving."""
 
     def notices(self) -> Sequence[str]:
         """What the people of this document should be told once (after a crash, say)."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_server.utils import ensure_async
@@ -313,6 +313,8 @@ class InProcessLink:
         self._room = watch.room
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
+        self._awareness: str | None = None
+        self._wishes: dict[int, Any] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:
@@ -348,6 +350,18 @@ class InProcessLink:
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
         return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
+
+    def on_arrival(self, tell: Callable[[], None]) -> None:
+        # No snapshot of the awareness is sent to who joins: they would learn of us after 15 s.
+        def observe(topic: str, changes: tuple[dict[str, Any], Any]) -> None:
+            wishes = {
+                client: state.get("autosave") for client, state in self.states.items() if state
+            }
+            if topic == "change" and wishes != self._wishes:
+                self._wishes = wishes
+                tell()
+
+        self._awareness = self._room.awareness.observe(observe)
 
     def notices(self) -> Sequence[str]:
         notices, self._notices[:] = list(self._notices), []
@@ -404,6 +418,8 @@ class InProcessLink:
 
     async def close(self) -> None:
         self._watch.listeners.discard(self._on_update)
+        if self._awareness is not None:
+            self._room.awareness.unobserve(self._awareness)
         self._channel.leave()
         if self._task is not None:
             await asyncio.wait([self._task])

@@ -8,7 +8,7 @@ with no `await` in it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,11 +19,25 @@ from ..backends.base import Authorship, RoomLink
 from ..backends.updates import decode_state, sole_author
 from ..documents.notebook import CellChange, Notebook
 from .changes import ChangeLog
+from .presence import Presence
 from .shown import ShownSources
 from .undo import Change, Step, UndoLog
 
 #: The origin of what comes from the room, so that no undo manager takes it for ours.
 _ROOM = "room"
+
+
+class CallRecord:
+    """What one call changed, kept so that it can be taken back."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.wrote_text = False
+        """Whether the latest thing that was done is the insertion of text into a cell."""
+
+    def __call__(self, change: Change, wrote_text: bool = False) -> None:
+        self.changes.append(change)
+        self.wrote_text = wrote_text
 
 
 @dataclass(slots=True)
@@ -38,6 +52,8 @@ class Seat:
     seen: int = 0
     """The version of the notebook that the agent last looked at."""
     used: float = field(default_factory=time.monotonic)
+    presence: Presence | None = None
+    """How people see it, while it is there."""
 
 
 class RoomPeer:
@@ -53,10 +69,12 @@ class RoomPeer:
         self.shown = ShownSources()
         self._author: str | None = None
         self._clock = 0
+        self._seats: dict[str, Seat] = {}
         self._receiving = False
         self._receive()  # the whole document; before anybody observes changes
         self.notebook.on_change = self._on_change
         self.doc.observe(self._on_update)
+        link.on_arrival(self.show_presence)
 
     async def catch_up(self) -> None:
         """Have what the room has. Nothing may be awaited between this and an edit."""
@@ -64,18 +82,17 @@ class RoomPeer:
         self._receive()
 
     @contextmanager
-    def edit(self, seat: Seat, call: str) -> Iterator[Callable[[Change], None]]:
-        """One call's changes: one transaction, one step to take back, one author.
-
-        Yields a function that records the inverse of each change.
-        """
-        changes: list[Change] = []
+    def edit(self, seat: Seat, call: str) -> Iterator[CallRecord]:
+        """One call's changes: one transaction, one step to take back, one author."""
+        record = CallRecord()
         self._author = seat.name
         with self.doc.transaction(origin=seat.agent):
-            yield changes.append
+            yield record
         self._attribute(seat, call)
-        if changes:
-            seat.undo.push(Step(self.version, call, tuple(changes)))
+        if record.changes:
+            seat.undo.push(Step(self.version, call, tuple(record.changes)))
+        if seat.presence is not None and record.wrote_text:
+            seat.presence.write_at(self.doc.client_id, self._clock - 1)
 
     @contextmanager
     def take_back(self, seat: Seat, steps: int) -> Iterator[None]:
@@ -85,6 +102,25 @@ class RoomPeer:
             yield
         self._attribute(seat, "undo_agent_changes")
         seat.undo.pop(steps)
+
+    def seat(self, seat: Seat) -> None:
+        """Let people see an agent that has come."""
+        seat.presence = Presence(self.link, seat.agent, seat.name)
+        seat.presence.show()
+        self._seats[seat.agent] = seat
+
+    def unseat(self, seat: Seat) -> None:
+        """An agent has gone."""
+        self._seats.pop(seat.agent, None)
+        if seat.presence is not None:
+            seat.presence.leave()
+            seat.presence = None
+
+    def show_presence(self) -> None:
+        """Tell the room who is here: regularly, and whenever somebody comes who cannot know."""
+        for seat in self._seats.values():
+            if seat.presence is not None:
+                seat.presence.show_soon()
 
     def _attribute(self, seat: Seat, call: str) -> None:
         client = self.doc.client_id

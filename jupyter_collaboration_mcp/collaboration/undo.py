@@ -252,7 +252,7 @@ def _current(made: Plan, notebook: Notebook, cell_id: str) -> str:
 
 
 def _set_source(cell_id: str, source: str) -> Callable[[Notebook], None]:
-    return lambda notebook: notebook.set_source(notebook.find(cell_id), source)
+    return lambda notebook: _discard(notebook.set_source(notebook.find(cell_id), source))
 
 
 def _set_type(cell_id: str, before: dict[str, Any]) -> Callable[[Notebook], None]:

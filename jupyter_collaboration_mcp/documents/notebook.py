@@ -188,11 +188,16 @@ class Notebook:
 
     # -- changing; the caller holds the transaction -------------------------------------------
 
-    def set_source(self, index: int, source: str) -> None:
-        """Change a cell's text by the smallest edits: carets and concurrent typing stay."""
+    def set_source(self, index: int, source: str) -> bool:
+        """Change a cell's text by the smallest edits: carets and concurrent typing stay.
+
+        Returns whether the last thing it did was to insert text.
+        """
         shared = self.shared_source(index)
         old = str(shared)
-        text.apply(shared, text.edits(old, source), old)
+        changes = text.edits(old, source)
+        text.apply(shared, changes, old)
+        return bool(changes and changes[0].text)  # they are applied from the last to the first
 
     def set_type(self, index: int, cell_type: CellType) -> None:
         """Give a cell another type. JupyterLab only draws it anew if the cell is replaced."""

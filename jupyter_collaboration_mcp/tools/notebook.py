@@ -285,7 +285,8 @@ def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool)
         facts["next_index"] = rendered.next_index
     if state:
         link = here.peer.link
-        people = render.people(link.states)
+        me = here.seat.presence.display_name if here.seat.presence is not None else None
+        people = [name for name in render.people(link.states) if name != me]
         facts["collaboration"] = {"room_id": link.room_id, "people": people}
         lines.append(f"Here now: {', '.join(people) if people else 'nobody else'}.")
     return _answer(here, lines, facts)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..collaboration import undo
+from ..collaboration.peer import CallRecord
 from ..documents import text
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
@@ -412,11 +413,11 @@ def _combine(
         wanted.metadata.update(update.metadata)
 
 
-def _apply(notebook: Notebook, index: int, wanted: _Pending, record: Any) -> None:
+def _apply(notebook: Notebook, index: int, wanted: _Pending, record: CallRecord) -> None:
     cell_id = notebook.id_at(index)
     if wanted.source != wanted.before:
-        notebook.set_source(index, wanted.source)
-        record(undo.SourceChanged(cell_id, wanted.before, wanted.source))
+        inserted = notebook.set_source(index, wanted.source)
+        record(undo.SourceChanged(cell_id, wanted.before, wanted.source), inserted)
     if wanted.metadata:
         now = notebook.metadata(index)
         before = {key: now.get(key) for key in wanted.metadata}

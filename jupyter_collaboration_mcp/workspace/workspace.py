@@ -12,6 +12,12 @@ from ..collaboration.peer import RoomPeer, Seat
 from .agent import Agent
 from .permissions import PathRules, clean_path
 
+#: Who has not been heard of for 30 seconds counts as gone; said again this often, in seconds.
+_HEARTBEAT = 10.0
+
+#: Agents at notebooks whose steps to take back are kept after they left.
+_SEATS = 500
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -92,7 +98,8 @@ class Workspace:
         """Leave all rooms."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await asyncio.gather(*(opened.peer.link.close() for opened in self._open.values()))
+        for opened in self._open.values():
+            await self._close(opened)
         self._open.clear()
 
     async def _join(self, room_id: str) -> _Open:
@@ -112,7 +119,7 @@ class Workspace:
     async def _new_peer(self, room_id: str) -> RoomPeer:
         before = self._open.pop(room_id, None)
         if before is not None:  # its room died under it
-            await before.peer.link.close()
+            await self._close(before)
         link: RoomLink = await self._backend.join(room_id)
         return RoomPeer(link)
 
@@ -120,9 +127,12 @@ class Workspace:
         seat = opened.agents.get(agent.key)
         if seat is None:
             seat = self._seats.setdefault((room_id, agent.key), Seat(agent.key, agent.name))
+            if len(self._seats) > _SEATS:
+                del self._seats[next(iter(self._seats))]
             if not seat.seen:
                 seat.seen = opened.peer.version
             opened.agents[agent.key] = seat
+            opened.peer.seat(seat)
         seat.used = time.monotonic()
         return seat
 
@@ -132,13 +142,16 @@ class Workspace:
 
     async def _sweep(self) -> None:
         while self._open:
-            await asyncio.sleep(self._idle_timeout / 10)
+            await asyncio.sleep(min(_HEARTBEAT, self._idle_timeout / 10))
             idle_since = time.monotonic() - self._idle_timeout
             for room_id, opened in list(self._open.items()):
                 for key, seat in list(opened.agents.items()):
                     if seat.used < idle_since:
                         del opened.agents[key]
-                if not opened.agents:
+                        opened.peer.unseat(seat)
+                if opened.agents:
+                    opened.peer.show_presence()
+                else:
                     await self._leave(room_id, opened)
 
     async def _leave(self, room_id: str, opened: _Open) -> None:
@@ -148,4 +161,9 @@ class Workspace:
             self._log.exception("Could not save %s before leaving it", room_id)
         if not opened.agents and self._open.get(room_id) is opened:
             del self._open[room_id]
-            await opened.peer.link.close()
+            await self._close(opened)
+
+    async def _close(self, opened: _Open) -> None:
+        for seat in opened.agents.values():
+            opened.peer.unseat(seat)
+        await opened.peer.link.close()

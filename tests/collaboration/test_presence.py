@@ -1,0 +1,99 @@
+"""People see the agent: its name, and its caret where it wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pycrdt import StickyIndex
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import agent
+from tests.harness.collaborator import Collaborator
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+PATH = "seen.ipynb"
+
+
+@pytest.fixture(autouse=True)
+def notebook(server: JupyterProcess) -> None:
+    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
+
+
+def agents_state(ana: Collaborator, name: str) -> dict[str, Any] | None:
+    """What a person's tab knows of an agent."""
+    for state in ana.awareness.states.values():
+        if state.get("user", {}).get("name") == name:
+            return state
+    return None
+
+
+async def test_a_person_sees_name_and_caret_of_an_agent(server: JupyterProcess) -> None:
+    async with agent(server, "Ada Lovelace") as ada:
+        async with Collaborator(server.url, server.token, PATH, "Ana") as ana:
+            await ada.replace(PATH, "cell-00001", "x = 1", "x = 1  # 😀é")
+            await ana.until(lambda: "cursors" in (agents_state(ana, "Ada Lovelace") or {}))
+            state = agents_state(ana, "Ada Lovelace")
+            assert state is not None
+            user = state["user"]
+            assert user["display_name"] == "Ada Lovelace (agent)"
+            assert user["initials"] == "AL"
+            assert user["username"].startswith("agent-")
+            (cursor,) = state["cursors"]
+            assert set(cursor["head"]) == {"type", "tname", "item", "assoc"}
+            text = ana.notebook.ycells[1]["source"]
+            with ana.doc.transaction():
+                index = StickyIndex.from_json(cursor["head"], text).get_index()
+            assert index > len("x = 1")
+
+
+async def test_who_comes_later_sees_the_agent_at_once(server: JupyterProcess) -> None:
+    async with agent(server, "Early") as early:
+        await early.ask("create_notebook_session", path=PATH)
+        async with Collaborator(server.url, server.token, PATH, "Late") as late:
+            await late.until(lambda: agents_state(late, "Early") is not None, timeout=2)
+            facts = await early.ask("get_notebook", path=PATH)
+            assert "Late" in facts["collaboration"]["people"]
+            assert "Early (agent)" not in facts["collaboration"]["people"]
+
+
+async def test_an_agent_does_not_switch_on_an_autosave_that_people_switched_off(
+    server: JupyterProcess,
+) -> None:
+    async with agent(server, "Polite") as polite:
+        await polite.ask("create_notebook_session", path=PATH)
+        async with Collaborator(server.url, server.token, PATH, "Manual") as manual:
+            manual.awareness.set_local_state_field("autosave", False)
+            await manual.until(
+                lambda: (agents_state(manual, "Polite") or {}).get("autosave") is False
+            )
+            manual.awareness.set_local_state_field("autosave", True)
+            await manual.until(
+                lambda: (agents_state(manual, "Polite") or {}).get("autosave") is True
+            )
+
+
+async def test_an_idle_agent_leaves_and_its_room_is_cleaned_up(make_server: MakeServer) -> None:
+    config = {
+        "JupyterCollaborationMCP": {"idle_timeout": 0.5},
+        "YDocExtension": {"document_cleanup_delay": 0.2},
+    }
+    server = make_server(config=config)
+    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
+    async with server, agent(server, "Idle") as idle:
+        facts = await idle.ask("create_notebook_session", path=PATH)
+        async with Collaborator(server.url, server.token, PATH, "Ana") as ana:
+            await ana.until(lambda: agents_state(ana, "Idle") is not None)
+            await ana.until(lambda: agents_state(ana, "Idle") is None)
+        await idle.write(PATH, "cell-00000", "written by one who then falls asleep")
+        deleted = f"Room {facts['room_id']} deleted"
+        await until(lambda: deleted in server.log)
+        assert notebooks.sources(Path(server.root) / PATH)[0].startswith("written by")
+        # And it comes back as if it had never been away, with all it can take back.
+        await idle.ask("undo_agent_changes", path=PATH)
+        assert (await idle.sources(PATH))[0] == "x = 0\n"
