@@ -1,0 +1,55 @@
+"""What a person sees in JupyterLab while an agent works in their notebook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import agent
+from tests.harness.browser import EXPOSE_APP, open_notebook
+
+pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.timeout(180)]
+
+PATH = "live.ipynb"
+
+
+async def test_the_page_shows_the_agents_edit_within_a_second(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    extensions = {"jupyterlab": True, "notebook_shim": True}
+    server = make_server(EXPOSE_APP, app="lab", extensions=extensions)
+    cells = [
+        notebooks.markdown("title", "# Sales"),
+        notebooks.code("load", "import pandas as pd\ntotal = 1"),
+    ]
+    notebooks.write(Path(server.root) / PATH, notebooks.notebook(cells))
+    async with server, open_notebook(server, PATH) as page, agent(server, "Ada") as ada:
+        await ada.replace(PATH, "load", "total = 1", "total = 2  # 😀 by an agent")
+        await page.wait_for_text("total = 2  # 😀 by an agent", 1, timeout=1)
+        flag = page.page.locator(".jp-remote-userFlag-name, .jp-remote-userFlag")
+        await flag.first.wait_for(state="attached", timeout=5000)
+        assert "Ada (agent)" in (await flag.first.text_content() or "")
+
+        await page.type(1, "\nperson = 'typed in the page'")
+        await ada.ask(
+            "batch_insert_notebook_cells",
+            path=PATH,
+            cells=[{"content": "new = 'cell of the agent'"}],
+            exec=False,
+        )
+        await page.wait_for_text("new = 'cell of the agent'", 2, timeout=1)
+        sources = await ada.sources(PATH)
+        assert "person = 'typed in the page'" in sources[1]
+        assert "total = 2  # 😀 by an agent" in sources[1]
+
+        await ada.ask("undo_agent_changes", path=PATH, steps=2)
+        sources = await ada.sources(PATH)
+        assert len(sources) == 2
+        assert "total = 1" in sources[1]
+        assert "person = 'typed in the page'" in sources[1]
+        await page.wait_for_text("total = 1", 1, timeout=1)
+        assert page.errors == []
+        await page.screenshot(tmp_path / "live.png")
