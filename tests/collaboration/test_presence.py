@@ -34,22 +34,24 @@ def agents_state(ana: Collaborator, name: str) -> dict[str, Any] | None:
 
 
 async def test_a_person_sees_name_and_caret_of_an_agent(server: JupyterProcess) -> None:
-    async with agent(server, "Ada Lovelace") as ada:
-        async with Collaborator(server.url, server.token, PATH, "Ana") as ana:
-            await ada.replace(PATH, "cell-00001", "x = 1", "x = 1  # 😀é")
-            await ana.until(lambda: "cursors" in (agents_state(ana, "Ada Lovelace") or {}))
-            state = agents_state(ana, "Ada Lovelace")
-            assert state is not None
-            user = state["user"]
-            assert user["display_name"] == "Ada Lovelace (agent)"
-            assert user["initials"] == "AL"
-            assert user["username"].startswith("agent-")
-            (cursor,) = state["cursors"]
-            assert set(cursor["head"]) == {"type", "tname", "item", "assoc"}
-            text = ana.notebook.ycells[1]["source"]
-            with ana.doc.transaction():
-                index = StickyIndex.from_json(cursor["head"], text).get_index()
-            assert index > len("x = 1")
+    async with (
+        agent(server, "Ada Lovelace") as ada,
+        Collaborator(server.url, server.token, PATH, "Ana") as ana,
+    ):
+        await ada.replace(PATH, "cell-00001", "x = 1", "x = 1  # 😀é")
+        await ana.until(lambda: "cursors" in (agents_state(ana, "Ada Lovelace") or {}))
+        state = agents_state(ana, "Ada Lovelace")
+        assert state is not None
+        user = state["user"]
+        assert user["display_name"] == "Ada Lovelace (agent)"
+        assert user["initials"] == "AL"
+        assert user["username"].startswith("agent-")
+        (cursor,) = state["cursors"]
+        assert set(cursor["head"]) == {"type", "tname", "item", "assoc"}
+        text = ana.notebook.ycells[1]["source"]
+        with ana.doc.transaction():
+            index = StickyIndex.from_json(cursor["head"], text).get_index()
+        assert index > len("x = 1")
 
 
 async def test_who_comes_later_sees_the_agent_at_once(server: JupyterProcess) -> None:

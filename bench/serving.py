@@ -1,0 +1,81 @@
+"""The servers that are measured, and agents connected to them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from mcp import Client
+
+from tests.conftest import EXTENSIONS
+from tests.harness import notebooks
+from tests.harness.agents import LEGACY, MODERN, AgentClient
+from tests.harness.jupyter import REPOSITORY, JupyterProcess
+
+ERAS = (MODERN, LEGACY)
+
+_EXTENSION_PATH = Path(__file__).parent / "extensions"
+
+#: Some lines for each cell, about 200 characters.
+_LINES = "\n".join(f"total_{n} = sum(values[{n}:{n + 10}]) / 10" for n in range(5))
+
+
+@asynccontextmanager
+async def jupyter() -> AsyncIterator[JupyterProcess]:
+    """Jupyter with our extension, whose MCP server has the no-op tool as well."""
+    extensions = {**EXTENSIONS, "noop_extension": True}
+    with tempfile.TemporaryDirectory(prefix="bench-") as root:
+        async with JupyterProcess(
+            Path(root), extensions=extensions, extra_path=[_EXTENSION_PATH]
+        ) as server:
+            yield server
+
+
+@asynccontextmanager
+async def bare() -> AsyncIterator[str]:
+    """The address of an MCP server of the same SDK under uvicorn, with only the no-op tool."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.bare", cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        port = (await process.stdout.readline()).decode().strip()
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@asynccontextmanager
+async def connect(
+    url: str, token: str, name: str = "Ada", mode: str = MODERN
+) -> AsyncIterator[AgentClient]:
+    """An agent at the Jupyter server with this address."""
+    async with Client(f"{url}mcp?{urlencode({'token': token, 'agent': name})}", mode=mode) as it:
+        yield AgentClient(it)
+
+
+def source(step: int, lines: str = _LINES) -> str:
+    """A cell's content; another for each step."""
+    return f"step = {step}\n{lines}"
+
+
+def make_notebook(root: Path, path: str, cells: int, cell_length: int = 200) -> None:
+    """A notebook of many cells with the ids `cell-00000`, `cell-00001`, ..."""
+    lines = (_LINES + "\n") * max(1, cell_length // len(_LINES))
+    content: list[dict[str, Any]] = [
+        notebooks.code(f"cell-{n:05d}", source(n, lines)) for n in range(cells)
+    ]
+    notebooks.write(root / path, notebooks.notebook(content))
+
+
+async def saved(client: AgentClient, path: str) -> None:
+    """Return when Jupyter has saved a notebook: the save of a large one slows everybody down."""
+    while not (await client.ask("get_notebook", path=path, end_index=1)).get("saved"):
+        await asyncio.sleep(0.1)  # noqa: ASYNC110 - only the server knows

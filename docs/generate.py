@@ -1,0 +1,402 @@
+"""Makes the generated parts of the documentation from the code: `python -m docs.generate`.
+
+It writes docs/tools.md and docs/configuration.md, and the two tables in README.md. A test
+compares them with what stands there. No server is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from traitlets import TraitType
+
+from jupyter_collaboration_mcp import errors
+from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
+from jupyter_collaboration_mcp.backends.base import Backend
+from jupyter_collaboration_mcp.server import all_tools
+from jupyter_collaboration_mcp.tools.registry import TOOLSETS, RegisteredTool
+from jupyter_collaboration_mcp.workspace.permissions import PathRules
+from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+_GENERATED = "<!-- Made by `python -m docs.generate`. Edit docs/generate.py or the code instead. -->"
+
+_RULES = """\
+## Rules for all tools
+
+**Naming a cell.** A cell is named by its id or by its index. The beginning of an id is enough
+where only one cell begins so. Answers give index, id and revision: `[3] 8f2c41d0 r:9ab1c2`. Ids
+stay when cells move; indexes shift while others work. Prefer ids.
+
+**Ranges** are half-open, as in Python: `start_index` is in, `end_index` is out. Negative indexes
+count from the end. When reading, a missing end means "to the end", and a range that reaches over
+the end is cut. When changing, a missing end means that one cell (for an update: as many cells as
+there are updates), and a range must lie inside the notebook.
+
+**Positions** say where to insert: before the cell that is there now. 0 is the top, -1 the end.
+
+**Revision.** Six hexadecimal characters for a cell's type and source. It changes when they
+change, and only then: running a cell does not change it.
+
+**Version.** A number for the whole notebook that grows with every change by anybody. It has no
+meaning but its order. `undo_agent_changes(since=...)` takes one.
+
+**Guard.** `if_revision` says which revision you have read. If the cell has another one by now,
+nothing in the whole call is applied. The error shows the current source and revision, and a diff
+if the older text is still known. A call that is repeated because its answer was lost is stopped
+by the same guard instead of being applied twice.
+
+**All or nothing.** A call is checked whole before anything changes, then applied in one
+transaction. Indexes and positions in a call mean the notebook as it was before the call.
+
+**Replacing text.** `old_text` is literal and must be in the cell exactly once. Several
+replacements in one cell, in one call, are made in order. The edit that reaches the room is
+minimal whichever way you write it: people's carets and the text they type at that moment stay.
+
+**Paths** are relative to the server's root, as `list_notebooks` shows them.
+
+**Joining.** Every tool joins the notebook's room by itself. An agent that does nothing for
+`idle_timeout` seconds leaves it; the next call joins again.
+
+**Running** is not there yet. `exec` is true by default where it exists, and a call that would
+have to run a code cell is refused with `execution_unavailable` before anything changes. Pass
+`exec=false` for code cells. `exec=true` also asks for the execute level, whatever the cells are.
+`timeout` is accepted and has no effect so far.
+
+**Unknown arguments** are refused, not ignored.
+"""
+
+_NOTES: Mapping[str, str] = {
+    "list_notebooks": (
+        "`path_prefix` is a directory or the beginning of a path. The search goes through the "
+        "contents manager, breadth first, so hidden files stay hidden. `complete: false` says "
+        "that there are more."
+    ),
+    "get_notebook": (
+        "Without a range, ids or a query, all cells. An answer has at most `max_content_length` "
+        "characters and never more than 100,000; what does not fit is left out by whole cells, "
+        "and `next_index` says where to go on. Outputs come as short digests; an image is named "
+        "with its type and size, never sent as base64. With `query`, the matching lines of the "
+        "matching cells come back, and `format` does not matter; the search ignores case. Source "
+        "and outputs stand between fences that nothing in the notebook can forge."
+    ),
+    "create_notebook_session": (
+        "Useful to show people that the agent is there before its first edit, or to learn the "
+        "room id."
+    ),
+    "batch_update_notebook_cells": (
+        "Each update names its cell with `cell_id` or `index`, or the call names all of them with "
+        "`cell_ids` or a range, one update for each. What an update does not mention stays: "
+        "outputs, metadata, attachments. A new `cell_type` drops what the type cannot hold, such "
+        "as the outputs of a code cell that becomes Markdown. `metadata` sets the given keys; "
+        "null removes one."
+    ),
+    "batch_insert_notebook_cells": (
+        "Give one of `start_position`, `positions` and `after_cell_id`, or none for the end. "
+        "Cells with the same position keep the order in which they are given."
+    ),
+    "batch_delete_notebook_cells": (
+        "With `if_revision`, one revision for each cell, in the same order."
+    ),
+    "move_notebook_cells": (
+        "The cells come to stand together, in the order given. Give `to_index` or "
+        "`after_cell_id`. A moved cell keeps its id, outputs and metadata."
+    ),
+    "undo_agent_changes": (
+        "One step is one call of this agent that changed this notebook; the last 200 are kept. "
+        "With `since`, all steps after that version, and `steps` does not matter. Where others "
+        "wrote inside the agent's text, or edited a cell that it inserted, the call is refused "
+        "with the diff. `force=true` goes on: every character of the others stays, an inserted "
+        "cell that they edited stays whole, and the rest is taken back. An undo cannot be undone, "
+        "and the steps are gone after a restart of the server."
+    ),
+}
+
+_ANSWERS = """\
+## Answers
+
+An answer has a text, made for a model, and the same facts as `structuredContent`. Neither repeats
+what the caller sent. Facts about a notebook are:
+
+| fact | meaning |
+| --- | --- |
+| `path`, `version` | the notebook, and its version after the call |
+| `saved` | true if the file has everything that the room has; missing if not yet |
+| `cells` | the cells that were read or touched, each with `index`, `id` and `revision` |
+| `cell_count`, `next_index` | how many cells there are; where a cut answer goes on |
+| `deleted`, `removed` | ids of cells that are gone |
+| `steps`, `left` | calls that were taken back; calls that could still be |
+| `collaboration` | `room_id`, and `people`: who else is in the room |
+| `others` | what others changed since this agent last looked, in one line |
+| `notices` | what should be said once, such as where edits were kept after a crash |
+
+An answer to an edit means: the room has it, and it would survive a crash of the server. `saved`
+is a separate fact; Jupyter saves about a second after the last change.
+"""
+
+_ERRORS_HEAD = """\
+## Errors
+
+A refused or failed call is a result with `isError` set. Its text begins with the code, says what
+happened and what is true now, and ends with `Next:` and one step. `structuredContent.error` has
+`code`, `message`, `next_step` and what belongs to the code, such as `revision` and `source` with
+`stale_revision`. An unknown tool is a protocol error (-32602), as MCP wants it.
+
+| code | meaning |
+| --- | --- |
+"""
+
+#: Where the tree in errors.py says no more than the name does.
+_ERROR_MEANINGS: Mapping[str, str] = {
+    "document_not_found": "there is no notebook at that path",
+    "nothing_to_undo": "this agent has no step left in this notebook",
+}
+
+
+def tools_reference() -> str:
+    """docs/tools.md."""
+    tools = _tools()
+    toolsets = ", ".join(f"`{name}`" for name in TOOLSETS)
+    parts = [
+        _GENERATED,
+        "# Tools",
+        "What an agent can do. Toolsets: "
+        f"{toolsets}; `core` cuts across them and is the lean choice for small contexts; `all` is "
+        "everything. They are chosen by [configuration](configuration.md) for everybody, and "
+        "narrowed for one connection by `?toolsets=` in its address.",
+        _tool_table(tools, "#"),
+        _RULES.rstrip(),
+        "## Reference",
+        *(_tool(tool) for tool in tools),
+        _ANSWERS.rstrip(),
+        _ERRORS_HEAD + "\n".join(f"| `{code}` | {said} |" for code, said in _error_rows()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def configuration_reference() -> str:
+    """docs/configuration.md."""
+    return "\n\n".join(
+        [
+            _GENERATED,
+            "# Configuration",
+            "Settings of the server extension. They go into `jupyter_server_config.py` as\n"
+            "`c.JupyterCollaborationMCP.<name> = ...`, into `jupyter_server_config.json`, or onto\n"
+            "the command line as `--JupyterCollaborationMCP.<name>=...`.",
+            _configuration_table(),
+            _CONFIGURATION_NOTES.rstrip(),
+        ]
+    ) + "\n"
+
+
+_CONFIGURATION_NOTES = """\
+**Paths** are globs on paths relative to the root, with `*`, `?` and `[...]`. A `*` also matches
+`/`, so `private/*` means everything below `private`. Capitals count. A denied path wins over an
+allowed one. Both refuse a path before anything is opened, and hide it from `list_notebooks`.
+
+**Levels** are `read`, `write`, `execute` and `admin`; each includes those before it. No tool
+needs `admin` today.
+
+**The journal** holds the text of unsaved edits; see [security](security.md#the-journal). If you
+set `journal_dir`, give each root directory a directory of its own.
+
+## One connection
+
+The address of a connection can narrow what is configured, and never widen it:
+
+| parameter | meaning |
+| --- | --- |
+| `?toolsets=` | toolsets for this connection, comma-separated |
+| `?permission=` | the most that this connection may do |
+| `?agent=` | the agent's name; else `agent_name`, else the MCP client's own name, else "Agent" |
+
+For example `/mcp?toolsets=core&permission=read&agent=Ada`.
+
+## An example
+
+```python
+c = get_config()  # noqa: F821
+
+c.JupyterCollaborationMCP.permission = "write"
+c.JupyterCollaborationMCP.toolsets = "core"
+c.JupyterCollaborationMCP.allowed_paths = ["projects/*"]
+c.JupyterCollaborationMCP.denied_paths = ["projects/private/*"]
+```
+"""
+
+
+def readme(current: str) -> str:
+    """README.md with its two tables made anew; the rest is written by hand."""
+    current = _between(current, "tools", _tool_table(_tools(), "docs/tools.md#"))
+    return _between(current, "configuration", _configuration_table())
+
+
+def generated() -> dict[Path, str]:
+    """All files with generated parts, and what should stand in them."""
+    front = REPOSITORY / "README.md"
+    return {
+        REPOSITORY / "docs" / "tools.md": tools_reference(),
+        REPOSITORY / "docs" / "configuration.md": configuration_reference(),
+        front: readme(front.read_text()),
+    }
+
+
+def main() -> None:
+    for path, content in generated().items():
+        path.write_text(content)
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def _tools() -> list[RegisteredTool]:
+    # The tools are only described, never called: they need no rooms.
+    nowhere = cast("Backend", None)
+    log = logging.getLogger(__name__)
+    return all_tools(Workspace(nowhere, PathRules(), Limits(), idle_timeout=1.0, log=log))
+
+
+def _tool_table(tools: Iterable[RegisteredTool], link: str) -> str:
+    rows = [
+        f"| [`{tool.name}`]({link}{tool.name}) | {_first_sentence(tool.description)} "
+        f"| {tool.declaration.level.name} | {'yes' if tool.declaration.core else ''} |"
+        for tool in tools
+    ]
+    return "\n".join(["| tool | what it does | level | core |", "| --- | --- | --- | --- |", *rows])
+
+
+def _tool(tool: RegisteredTool) -> str:
+    declaration = tool.declaration
+    toolsets = f"`{tool.toolset}`" + (", `core`" if declaration.core else "")
+    parts = [
+        f"### {tool.name}",
+        f"**{declaration.title}.** Level: {declaration.level.name}. Toolsets: {toolsets}. "
+        f"Hints: {_hints(declaration.annotations)}.",
+        f"> {tool.description}",
+        _parameters(tool.schema),
+    ]
+    for name, item in _nested(tool.schema):
+        parts += [f"Each of `{name}`:", _parameters(item)]
+    if tool.name in _NOTES:
+        parts.append(_NOTES[tool.name])
+    return "\n\n".join(parts)
+
+
+def _hints(annotations: Any) -> str:
+    if annotations.read_only_hint:
+        return "read-only"
+    hints = ["destructive" if annotations.destructive_hint else "only adds"]
+    if annotations.idempotent_hint:
+        hints.append("idempotent")
+    return ", ".join(hints)
+
+
+def _parameters(schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", ())
+    rows = [
+        f"| `{name}` | {_type(value)} | {_default(name, value, required)} "
+        f"| {_cell(str(value.get('description', '')))} |"
+        for name, value in schema["properties"].items()
+    ]
+    head = ["| parameter | type | default | description |", "| --- | --- | --- | --- |"]
+    return "\n".join([*head, *rows])
+
+
+def _nested(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The parameters that are lists of objects, and what is in one."""
+    for name, value in schema["properties"].items():
+        item = value.get("items", {})
+        if "properties" in item:
+            yield name, item
+
+
+def _type(value: Mapping[str, Any]) -> str:
+    if "enum" in value:
+        return " or ".join(f"`{choice}`" for choice in value["enum"])
+    kinds = value["type"] if isinstance(value["type"], list) else [value["type"]]
+    said = " or ".join(f"list of {_plural(value['items'])}" if k == "array" else k for k in kinds)
+    bounds = [
+        f"{word} {value[key]:,}"
+        for key, word in (("minimum", "at least"), ("maximum", "at most"))
+        if key in value
+    ]
+    return ", ".join([said, *bounds])
+
+
+def _plural(item: Mapping[str, Any]) -> str:
+    kinds = item["type"] if isinstance(item["type"], list) else [item["type"]]
+    return " or ".join(f"{kind}s" for kind in kinds)
+
+
+def _default(name: str, value: Mapping[str, Any], required: Sequence[str]) -> str:
+    if name in required:
+        return "required"
+    return f"`{json.dumps(value['default'])}`" if "default" in value else ""
+
+
+# -- errors ----------------------------------------------------------------------------------
+
+
+def _error_rows() -> Iterator[tuple[str, str]]:
+    """Each code that a call can get, in the order of the tree in errors.py."""
+    tree = errors.__doc__ or ""
+    for name, said in re.findall(r"── (\w+)[ \t]*(.*)", tree):
+        error: type[errors.CollaborationError] = getattr(errors, name)
+        if not error.__subclasses__():
+            yield error.code, _cell(_ERROR_MEANINGS.get(error.code) or said)
+
+
+# -- configuration ---------------------------------------------------------------------------
+
+
+def _configuration_table() -> str:
+    traits: Mapping[str, TraitType[Any, Any]] = {
+        name: trait
+        for name, trait in vars(JupyterCollaborationMCP).items()
+        if isinstance(trait, TraitType) and trait.metadata.get("config")
+    }
+    rows = [
+        f"| `{name}` | {_trait_default(trait)} | {_cell(str(trait.help))} |"
+        for name, trait in traits.items()
+    ]
+    return "\n".join(["| setting | default | meaning |", "| --- | --- | --- |", *rows])
+
+
+def _trait_default(trait: TraitType[Any, Any]) -> str:
+    default = trait.default_value_repr()
+    if default == "None":
+        return "none"
+    number = re.fullmatch(r"(\d+)(\.0)?", default)
+    return f"{int(number[1]):,}" if number else f"`{default}`"
+
+
+# -- text ------------------------------------------------------------------------------------
+
+
+def _first_sentence(text: str) -> str:
+    found = re.match(r".*?[.](?= |$)", text)
+    return _cell(found[0] if found else text)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _between(text: str, name: str, content: str) -> str:
+    """Put content between the two comments that mark a generated part."""
+    begin, end = f"<!-- generated: {name} -->", f"<!-- end: {name} -->"
+    before, found, rest = text.partition(begin)
+    _old, found_end, after = rest.partition(end)
+    if not (found and found_end):
+        raise ValueError(f"README.md has no part marked {begin} ... {end}")
+    return f"{before}{begin}\n{content}\n{end}{after}"
+
+
+if __name__ == "__main__":
+    main()

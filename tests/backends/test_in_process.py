@@ -1,0 +1,128 @@
+"""Rooms of a real server: the traps of its API, each met from outside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import agent
+from tests.harness.collaborator import Collaborator
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.waiting import until
+from tests.harness.yjs import YjsClient
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+
+def write(server: JupyterProcess, path: str, count: int = 3) -> Path:
+    file = Path(server.root) / path
+    notebooks.write(file, notebooks.numbered(count))
+    return file
+
+
+async def rest(
+    server: JupyterProcess, method: str, resource: str, **body: object
+) -> dict[str, object]:
+    async with httpx2.AsyncClient(headers=server.headers) as http:
+        answer = await http.request(method, f"{server.url}api/{resource}", json=body or None)
+        answer.raise_for_status()
+        return dict(answer.json())
+
+
+async def test_a_room_that_was_made_but_never_loaded_is_not_taken_for_an_empty_notebook(
+    server: JupyterProcess,
+) -> None:
+    """B4: a tab with an expired token leaves such a room behind."""
+    file = write(server, "unloaded.ipynb")
+    session = await rest(
+        server, "PUT", f"collaboration/session/{file.name}", format="json", type="notebook"
+    )
+    room = f"json:notebook:{session['fileId']}"
+    url = f"{server.url.replace('http', 'ws', 1)}api/collaboration/room/{room}"
+    with pytest.raises(InvalidStatus):
+        async with connect(f"{url}?sessionId={session['sessionId']}"):
+            pass
+    async with agent(server) as ada:
+        assert len(await ada.sources(file.name)) == 3
+        await ada.write(file.name, "cell-00000", "edited")
+        await until(lambda: notebooks.sources(file)[:1] == ["edited"])
+
+
+@pytest.mark.node
+async def test_an_edit_made_the_moment_a_room_opens_is_seen_stored_and_saved(
+    server: JupyterProcess,
+) -> None:
+    """B2: before the room observes its document, edits are neither sent nor stored."""
+    file = write(server, "at-once.ipynb")
+    async with agent(server) as ada:
+        await ada.write(file.name, "cell-00001", "at once")
+        view = await YjsClient.read(server, file.name)
+        assert dict(view.cells)["cell-00001"] == "at once"
+        await until(lambda: notebooks.sources(file)[1:2] == ["at once"])
+
+
+async def test_progressive_loading_works(make_server: MakeServer) -> None:
+    """B12: there, jupyter-server-ydoc's own way of copying a document hangs for ever."""
+    server = make_server(config={"YDocExtension": {"document_load_progressively": True}})
+    file = write(server, "progressive.ipynb", 200)
+    async with server, agent(server) as ada:
+        for text in ("first", "second"):
+            assert len(await ada.sources(file.name)) == 200
+            await ada.write(file.name, "cell-00150", text)
+            await until(lambda text=text: notebooks.sources(file)[150:151] == [text])  # type: ignore[misc]
+            await server.terminate()
+            await server.start()
+
+
+async def test_an_agent_stays_in_a_room_that_people_left(make_server: MakeServer) -> None:
+    """B3: a room is cleaned up when the last person leaves; edits after it would vanish."""
+    server = make_server(config={"YDocExtension": {"document_cleanup_delay": 0.1}})
+    file = write(server, "left.ipynb")
+    async with server, agent(server) as ada:
+        async with Collaborator(server.url, server.token, file.name) as ana:
+            await ada.write(file.name, "cell-00000", "with Ana")
+            await ana.until(lambda: ana.source(0) == "with Ana")
+        await ada.write(file.name, "cell-00001", "without Ana")
+        async with Collaborator(server.url, server.token, file.name) as ana:
+            assert ana.sources()[:2] == ["with Ana", "without Ana"]
+        await until(lambda: notebooks.sources(file)[:2] == ["with Ana", "without Ana"])
+
+
+async def test_a_renamed_notebook_keeps_its_room(server: JupyterProcess) -> None:
+    file = write(server, "before.ipynb")
+    async with agent(server) as ada, Collaborator(server.url, server.token, file.name) as ana:
+        await ada.write(file.name, "cell-00000", "before the rename")
+        await rest(server, "PATCH", "contents/before.ipynb", path="after.ipynb")
+        facts = await ada.write("after.ipynb", "cell-00001", "after the rename")
+        assert facts["path"] == "after.ipynb"
+        await ana.until(lambda: ana.source(1) == "after the rename")
+        renamed = file.with_name("after.ipynb")
+        await until(lambda: notebooks.sources(renamed)[1:2] == ["after the rename"])
+        assert (await ada.refused("get_notebook", path="before.ipynb"))["code"] == (
+            "document_not_found"
+        )
+
+
+async def test_a_change_of_the_file_by_others_is_in_the_next_read(server: JupyterProcess) -> None:
+    file = write(server, "outside.ipynb")
+    async with agent(server) as ada:
+        await ada.ask("create_notebook_session", path=file.name)
+        content = json.loads(file.read_text())
+        content["cells"][2]["source"] = "written by an editor"
+        notebooks.write(file, content)
+        while (await ada.sources(file.name))[2] != "written by an editor":
+            pass
+        await ada.write(file.name, "cell-00000", "and then by an agent")
+        await until(
+            lambda: (
+                notebooks.sources(file)
+                == ["and then by an agent", "x = 1\n", "written by an editor"]
+            )
+        )

@@ -1,0 +1,48 @@
+"""The extension as Jupyter meets it: installed, enabled, light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.agents import agent
+from tests.harness.jupyter import JupyterProcess
+
+
+def run(*command: str) -> str:
+    result = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, check=True, timeout=60
+    )
+    return result.stdout + result.stderr
+
+
+def test_installing_the_package_enables_the_extension() -> None:
+    listed = run("-m", "jupyter", "server", "extension", "list")
+    ours = listed[listed.index("jupyter_collaboration_mcp") :].splitlines()
+    assert "enabled" in ours[0]
+    assert "OK" in ours[2]
+
+
+def test_loading_the_extension_does_not_load_the_mcp_sdk() -> None:
+    code = (
+        "import sys; from jupyter_collaboration_mcp import _jupyter_server_extension_points;"
+        "_jupyter_server_extension_points();"
+        "print({'mcp', 'mcp_types', 'starlette', 'httpx2'} & set(sys.modules))"
+    )
+    assert run("-c", code).strip() == "set()"
+
+
+@pytest.mark.anyio
+async def test_the_first_request_leaves_jupyters_logging_as_it_was(server: JupyterProcess) -> None:
+    async with agent(server) as ada:
+        await ada.ask("list_notebooks")
+        await ada.refused("get_notebook", path="missing.ipynb")
+    # The SDK's own handler would print bare messages; Jupyter's lines have a level and a time.
+    lines = server.log.splitlines()
+    assert lines
+    assert all(line.startswith(("[", " ", "/")) or "token" in line for line in lines), lines
+    assert server.token not in server.log
+    assert not list(Path(server.root).glob("*.log"))
