@@ -21,7 +21,7 @@ from .serving import ERAS, connect, jupyter, make_notebook, source
 AGENTS = 8
 CALLS = 25
 """Of each agent in one round."""
-PROCESSES = 2
+PROCESSES = 4
 
 GOAL = Goal(0.4, at_least=True)
 

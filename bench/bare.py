@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import socket
+import asyncio
 from typing import Any
 
+import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult
 
@@ -23,17 +24,19 @@ def add_noop(server: MCPServer[Any]) -> None:
     server.add_tool(_noop, name=NOOP, structured_output=False)
 
 
-def main() -> None:
+async def serve() -> None:
     """Serve until killed; the first line on standard output is the port."""
-    import uvicorn
-
-    server: MCPServer[Any] = MCPServer("bare")
-    add_noop(server)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        print(listening.getsockname()[1], flush=True)
-        config = uvicorn.Config(server.streamable_http_app(), log_level="warning")
-        uvicorn.Server(config).run(sockets=[listening])
+    mcp: MCPServer[Any] = MCPServer("bare", log_level="WARNING")
+    add_noop(mcp)
+    # The port must be uvicorn's own choice: a socket that is handed to it gets no TCP_NODELAY from
+    # asyncio, and each answer of the newer era would take 40 ms, a floor that is none.
+    server = uvicorn.Server(uvicorn.Config(mcp.streamable_http_app(), port=0, log_level="warning"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    print(server.servers[0].sockets[0].getsockname()[1], flush=True)
+    await serving
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(serve())

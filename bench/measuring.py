@@ -14,7 +14,7 @@ Call = Callable[[], Awaitable[object]]
 
 #: Seconds of rest before each call. An edit leaves work behind (the collaboration store's write,
 #: after the answer); without a rest the next call, often a floor, would pay for it.
-REST = 0.008
+REST = 0.002
 
 
 @dataclass(frozen=True, slots=True)

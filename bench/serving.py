@@ -77,5 +77,6 @@ def make_notebook(root: Path, path: str, cells: int, cell_length: int = 200) -> 
 
 async def saved(client: AgentClient, path: str) -> None:
     """Return when Jupyter has saved a notebook: the save of a large one slows everybody down."""
-    while not (await client.ask("get_notebook", path=path, end_index=1)).get("saved"):
-        await asyncio.sleep(0.1)  # noqa: ASYNC110 - only the server knows
+    # Only the server knows, so it has to be asked.
+    while not (await client.ask("get_notebook", path=path, end_index=1)).get("saved"):  # noqa: ASYNC110
+        await asyncio.sleep(0.1)

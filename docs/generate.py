@@ -25,7 +25,9 @@ from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-_GENERATED = "<!-- Made by `python -m docs.generate`. Edit docs/generate.py or the code instead. -->"
+_GENERATED = (
+    "<!-- Made by `python -m docs.generate`. Edit docs/generate.py or the code instead. -->"
+)
 
 _RULES = """\
 ## Rules for all tools
@@ -50,7 +52,8 @@ meaning but its order. `undo_agent_changes(since=...)` takes one.
 **Guard.** `if_revision` says which revision you have read. If the cell has another one by now,
 nothing in the whole call is applied. The error shows the current source and revision, and a diff
 if the older text is still known. A call that is repeated because its answer was lost is stopped
-by the same guard instead of being applied twice.
+by the same guard instead of being applied twice. `batch_insert_notebook_cells` and
+`undo_agent_changes` have no guard: read before you repeat one of them.
 
 **All or nothing.** A call is checked whole before anything changes, then applied in one
 transaction. Indexes and positions in a call mean the notebook as it was before the call.
@@ -60,6 +63,9 @@ replacements in one cell, in one call, are made in order. The edit that reaches 
 minimal whichever way you write it: people's carets and the text they type at that moment stay.
 
 **Paths** are relative to the server's root, as `list_notebooks` shows them.
+
+**Who you are.** An agent is one credential under one name. Two names with one token are two
+agents, each with its own steps to undo.
 
 **Joining.** Every tool joins the notebook's room by itself. An agent that does nothing for
 `idle_timeout` seconds leaves it; the next call joins again.
@@ -83,8 +89,8 @@ _NOTES: Mapping[str, str] = {
         "characters and never more than 100,000; what does not fit is left out by whole cells, "
         "and `next_index` says where to go on. Outputs come as short digests; an image is named "
         "with its type and size, never sent as base64. With `query`, the matching lines of the "
-        "matching cells come back, and `format` does not matter; the search ignores case. Source "
-        "and outputs stand between fences that nothing in the notebook can forge."
+        "matching cells come back, and `format` does not matter; the search ignores case. In "
+        "`source` and `full`, text from the notebook stands between fences that it cannot forge."
     ),
     "create_notebook_session": (
         "Useful to show people that the agent is there before its first edit, or to learn the "
@@ -133,7 +139,7 @@ what the caller sent. Facts about a notebook are:
 | `deleted`, `removed` | ids of cells that are gone |
 | `steps`, `left` | calls that were taken back; calls that could still be |
 | `collaboration` | `room_id`, and `people`: who else is in the room |
-| `others` | what others changed since this agent last looked, in one line |
+| `others` | what others changed since this agent last looked, while it is in the room |
 | `notices` | what should be said once, such as where edits were kept after a crash |
 
 An answer to an edit means: the room has it, and it would survive a crash of the server. `saved`
@@ -182,18 +188,16 @@ def tools_reference() -> str:
 
 def configuration_reference() -> str:
     """docs/configuration.md."""
-    return "\n\n".join(
-        [
-            _GENERATED,
-            "# Configuration",
-            "Settings of the server extension. They go into `jupyter_server_config.py` as\n"
-            "`c.JupyterCollaborationMCP.<name> = ...`, into `jupyter_server_config.json`, or onto\n"
-            "the command line as `--JupyterCollaborationMCP.<name>=...`.",
-            _configuration_table(),
-            _CONFIGURATION_NOTES.rstrip(),
-        ]
-    ) + "\n"
+    parts = [_CONFIGURATION_HEAD, _configuration_table(), _CONFIGURATION_NOTES.rstrip()]
+    return "\n\n".join([_GENERATED, *parts]) + "\n"
 
+
+_CONFIGURATION_HEAD = """\
+# Configuration
+
+Settings of the server extension. They go into `jupyter_server_config.py` as
+`c.JupyterCollaborationMCP.<name> = ...`, into `jupyter_server_config.json`, or onto the command
+line as `--JupyterCollaborationMCP.<name>=...`."""
 
 _CONFIGURATION_NOTES = """\
 **Paths** are globs on paths relative to the root, with `*`, `?` and `[...]`. A `*` also matches
@@ -201,7 +205,8 @@ _CONFIGURATION_NOTES = """\
 allowed one. Both refuse a path before anything is opened, and hide it from `list_notebooks`.
 
 **Levels** are `read`, `write`, `execute` and `admin`; each includes those before it. No tool
-needs `admin` today.
+needs `admin` today. An agent with `write` must pass `exec=false` to updates and inserts, where the
+default asks for `execute`.
 
 **The journal** holds the text of unsaved edits; see [security](security.md#the-journal). If you
 set `journal_dir`, give each root directory a directory of its own.

@@ -109,10 +109,9 @@ class JupyterCollaborationMCP(ExtensionApp):
 
     def _journal_directory(self) -> Path:
         assert self.serverapp is not None
-        if self.journal_dir is not None:
-            return Path(self.journal_dir)
+        base = Path(self.journal_dir or Path(jupyter_data_dir()) / "collaboration-mcp")
         root = hashlib.sha256(str(Path(self.serverapp.root_dir).resolve()).encode()).hexdigest()
-        return Path(jupyter_data_dir()) / "collaboration-mcp" / root[:16]
+        return base / root[:16]
 
     def _store_factory(self) -> Any:
         """The store class that rooms will use (B15); its extension is linked, not yet loaded."""

@@ -126,5 +126,7 @@ class Backend(Protocol):
             RoomUnavailable: There is no collaboration on this server.
         """
 
-    async def list_notebooks(self, path_prefix: str, limit: int) -> Listing:
-        """Notebooks whose path starts with a prefix, breadth first."""
+    async def list_notebooks(
+        self, path_prefix: str, limit: int, visible: Callable[[str], bool]
+    ) -> Listing:
+        """Visible notebooks whose path starts with a prefix, breadth first."""

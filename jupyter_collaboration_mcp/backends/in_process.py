@@ -34,7 +34,8 @@ _FLUSH_LIMIT = 10.0
 #: What a server that shuts down gives each room, in seconds.
 _STOP_LIMIT = 5.0
 
-_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
+_SESSION_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
+_CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 
 class InProcessBackend:
@@ -54,7 +55,8 @@ class InProcessBackend:
         """Watch every room from the moment it is loaded, whoever opens it."""
         events = self._serverapp.event_logger
         assert events is not None
-        events.add_listener(schema_id=_EVENTS, listener=self._on_session_event)
+        events.add_listener(schema_id=_SESSION_EVENTS, listener=self._on_session_event)
+        events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
 
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""
@@ -83,7 +85,9 @@ class InProcessBackend:
         file_id = self._files.get_id(path)
         return None if file_id is None else f"json:notebook:{file_id}"
 
-    async def list_notebooks(self, path_prefix: str, limit: int) -> Listing:
+    async def list_notebooks(
+        self, path_prefix: str, limit: int, visible: Callable[[str], bool]
+    ) -> Listing:
         """Breadth first through the contents manager, so that its own rules hold."""
         start = path_prefix if await self._is_directory(path_prefix) else _parent(path_prefix)
         found: list[NotebookEntry] = []
@@ -94,7 +98,7 @@ class InProcessBackend:
                 if model["type"] == "directory":
                     if path.startswith(path_prefix) or path_prefix.startswith(path + "/"):
                         directories.append(path)
-                elif model["type"] == "notebook" and path.startswith(path_prefix):
+                elif model["type"] == "notebook" and path.startswith(path_prefix) and visible(path):
                     if len(found) == limit:
                         return Listing(tuple(found), complete=False)
                     found.append(self._entry(model))
@@ -236,6 +240,12 @@ class InProcessBackend:
             if watch is not None and not self.lives(watch.room):
                 del self._watches[room_id]
                 watch.close()
+
+    async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data.get("action") == "rename":
+            await asyncio.sleep(0)  # after the file ids have followed
+            for watch in self._watches.values():
+                watch.renamed()
 
     def lives(self, room: DocumentRoom) -> bool:
         """Whether this very room is the one that the server has under its id."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
 import sqlite3
 import threading
@@ -174,6 +175,11 @@ class Journal:
     ) -> None:
         self._writing = False
         statements, waiters = work
+        if error is not None:
+            # Nothing may be missing in the middle: the next commit tries these again first,
+            # and who came to wait meanwhile waits for them as well.
+            self._statements = statements + self._statements
+            waiters, self._waiters = waiters + self._waiters, []
         for waiter in waiters:
             if waiter.done():
                 continue
@@ -181,10 +187,7 @@ class Journal:
                 waiter.set_result(None)
             else:
                 waiter.set_exception(JournalError(str(error)))
-        if error is not None:
-            # Nothing may be missing in the middle: the next commit tries these again first.
-            self._statements = statements + self._statements
-        elif self._statements or self._waiters:
+        if error is None and (self._statements or self._waiters):
             self._kick()
 
     def _run(self) -> None:
@@ -245,6 +248,16 @@ class Journal:
             )
         self._commit(statements)
 
+    def keep_aside(self, room: str) -> Path:
+        """Move a room that cannot be recovered out of the way, into a journal of its own."""
+        aside = self.path.with_name(f"unrecovered-{time.strftime('%Y%m%d-%H%M%S')}.db")
+        target = sqlite3.connect(aside)
+        aside.chmod(0o600)
+        self._database.backup(target)
+        target.close()
+        self.recovered(room, None)
+        return aside
+
     def notices(self) -> dict[str, list[str]]:
         """What recovery had to say, by room, newest last."""
         found: dict[str, list[str]] = {}
@@ -296,7 +309,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _lock(path: Path) -> Any:
-    file = path.open("a")
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -24,11 +24,16 @@ from tornado.web import HTTPError
 
 from ..documents.notebook import Notebook
 from .journal import Journal, UnsavedRoom
+from .updates import decode_state, first_block
 
 StoreFactory = Callable[..., BaseYStore]
 
 #: Clocks of one machine, so only rounding and the store's own delay: seconds.
 _CLOCK_SLACK = 2.0
+
+
+class Incomplete(Exception):
+    """The journal stands on something that neither the store nor the file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,15 @@ class Recovery:
             began = time.perf_counter()
             try:
                 outcome = await self._recover(unsaved)
+            except Incomplete:
+                kept = self._journal.keep_aside(unsaved.room)
+                self._log.error(
+                    "The collaboration store that %s was edited with is gone, so its unsaved edits "
+                    "cannot be brought back; they are kept in %s. The file is as it was.",
+                    unsaved.path,
+                    kept,
+                )
+                continue
             except Exception:
                 self._log.exception("Could not recover %s; it stays in the journal", unsaved.path)
                 continue
@@ -64,23 +78,35 @@ class Recovery:
             self._log.info("Recovered %s: %s (%.0f ms)", unsaved.path, outcome, took)
 
     async def _recover(self, unsaved: UnsavedRoom) -> str:
-        file_format, file_type, file_id = unsaved.room.split(":", 2)
+        _format, file_type, file_id = unsaved.room.split(":", 2)
         store = self._make_store(path=f".{file_type}:{file_id}.y", log=self._log)
         async with store:
+            # The store's task group would wrap what is raised here.
+            outcome = await self._recover_with(unsaved, store)
+        if outcome is None:
+            raise Incomplete(unsaved.path)
+        return outcome
+
+    async def _recover_with(self, unsaved: UnsavedRoom, store: BaseYStore) -> str | None:
+        """Returns what was done; None if the journal has nothing to stand on."""
+        file_format, file_type, _file_id = unsaved.room.split(":", 2)
+        try:
             rebuilt = await self._rebuild(unsaved, store, file_type)
-            if rebuilt is None:
-                self._journal.recovered(unsaved.room, None)
-                return "nothing was stored"
-            model = {"type": file_type, "format": file_format, "content": rebuilt.content}
-            kind = "notebook" if file_type == "notebook" else "file"
-            on_disk = await self._load(unsaved.path, kind, file_format)
-            if on_disk is not None and on_disk["content"] == rebuilt.content:
-                self._journal.recovered(unsaved.room, None)
-                return "the file was up to date"
-            if on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store):
-                await self._save(model, kind, unsaved.path)
-                self._journal.recovered(unsaved.room, None)
-                return "unsaved edits are in the file again"
+        except Incomplete:
+            return None
+        if rebuilt is None:
+            self._journal.recovered(unsaved.room, None)
+            return "nothing was stored"
+        model = {"type": file_type, "format": file_format, "content": rebuilt.content}
+        kind = "notebook" if file_type == "notebook" else "file"
+        on_disk = await self._load(unsaved.path, kind, file_format)
+        if on_disk is not None and on_disk["content"] == rebuilt.content:
+            self._journal.recovered(unsaved.room, None)
+            return "the file was up to date"
+        if on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store):
+            await self._save(model, kind, unsaved.path)
+            self._journal.recovered(unsaved.room, None)
+            return "unsaved edits are in the file again"
         kept = await self._keep_beside(model, kind, unsaved.path)
         notice = (
             f"After a crash of the server, {unsaved.path} had been changed by somebody else "
@@ -103,6 +129,8 @@ class Recovery:
         before = doc.get_state()
         for _time, update in journaled:
             doc.apply_update(update)
+        if not _complete(doc, journaled):
+            raise Incomplete(unsaved.path)
         if journaled:
             # Into the store as well, not only into the file: so the items keep their identity
             # and a tab that still holds them does not double the text.
@@ -202,6 +230,13 @@ class _Replay:
                 self._suspect = index
                 return False
         return True
+
+
+def _complete(doc: Doc[Any], journaled: Sequence[tuple[float, bytes]]) -> bool:
+    """Whether every update found what it builds on; Yjs silently holds back those that do not."""
+    clocks = decode_state(doc.get_state())
+    begins = [first_block(update) for _time, update in journaled]
+    return all(clocks.get(begin[0], 0) > begin[1] for begin in begins if begin is not None)
 
 
 def _model(file_type: str, doc: Doc[Any]) -> Any:

@@ -97,6 +97,11 @@ class RoomWatch:
         if self._bytes > self._journal_limit:
             self._compact()
 
+    def renamed(self) -> None:
+        """The file has another path now, which recovery must know."""
+        if self._marked:
+            self._mark()
+
     def _mark(self) -> None:
         self._marked = True
         path = self.room._file.path

@@ -22,6 +22,17 @@ def encode_state(clocks: dict[int, int]) -> bytes:
     return b"".join(parts)
 
 
+def first_block(update: bytes) -> tuple[int, int] | None:
+    """The client and clock at which an update begins; a pure deletion has none."""
+    clients, at = _read(update, 0)
+    if not clients:
+        return None
+    _structs, at = _read(update, at)
+    client, at = _read(update, at)
+    clock, _at = _read(update, at)
+    return client, clock
+
+
 def sole_author(update: bytes) -> int | None:
     """The client that wrote an update, if it is one; a pure deletion has none."""
     clients, at = _read(update, 0)

@@ -20,6 +20,8 @@ _WORDS: dict[ChangeKind, str] = {
     "metadata": "given new metadata",
 }
 
+_AWAY = "You were away for a while: others may have changed what you saw before."
+
 
 class _Entry(NamedTuple):
     version: int
@@ -30,9 +32,9 @@ class _Entry(NamedTuple):
 class ChangeLog:
     """The latest changes of one notebook, whoever made them."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: int) -> None:
         self._entries: deque[_Entry] = deque(maxlen=_KEPT)
-        self._forgotten = 0
+        self._forgotten = start
 
     def add(self, version: int, author: str | None, changes: Sequence[CellChange]) -> None:
         for change in changes:
@@ -58,7 +60,7 @@ class ChangeLog:
         """
         entries = self.by_others(since, name)
         if not entries:
-            return None
+            return _AWAY if since < self._forgotten else None
         deleted = {e.change.cell_id for e in entries if e.change.kind == "deleted"}
         inserted = {e.change.cell_id for e in entries if e.change.kind == "inserted"}
         groups: dict[ChangeKind, dict[str, None]] = {}

@@ -23,7 +23,7 @@ from .presence import Presence
 from .shown import ShownSources
 from .undo import Change, Step, UndoLog
 
-#: The origin of what comes from the room, so that no undo manager takes it for ours.
+#: The origin of what comes from the room; an agent's own is its key.
 _ROOM = "room"
 
 
@@ -63,9 +63,9 @@ class RoomPeer:
         self.link = link
         self.doc: Doc[Any] = Doc()
         self.notebook = Notebook(self.doc)
-        self.changes = ChangeLog()
         self.version = _now()
         """Grows with every change; milliseconds, so that it means the same after a restart."""
+        self.changes = ChangeLog(self.version)
         self.shown = ShownSources()
         self._author: str | None = None
         self._clock = 0

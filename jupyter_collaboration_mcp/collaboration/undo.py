@@ -129,6 +129,8 @@ class Plan:
     actions: list[Callable[[Notebook], None]] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     """The text that each touched cell would have."""
+    types: dict[str, str] = field(default_factory=dict)
+    """The type that each retyped cell would have."""
     removed: set[str] = field(default_factory=set)
     added: set[str] = field(default_factory=set)
     conflicts: list[str] = field(default_factory=list)
@@ -183,10 +185,13 @@ def _plan_type(made: Plan, notebook: Notebook, change: Any) -> None:
     if not _exists(made, notebook, change.cell_id):
         made.notes.append(f"cell {change.cell_id} is gone")
         return
-    known = change.cell_id not in made.added
-    if known and notebook.cell_type(notebook.find(change.cell_id)) != change.after:
+    current = made.types.get(change.cell_id)
+    if current is None:
+        current = notebook.cell_type(notebook.find(change.cell_id))
+    if current != change.after:
         made.notes.append(f"cell {change.cell_id} has been given another type since")
         return
+    made.types[change.cell_id] = str(change.before["cell_type"])
     made.actions.append(_set_type(change.cell_id, change.before))
 
 
@@ -218,6 +223,7 @@ def _plan_deleted(made: Plan, notebook: Notebook, change: Any) -> None:
     made.removed.discard(cell_id)
     made.added.add(cell_id)
     made.sources.setdefault(cell_id, str(change.value["source"]))
+    made.types[cell_id] = str(change.value["cell_type"])
     made.actions.append(_insert(change.value, change.follows))
 
 

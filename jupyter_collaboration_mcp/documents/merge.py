@@ -1,6 +1,6 @@
 """Taking an agent's change of a text back without touching what others did to it since.
 
-Used where no undo stack is left: the three texts are all that is known.
+The three texts are all that is known: before, after, and what stands there now.
 """
 
 from __future__ import annotations

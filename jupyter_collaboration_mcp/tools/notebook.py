@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.base import Listing
 from ..documents import render
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, PermissionRefused
 from ..workspace import editing
-from ..workspace.permissions import Level
+from ..workspace.permissions import Level, clean_path
 from ..workspace.workspace import OpenNotebook, Workspace
 from .registry import Answer, Call, tool
 
@@ -61,6 +61,7 @@ class NotebookTools:
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
     ) -> Answer:
         """List notebooks below a path: size, last change, who has them open. Start here."""
+        path_prefix = clean_path(path_prefix)
         await call.authorize(Level.read, path_prefix)
         listing = await self._workspace.list_notebooks(path_prefix, max_results)
         return _listing(listing, path_prefix)
@@ -122,10 +123,10 @@ class NotebookTools:
         """Change cells, all or nothing: whole content, or old_text to new_text. Name the cell in
         each update, or by cell_ids or a range (half-open). if_revision refuses a cell that
         changed since you read it. Returns new revisions."""
+        running = await self._running(call, exec, path)
         here = await self._open(call, Level.write, path)
-        await _may_run(call, exec, path)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
-        ids = editing.update_cells(here, named, self._workspace.limits, exec)
+        ids = editing.update_cells(here, named, self._workspace.limits, running)
         return await _edited(here, "Updated", ids)
 
     @tool("Insert cells", Level.write, core=True)
@@ -142,11 +143,11 @@ class NotebookTools:
     ) -> Answer:
         """Insert cells at the end, at a position, or after a cell. Positions mean the notebook
         before the call. Returns ids, indexes and revisions."""
+        running = await self._running(call, exec, path)
         here = await self._open(call, Level.write, path)
-        await _may_run(call, exec, path)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
         ids = editing.insert_cells(
-            here, new, positions, start_position, after_cell_id, self._workspace.limits, exec
+            here, new, positions, start_position, after_cell_id, self._workspace.limits, running
         )
         return await _edited(here, "Inserted", ids)
 
@@ -162,10 +163,10 @@ class NotebookTools:
         exec: Annotated[bool, Field(description="run them first")] = False,  # noqa: A002
     ) -> Answer:
         """Delete cells by ids or by a half-open range; without end_index only that one cell."""
+        running = await self._running(call, exec, path)
         here = await self._open(call, Level.write, path)
-        await _may_run(call, exec, path)
         indexes = editing.target_indexes(here.peer.notebook, start_index, end_index, cell_ids)
-        gone = editing.delete_cells(here, indexes, _list(if_revision), exec)
+        gone = editing.delete_cells(here, indexes, _list(if_revision), running)
         await here.peer.link.acknowledged()
         left = len(here.peer.notebook)
         facts = {**_about(here), "deleted": gone, "cell_count": left}
@@ -216,6 +217,16 @@ class NotebookTools:
             "removed": done.removed,
         }
         return _answer(here, [*lines, *done.notes], facts)
+
+    async def _running(self, call: Call, wanted: bool, path: str) -> editing.Running:
+        """Whether code cells are to be run, and what forbids it."""
+        if not wanted:
+            return editing.Running(False)
+        try:
+            await call.authorize(Level.execute, self._workspace.resolve(path))
+        except PermissionRefused as refusal:
+            return editing.Running(True, refusal)
+        return editing.Running(True)
 
     async def _open(self, call: Call, level: Level, path: str) -> OpenNotebook:
         path = self._workspace.resolve(path)
@@ -358,11 +369,6 @@ def _name_cells(
         )
         for cell, update in zip(cells, updates, strict=True)
     ]
-
-
-async def _may_run(call: Call, execute: bool, path: str) -> None:
-    if execute:
-        await call.authorize(Level.execute, path)
 
 
 async def _edited(here: OpenNotebook, done: str, ids: Sequence[str]) -> Answer:

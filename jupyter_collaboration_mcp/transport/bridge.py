@@ -54,7 +54,7 @@ _SECRET_PARAMETERS = frozenset({"token", "_xsrf"})
 
 _ERRORS = {
     401: (
-        "No valid Jupyter credential. Send the server's token as `Authorization: token <token>` "
+        "No valid Jupyter credential. Send the server's token as `Authorization: Bearer <token>` "
         "or `?token=<token>`."
     ),
     403: "Refused by this Jupyter server.",

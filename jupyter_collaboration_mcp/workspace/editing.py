@@ -15,7 +15,13 @@ from ..collaboration.peer import CallRecord
 from ..documents import text
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
-from ..errors import ExecutionUnavailable, InvalidArgument, StaleRevision, TooLarge
+from ..errors import (
+    ExecutionUnavailable,
+    InvalidArgument,
+    PermissionRefused,
+    StaleRevision,
+    TooLarge,
+)
 from .workspace import Limits, OpenNotebook
 
 CellRef = str | int
@@ -46,6 +52,29 @@ class NewCell:
     cell_type: str = "code"
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Whether the code cells that a call touches are to be run, and what forbids it."""
+
+    wanted: bool
+    refusal: PermissionRefused | None = None
+
+    def check(self, cell_type: str) -> None:
+        """Refuse a cell that would have to be run; before anything has been changed."""
+        if not self.wanted or cell_type != "code":
+            return
+        if self.refusal is not None:
+            raise PermissionRefused(
+                f"{self.refusal.happened} Nothing was changed.",
+                "Repeat the call with exec=false: it edits without running.",
+                **self.refusal.detail,
+            )
+        raise ExecutionUnavailable(
+            "This version cannot run cells yet; nothing was changed.",
+            "Repeat the call with exec=false.",
+        )
+
+
 @dataclass(slots=True)
 class _Pending:
     """All that one call wants of one cell."""
@@ -60,7 +89,7 @@ class _Pending:
 
 
 def update_cells(
-    here: OpenNotebook, updates: Sequence[CellUpdate], limits: Limits, execute: bool
+    here: OpenNotebook, updates: Sequence[CellUpdate], limits: Limits, running: Running
 ) -> list[str]:
     """Change cells; returns their ids in the order of the updates."""
     notebook = here.peer.notebook
@@ -72,8 +101,7 @@ def update_cells(
         _combine(notebook, pending, index, update)
     for index, wanted in pending.items():
         _check_cell(limits, wanted.source)
-        if execute and (wanted.cell_type or notebook.cell_type(index)) == "code":
-            raise _cannot_run()
+        running.check(wanted.cell_type or notebook.cell_type(index))
     ids = [notebook.id_at(index) for index in indexes]
     with here.peer.edit(here.seat, "batch_update_notebook_cells") as record:
         for index, wanted in pending.items():
@@ -88,7 +116,7 @@ def insert_cells(
     start_position: int | None,
     after_cell: CellRef | None,
     limits: Limits,
-    execute: bool,
+    running: Running,
 ) -> list[str]:
     """Insert cells; returns their ids in the order given."""
     notebook = here.peer.notebook
@@ -97,8 +125,8 @@ def insert_cells(
         _check_type(cell.cell_type)
         _check_cell(limits, cell.content)
     places = _places(notebook, len(cells), positions, start_position, after_cell)
-    if execute and any(cell.cell_type == "code" for cell in cells):
-        raise _cannot_run()
+    for cell in cells:
+        running.check(cell.cell_type)
     ids: list[str] = [""] * len(cells)
     groups: dict[int, list[int]] = {}
     for number, place in enumerate(places):
@@ -117,13 +145,13 @@ def delete_cells(
     here: OpenNotebook,
     indexes: Sequence[int],
     if_revision: Sequence[str] | None,
-    execute: bool,
+    running: Running,
 ) -> list[str]:
     """Delete cells; returns their ids."""
     notebook = here.peer.notebook
     _guard(here, _guards(indexes, if_revision))
-    if execute and any(notebook.cell_type(index) == "code" for index in indexes):
-        raise _cannot_run()
+    for index in indexes:
+        running.check(notebook.cell_type(index))
     ids = [notebook.id_at(index) for index in indexes]
     with here.peer.edit(here.seat, "batch_delete_notebook_cells") as record:
         # Last first: taken back in reverse, each finds the one before it in place.
@@ -365,13 +393,6 @@ def _check_type(cell_type: str) -> None:
         raise InvalidArgument(
             f"There is no cell type {cell_type!r}.", f"Use one of {', '.join(_CELL_TYPES)}."
         )
-
-
-def _cannot_run() -> ExecutionUnavailable:
-    return ExecutionUnavailable(
-        "This version cannot run cells yet; nothing was changed.",
-        "Repeat the call with exec=false.",
-    )
 
 
 # -- applying --------------------------------------------------------------------------------

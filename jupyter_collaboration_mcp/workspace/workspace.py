@@ -90,9 +90,7 @@ class Workspace:
 
     async def list_notebooks(self, path_prefix: str, limit: int) -> Listing:
         """Notebooks that agents may see, breadth first."""
-        listing = await self._backend.list_notebooks(clean_path(path_prefix), limit)
-        entries = tuple(entry for entry in listing.entries if self.rules.visible(entry.path))
-        return Listing(entries, listing.complete)
+        return await self._backend.list_notebooks(path_prefix, limit, self.rules.visible)
 
     async def close(self) -> None:
         """Leave all rooms."""

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.conftest import MakeServer
@@ -193,6 +194,35 @@ async def test_the_stores_own_configuration_is_respected(make_server: MakeServer
         assert (await live_sources(server))[1] == "elsewhere"
         assert (Path(server.root) / "elsewhere.db").exists()
         assert not (Path(server.root) / ".jupyter_ystore.db").exists()
+
+
+async def test_a_rename_and_a_crash_right_after_it_are_followed(server: JupyterProcess) -> None:
+    async with agent(server) as ada:
+        await ada.write(PATH, "cell-00001", "before the rename")
+        async with httpx2.AsyncClient(headers=server.headers) as http:
+            url = f"{server.url}api/contents/{PATH}"
+            (await http.patch(url, json={"path": "renamed.ipynb"})).raise_for_status()
+        await ada.write("renamed.ipynb", "cell-00002", "and after")
+        server.kill()
+    await server.start()
+    renamed = file_of(server).with_name("renamed.ipynb")
+    assert notebooks.sources(renamed)[1:] == ["before the rename", "and after"]
+    assert not file_of(server).exists()
+    assert not list(Path(server.root).glob("*recovered*"))
+
+
+async def test_a_lost_store_does_not_cost_the_file(server: JupyterProcess) -> None:
+    """The journal's updates build on items that only the store knows."""
+    await crash_after_edit(server, "stands on the lost store")
+    (Path(server.root) / ".jupyter_ystore.db").unlink()
+    await server.start()
+    assert notebooks.sources(file_of(server))[1] == "x = 1\n"
+    assert "its unsaved edits cannot be brought back" in server.log
+    (kept,) = journal_of(server).parent.glob("unrecovered-*.db")
+    with sqlite3.connect(kept) as database:
+        assert database.execute("SELECT count(*) FROM updates").fetchone()[0] > 0
+    database.close()
+    assert (await live_sources(server))[1] == "x = 1\n"
 
 
 async def test_two_servers_on_one_root_have_journals_of_their_own(

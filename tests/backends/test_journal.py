@@ -1,0 +1,145 @@
+"""The journal: durable when it says so, one commit for all, nothing missing after a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_collaboration_mcp.backends.journal import (
+    Journal,
+    JournalError,
+    UnsavedRoom,
+    open_journals,
+)
+
+pytestmark = pytest.mark.anyio
+
+ROOM = "json:notebook:1"
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    journal = Journal(tmp_path / "journal-0.db")
+    yield journal
+    await journal.close()
+
+
+async def test_what_is_durable_is_there_after_a_kill(tmp_path: Path) -> None:
+    code = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from jupyter_collaboration_mcp.backends.journal import Journal, UnsavedRoom
+async def main():
+    journal = Journal(Path(sys.argv[1]))
+    journal.mark(UnsavedRoom("room", "a.ipynb", "hash", 1.0))
+    for number in range(10):
+        journal.append("room", b"update %d" % number)
+    await journal.durable()
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+    path = tmp_path / "journal-0.db"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(path))
+    assert await process.wait() == -9
+    journal = Journal(path)
+    assert [update for _, update in journal.updates("room")] == [
+        b"update %d" % number for number in range(10)
+    ]
+    assert journal.unsaved() == [UnsavedRoom("room", "a.ipynb", "hash", 1.0)]
+    await journal.close()
+
+
+async def test_all_who_wait_share_commits(journal: Journal) -> None:
+    commits = 0
+    commit = journal._commit
+
+    def counted(statements: object) -> None:
+        nonlocal commits
+        commits += 1
+        commit(statements)  # type: ignore[arg-type]
+
+    journal._commit = counted  # type: ignore[method-assign]
+
+    async def write(number: int) -> None:
+        journal.append(ROOM, b"%d" % number)
+        await journal.durable()
+
+    await asyncio.gather(*(write(number) for number in range(100)))
+    assert len(journal.updates(ROOM)) == 100
+    assert commits <= 5
+
+
+async def test_a_full_disk_is_said_and_nothing_is_missing_once_there_is_room(
+    journal: Journal,
+) -> None:
+    journal.append(ROOM, b"before")
+    await journal.durable()
+    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
+    journal._database.execute(f"PRAGMA max_page_count = {pages + 2}")
+    journal.append(ROOM, b"x" * 100_000)
+    with pytest.raises(JournalError, match="full"):
+        await journal.durable()
+    journal._database.execute("PRAGMA max_page_count = 1000000")
+    journal.append(ROOM, b"after")
+    await journal.durable()
+    assert [update[:6] for _, update in journal.updates(ROOM)] == [b"before", b"xxxxxx", b"after"]
+
+
+async def test_trimmed_replaced_and_forgotten_updates_are_gone(journal: Journal) -> None:
+    journal.mark(UnsavedRoom(ROOM, "a.ipynb", None, 0.0))
+    positions = [journal.append(ROOM, b"%d" % number) for number in range(5)]
+    journal.append("other", b"kept")
+    journal.trim(ROOM, positions[2])
+    await journal.durable()
+    assert [update for _, update in journal.updates(ROOM)] == [b"3", b"4"]
+    journal.replace(ROOM, b"whole")
+    await journal.durable()
+    assert [update for _, update in journal.updates(ROOM)] == [b"whole"]
+    journal.forget(ROOM)
+    await journal.durable()
+    assert journal.updates(ROOM) == []
+    assert journal.unsaved() == []
+    assert len(journal.updates("other")) == 1
+
+
+async def test_a_marker_is_renewed_not_doubled(journal: Journal) -> None:
+    journal.mark(UnsavedRoom(ROOM, "a.ipynb", None, 0.0))
+    journal.mark(UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0))
+    await journal.durable()
+    assert journal.unsaved() == [UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0)]
+
+
+async def test_only_its_owner_can_read_it(journal: Journal) -> None:
+    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
+
+
+async def test_a_journal_of_a_living_server_is_left_alone(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path;"
+        "from jupyter_collaboration_mcp.backends.journal import Journal;"
+        "journal = Journal(Path(sys.argv[1])); print('ready', flush=True); sys.stdin.read()"
+    )
+    path = str(tmp_path / "journal-0.db")
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdout is not None
+    try:
+        assert await other.stdout.readline() == b"ready\n"
+        mine, held = open_journals(tmp_path)
+        assert mine.path.name == "journal-1.db"
+        assert held == [mine]
+    finally:
+        await other.communicate(b"")
+    await mine.close()
+    mine, held = open_journals(tmp_path)
+    assert [journal.path.name for journal in held] == ["journal-0.db", "journal-1.db"]
+    assert mine is held[0]
+    for journal in held:
+        await journal.close()

@@ -1,0 +1,166 @@
+"""Undo, tried on thousands of histories: what others wrote stays, whatever happened in between."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jupyter_collaboration_mcp.documents import text
+from jupyter_collaboration_mcp.errors import NothingToUndo, UndoRefused
+from jupyter_collaboration_mcp.workspace import editing
+from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenNotebook
+from tests.harness.memory_room import MemoryRoom
+
+LIMITS = Limits()
+EDIT_ONLY = editing.Running(False)
+
+#: What a person types is made of letters that neither the notebook nor an agent uses.
+TYPED = st.text("ÄÖ€😀", min_size=1, max_size=4)
+WRITTEN = st.text("abc \n", max_size=12)
+
+agent_steps = st.one_of(
+    st.tuples(st.just("update"), st.integers(0, 9), WRITTEN),
+    st.tuples(st.just("insert"), st.integers(0, 9), WRITTEN),
+    st.tuples(st.just("delete"), st.integers(0, 9), st.just("")),
+    st.tuples(st.just("move"), st.integers(0, 9), st.sampled_from(["0", "1", "3", "7"])),
+    st.tuples(st.just("retype"), st.integers(0, 9), st.sampled_from(["markdown", "raw", "code"])),
+)
+person_steps = st.tuples(st.just("type"), st.integers(0, 9), TYPED)
+histories = st.lists(st.one_of(agent_steps, agent_steps, person_steps), max_size=12)
+
+START = ["first line\nsecond line\nthird", "x = 1", "", "last one\n"]
+
+
+class Story:
+    """An agent and a person taking turns in one notebook."""
+
+    def __init__(self) -> None:
+        self.room = MemoryRoom(START)
+        self.here = OpenNotebook("memory.ipynb", self.room.peer, self.room.seat())
+        self.steps = 0
+
+    def play(self, kind: str, place: int, what: str) -> None:
+        notebook = self.room.peer.notebook
+        asyncio.run(self.room.peer.catch_up())
+        if not len(notebook):
+            return
+        index = place % len(notebook)
+        before = len(self.here.seat.undo)
+        if kind == "type":
+            self._type(index, place, what)
+        elif kind == "update":
+            self._update(index, content=what)
+        elif kind == "retype":
+            self._update(index, cell_type=what)
+        elif kind == "insert":
+            cells = [editing.NewCell(what)]
+            editing.insert_cells(self.here, cells, None, index, None, LIMITS, EDIT_ONLY)
+        elif kind == "delete":
+            editing.delete_cells(self.here, [index], None, EDIT_ONLY)
+        elif kind == "move":
+            editing.move_cells(self.here, [index], int(what) % (len(notebook) + 1), None, None)
+        self.steps += len(self.here.seat.undo) - before
+
+    def _update(self, index: int, **change: Any) -> None:
+        editing.update_cells(self.here, [editing.CellUpdate(index, **change)], LIMITS, EDIT_ONLY)
+
+    def _type(self, index: int, place: int, what: str) -> None:
+        notebook = self.room.notebook
+        source = notebook.source(index)
+        at = (place * 7) % (len(source) + 1)
+        with self.room.doc.transaction():
+            edit = text.Edit(at, at, what)
+            text.apply(notebook.shared_source(index), [edit], source)
+
+    def undo(self, steps: int, force: bool = False) -> None:
+        asyncio.run(self.room.peer.catch_up())
+        editing.take_back(self.here, steps, None, force)
+
+    def typed(self) -> str:
+        """All that the person wrote and can still be seen."""
+        everything = "".join(self.room.sources())
+        return "".join(letter for letter in everything if letter in "ÄÖ€😀")
+
+
+def play(history: Any) -> Story:
+    story = Story()
+    for step in history:
+        story.play(*step)
+    return story
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories)
+def test_without_anybody_else_undo_gives_back_exactly_what_was(history: Any) -> None:
+    story = play([step for step in history if step[0] != "type"])
+    if story.steps:
+        story.undo(story.steps)
+    assert story.room.sources() == START
+    assert [story.room.notebook.cell_type(n) for n in range(len(START))] == ["code"] * len(START)
+    assert story.room.notebook.ids == [f"cell-{n}" for n in range(len(START))]
+
+
+@settings(max_examples=500, deadline=None)
+@given(histories)
+def test_undo_loses_nothing_that_a_person_wrote_or_does_nothing(history: Any) -> None:
+    story = play(history)
+    before, visible = story.room.sources(), story.typed()
+    try:
+        story.undo(max(story.steps, 1))
+    except (UndoRefused, NothingToUndo):
+        assert story.room.sources() == before
+    else:
+        after = story.typed()
+        assert all(after.count(letter) >= visible.count(letter) for letter in "ÄÖ€😀")
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories)
+def test_a_forced_undo_keeps_every_character_of_the_others(history: Any) -> None:
+    story = play(history)
+    visible = story.typed()
+    if story.steps:
+        story.undo(story.steps, force=True)
+    after = story.typed()
+    assert all(after.count(letter) >= visible.count(letter) for letter in "ÄÖ€😀")
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories)
+def test_replicas_and_mirrors_agree_after_every_history(history: Any) -> None:
+    story = play(history)
+    asyncio.run(story.room.peer.catch_up())
+    peer = story.room.peer.notebook
+    assert peer.ids == story.room.notebook.ids
+    assert [peer.source(n) for n in range(len(peer))] == story.room.sources()
+    assert [peer.find(cell_id) for cell_id in peer.ids] == list(range(len(peer)))
+    assert peer.ids == [str(cell["id"]) for cell in story.room.doc.get("cells", type=_array())]
+
+
+def test_every_character_of_an_agent_is_attributed() -> None:
+    story = play([("update", 0, "abc"), ("insert", 1, "ab"), ("update", 1, "c")])
+    recorded = story.room.link.recorded
+    assert [row.call for row in recorded] == [
+        "batch_update_notebook_cells",
+        "batch_insert_notebook_cells",
+        "batch_update_notebook_cells",
+    ]
+    assert recorded[0].clock_from == 0
+    assert all(a.clock_to == b.clock_from for a, b in pairwise(recorded))
+    assert {row.client for row in recorded} == {story.room.peer.doc.client_id}
+
+
+def test_nothing_to_undo_is_said() -> None:
+    with pytest.raises(NothingToUndo):
+        Story().undo(1)
+
+
+def _array() -> Any:
+    from pycrdt import Array
+
+    return Array

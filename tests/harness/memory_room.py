@@ -1,0 +1,86 @@
+"""A room without a server: for questions about peers that need thousands of tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pycrdt import Doc, TransactionEvent, YMessageType, handle_sync_message
+
+from jupyter_collaboration_mcp.backends.base import Authorship
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
+
+
+class MemoryRoom:
+    """A document that a person edits directly and agents through a peer."""
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        self.doc: Doc[Any] = Doc()
+        self.notebook = Notebook(self.doc)
+        with self.doc.transaction():
+            cells = [
+                {**new_cell("code", source), "id": f"cell-{n}"} for n, source in enumerate(sources)
+            ]
+            self.notebook.insert(0, cells)
+        self.link = MemoryLink(self.doc)
+        self.peer = RoomPeer(self.link)
+
+    def seat(self, name: str = "Ada") -> Seat:
+        return Seat(f"{name} <test>", name)
+
+    def sources(self) -> list[str]:
+        return [self.notebook.source(index) for index in range(len(self.notebook))]
+
+
+class MemoryLink:
+    """A seat in such a room; it delivers when asked, as the real one does."""
+
+    room_id = "json:notebook:memory"
+    session_id = "memory"
+    path = "memory.ipynb"
+    alive = True
+    saved = False
+    states: Mapping[int, Mapping[str, Any]] = {}
+
+    def __init__(self, room: Doc[Any]) -> None:
+        self._room = room
+        self._received = [room.get_update()]
+        self._own = False
+        self.recorded: list[Authorship] = []
+        room.observe(self._on_update)
+
+    def on_arrival(self, tell: Callable[[], None]) -> None:
+        pass
+
+    def notices(self) -> Sequence[str]:
+        return ()
+
+    def send(self, message: bytes) -> None:
+        if message[0] == YMessageType.SYNC:
+            self._own = True
+            handle_sync_message(message[1:], self._room)
+            self._own = False
+
+    def receive(self) -> Sequence[bytes]:
+        received, self._received = self._received, []
+        return received
+
+    def record(self, authorship: Authorship) -> None:
+        self.recorded.append(authorship)
+
+    async def current(self) -> None:
+        pass
+
+    async def acknowledged(self) -> None:
+        pass
+
+    async def flush(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    def _on_update(self, event: TransactionEvent) -> None:
+        if not self._own:
+            self._received.append(event.update)
