@@ -64,6 +64,7 @@ class JupyterCollaborationMCP(ExtensionApp):
 
     def initialize_handlers(self) -> None:
         assert self.serverapp is not None
+        self._warn_about_the_store()
         journal = self._recover()
         self._backend = InProcessBackend(self.serverapp, journal, self.journal_limit)
         self._backend.start()
@@ -87,6 +88,19 @@ class JupyterCollaborationMCP(ExtensionApp):
 
         options = ServerOptions(self.toolsets, Level.named(self.permission), self.agent_name)
         return build_server(self._workspace, options)
+
+    def _warn_about_the_store(self) -> None:
+        # B6: with either setting, pycrdt-store replaces a document's history by nothing.
+        assert self.serverapp is not None
+        for owner, settings in self.serverapp.config.items():
+            if owner.endswith("YStore"):
+                for name in ("squash_after_inactivity_of", "document_ttl"):
+                    if settings.get(name) is not None:
+                        self.log.warning(
+                            "%s.%s destroys stored documents (a fault of pycrdt-store): unset it.",
+                            owner,
+                            name,
+                        )
 
     def _recover(self) -> Journal:
         """Bring back what a crash left unsaved. Jupyter serves nothing before this returns."""

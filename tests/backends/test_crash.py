@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import MakeServer
+from tests.conftest import NOT_MEASURED, MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
@@ -93,12 +93,12 @@ async def run(server: JupyterProcess, cells: int, times: int, during_save: bool 
 
 
 async def test_thirty_of_thirty_survive_with_tabs_left_open(make_server: MakeServer) -> None:
-    await run(make_server(), cells=10, times=30)
+    await run(make_server(env=NOT_MEASURED), cells=10, times=30)
 
 
 async def test_a_large_notebook_survives_too(make_server: MakeServer) -> None:
-    await run(make_server(), cells=1000, times=5)
+    await run(make_server(env=NOT_MEASURED), cells=1000, times=5)
 
 
 async def test_a_kill_during_an_autosave_loses_nothing(make_server: MakeServer) -> None:
-    await run(make_server(), cells=1000, times=5, during_save=True)
+    await run(make_server(env=NOT_MEASURED), cells=1000, times=5, during_save=True)

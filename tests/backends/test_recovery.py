@@ -236,3 +236,32 @@ async def test_two_servers_on_one_root_have_journals_of_their_own(
             assert "Recovered" not in second.log
     journals = sorted(path.name for path in journal_of(server).parent.glob("*.db"))
     assert journals == ["journal-0.db", "journal-1.db"]
+
+
+async def test_the_journal_is_bounded_while_nothing_is_saved(make_server: MakeServer) -> None:
+    config = {
+        "YDocExtension": {"document_save_delay": None},
+        "JupyterCollaborationMCP": {"journal_limit": 20_000},
+    }
+    server = make_server(config=config)
+    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
+    async with server:
+        async with agent(server) as ada:
+            for number in range(100):
+                await ada.write(PATH, "cell-00001", f"{number} " + "text " * 200)
+            server.kill()
+        with sqlite3.connect(journal_of(server)) as database:
+            query = "SELECT sum(length(yupdate)) FROM updates"
+            (held,) = database.execute(query).fetchone()
+        database.close()
+        assert held < 60_000
+        await server.start()
+        assert notebooks.sources(Path(server.root) / PATH)[1].startswith("99 text")
+
+
+async def test_a_setting_that_destroys_stored_documents_is_warned_of(
+    make_server: MakeServer,
+) -> None:
+    """B6."""
+    async with make_server(config={"SQLiteYStore": {"document_ttl": 60}}) as server:
+        assert "document_ttl destroys stored documents" in server.log
