@@ -206,14 +206,15 @@ class NotebookTools:
         done = editing.take_back(here, steps, since, force)
         await here.peer.link.acknowledged()
         head = f"Took back {done.steps} of your calls ({', '.join(done.calls)}); {done.left} left."
-        lines = [head, *_cell_lines(here, done.cell_ids)]
+        cells = _cell_facts(here, done.cell_ids)
+        lines = [head, *_cell_lines(cells)]
         if done.removed:
             lines.append(f"Removed again: {', '.join(done.removed)}")
         facts = {
             **_about(here),
             "steps": done.steps,
             "left": done.left,
-            "cells": _cell_facts(here, done.cell_ids),
+            "cells": cells,
             "removed": done.removed,
         }
         return _answer(here, [*lines, *done.notes], facts)
@@ -373,8 +374,9 @@ def _name_cells(
 
 async def _edited(here: OpenNotebook, done: str, ids: Sequence[str]) -> Answer:
     await here.peer.link.acknowledged()
-    lines = [f"{done} {_cells(len(ids))}; version {here.peer.version}.", *_cell_lines(here, ids)]
-    return _answer(here, lines, {**_about(here), "cells": _cell_facts(here, ids)})
+    cells = _cell_facts(here, ids)
+    lines = [f"{done} {_cells(len(ids))}; version {here.peer.version}.", *_cell_lines(cells)]
+    return _answer(here, lines, {**_about(here), "cells": cells})
 
 
 def _about(here: OpenNotebook) -> dict[str, Any]:
@@ -398,11 +400,11 @@ def _cell_facts(here: OpenNotebook, ids: Sequence[str]) -> list[dict[str, Any]]:
 _SHOWN = 200
 
 
-def _cell_lines(here: OpenNotebook, ids: Sequence[str]) -> list[str]:
-    facts = _cell_facts(here, ids[:_SHOWN])
-    lines = [f"[{cell['index']}] {cell['id']} r:{cell['revision']}" for cell in facts]
-    if len(ids) > _SHOWN:
-        lines.append(f"... and {len(ids) - _SHOWN} more")
+def _cell_lines(cells: Sequence[dict[str, Any]]) -> list[str]:
+    shown = cells[:_SHOWN]
+    lines = [f"[{cell['index']}] {cell['id']} r:{cell['revision']}" for cell in shown]
+    if len(cells) > _SHOWN:
+        lines.append(f"... and {len(cells) - _SHOWN} more")
     return lines
 
 

@@ -174,7 +174,8 @@ async function leave() {
     awareness.setLocalState(null);
     await new Promise((resolve) => socket.send(presence([doc.clientID]), resolve));
   }
-  process.exit(0);
+  // A large notebook takes more than one write to a pipe; leaving at once would cut it.
+  process.stdout.write("", () => process.exit(0));
 }
 
 const view = () => ({

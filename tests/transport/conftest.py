@@ -16,8 +16,16 @@ from tests.harness.jupyter import JupyterProcess
 
 EXTENSION = "tests.transport.extension"
 
-#: Not needed here, and slow to start.
-OTHERS = ("jupyter_server_ydoc", "jupyter_server_fileid", "jupyterlab", "notebook_shim")
+#: Not needed here, slow to start, or on the very address that the test extension serves.
+OTHERS = (
+    "jupyter_collaboration_mcp",
+    "jupyter_lsp",
+    "jupyter_server_fileid",
+    "jupyter_server_terminals",
+    "jupyter_server_ydoc",
+    "jupyterlab",
+    "notebook_shim",
+)
 
 MakeJupyter = Callable[..., JupyterProcess]
 
