@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     loads: dict[str, tuple[float, float]] = {}
     for name in options.benchmarks or BENCHMARKS:
         found, loads[name] = _run(name, QUICK if options.quick else FULL)
+        print(table(found), flush=True)
         rows += found
-    print(table(rows))
     if options.json is not None:
         machine = {"python": platform.python_version(), "cores": os.cpu_count(), "load": loads}
         whole = {"machine": machine, "rows": [row.as_json() for row in rows]}

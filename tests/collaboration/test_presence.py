@@ -58,7 +58,7 @@ async def test_who_comes_later_sees_the_agent_at_once(server: JupyterProcess) ->
     async with agent(server, "Early") as early:
         await early.ask("create_notebook_session", path=PATH)
         async with Collaborator(server.url, server.token, PATH, "Late") as late:
-            await late.until(lambda: agents_state(late, "Early") is not None, timeout=2)
+            await late.until(lambda: agents_state(late, "Early") is not None)
             facts = await early.ask("get_notebook", path=PATH)
             assert "Late" in facts["collaboration"]["people"]
             assert "Early (agent)" not in facts["collaboration"]["people"]

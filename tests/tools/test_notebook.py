@@ -175,7 +175,7 @@ async def test_an_edit_reaches_the_person_and_the_file(
     ):
         facts = await ada.replace(path, "load", "value = 1", "value = '😀é'")
         assert [cell["id"] for cell in facts["cells"]] == ["load-00002"]
-        await ana.until(lambda: ana.source(1) == "import os\nvalue = '😀é'\nprint(value)", 1)
+        await ana.until(lambda: ana.source(1) == "import os\nvalue = '😀é'\nprint(value)")
         assert "saved" not in facts
         file = Path(server.root) / path
         await until(lambda: "'😀é'" in "".join(notebooks.sources(file)))
@@ -258,13 +258,13 @@ async def test_type_and_metadata_change_and_the_person_sees_it(
     async with Collaborator(server.url, server.token, path) as ana:
         change = {"index": 0, "cell_type": "markdown", "metadata": {"a": None, "c": 3}}
         await update(ada, path, change)
-        await ana.until(lambda: ana.cell(0)["cell_type"] == "markdown", 1)
+        await ana.until(lambda: ana.cell(0)["cell_type"] == "markdown")
         cell = ana.cell(0)
         assert cell["metadata"] == {"b": 2, "c": 3, "trusted": False}
         assert (cell["id"], cell["source"]) == ("note", "# words")
         assert "outputs" not in cell
         await ada.ask("undo_agent_changes", path=path)
-        await ana.until(lambda: ana.cell(0)["cell_type"] == "code", 1)
+        await ana.until(lambda: ana.cell(0)["cell_type"] == "code")
         assert ana.cell(0)["metadata"] == before
 
 
@@ -379,12 +379,12 @@ async def test_cells_move_with_all_they_have(
     async with Collaborator(server.url, server.token, path) as ana:
         before = ana.cell(0)
         await ada.ask("move_notebook_cells", path=path, cell_ids=["m"], after_cell_id="b")
-        await ana.until(lambda: ana.ids() == ["a", "b", "m"], 1)
+        await ana.until(lambda: ana.ids() == ["a", "b", "m"])
         assert ana.cell(2) == before
         await ada.ask("move_notebook_cells", path=path, cell_ids=["m", "a"], to_index=0)
-        await ana.until(lambda: ana.ids() == ["m", "a", "b"], 1)
+        await ana.until(lambda: ana.ids() == ["m", "a", "b"])
         await ada.ask("undo_agent_changes", path=path, steps=2)
-        await ana.until(lambda: ana.ids() == ["m", "a", "b"], 1)
+        await ana.until(lambda: ana.ids() == ["m", "a", "b"])
         assert ana.cell(0) == before
 
 
@@ -398,17 +398,17 @@ async def test_undo_takes_back_the_agents_calls_and_nothing_else(
     async with Collaborator(server.url, server.token, path) as ana:
         await update(ada, path, {"index": 0, "content": "gone"}, {"index": 2, "content": "plot()"})
         await ada.replace(path, "load", "value = 1", "value = 2")
-        await ana.until(lambda: "value = 2" in ana.source(1), 2)
+        await ana.until(lambda: "value = 2" in ana.source(1))
         ana.insert(1, 0, "# Ana 😀\n")
         ana.insert(1, len(ana.source(1)), "\n# bye")
         await ana.flush()
         facts = await ada.ask("undo_agent_changes", path=path)
         assert facts["steps"] == 1
         await ana.until(
-            lambda: ana.source(1) == "# Ana 😀\nimport os\nvalue = 1\nprint(value)\n# bye", 2
+            lambda: ana.source(1) == "# Ana 😀\nimport os\nvalue = 1\nprint(value)\n# bye"
         )
         await ada.ask("undo_agent_changes", path=path)
-        await ana.until(lambda: ana.source(0) == THREE[0]["source"], 2)
+        await ana.until(lambda: ana.source(0) == THREE[0]["source"])
         assert ana.source(2) == THREE[2]["source"]
     assert (await ada.refused("undo_agent_changes", path=path))["code"] == "nothing_to_undo"
 
@@ -419,7 +419,7 @@ async def test_undo_is_refused_where_it_would_strand_somebodys_text(
     path = make()
     async with Collaborator(server.url, server.token, path) as ana:
         await ada.replace(path, "plot", "plot(value)", "plot(value)\nagents_line = compute(1)")
-        await ana.until(lambda: "compute" in ana.source(2), 2)
+        await ana.until(lambda: "compute" in ana.source(2))
         ana.insert(2, ana.source(2).index("compute"), "careful_")
         await ana.flush()
         before = ana.source(2)
@@ -428,7 +428,7 @@ async def test_undo_is_refused_where_it_would_strand_somebodys_text(
         assert "careful_" in error["message"]
         assert (await ada.sources(path))[2] == before
         await ada.ask("undo_agent_changes", path=path, force=True)
-        await ana.until(lambda: "compute" not in ana.source(2), 2)
+        await ana.until(lambda: "compute" not in ana.source(2))
         assert "careful_" in ana.source(2)
 
 
@@ -439,7 +439,7 @@ async def test_undo_keeps_an_inserted_cell_that_others_edited(
     async with Collaborator(server.url, server.token, path) as ana:
         facts = await insert(ada, path, "agent's cell", start_position=0)
         cell_id = facts["cells"][0]["id"]
-        await ana.until(lambda: ana.ids()[0] == cell_id, 2)
+        await ana.until(lambda: ana.ids()[0] == cell_id)
         ana.insert(0, 0, "Ana: ")
         await ana.flush()
         assert (await ada.refused("undo_agent_changes", path=path))["code"] == "undo_refused"
