@@ -79,6 +79,8 @@ class JupyterCollaborationMCP(ExtensionApp):
         self.handlers.append((r"/mcp/?", MCPHandler, {"endpoint": self._endpoint}))
 
     async def stop_extension(self) -> None:
+        if not hasattr(self, "_endpoint"):
+            return  # it could not be loaded
         await self._endpoint.stop()
         await self._workspace.close()
         await self._backend.stop()

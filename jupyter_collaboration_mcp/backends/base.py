@@ -77,7 +77,7 @@ class RoomLink(Protocol):
         """What the people of this document should be told once (after a crash, say)."""
 
     def send(self, message: bytes) -> None:
-        """Give the room a message, in order; `acknowledged` tells when it has taken effect."""
+        """Give the room a message; `acknowledged` tells when it has taken effect."""
 
     def receive(self) -> Sequence[bytes]:
         """The updates that came since the last call, oldest first."""

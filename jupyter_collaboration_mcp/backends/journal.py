@@ -4,15 +4,16 @@ Jupyter saves a second after the last change and lets the file win at a restart,
 in between deletes what people typed. The journal keeps every update of every open room until
 the collaboration store has it, and remembers which file it belongs to; `recovery` uses it.
 
-One thread owns the SQLite database. One commit serves everybody who waits (group commit). A
-commit is with the operating system, so it survives the death of the process; the same thread
-brings it to the disk a moment later, so that a power cut costs that moment at most.
+A commit is with the operating system when it is done, so it survives the death of the process; a
+thread brings it to the disk a moment later, so that a power cut costs that moment at most. Large
+commits, and all of them on a slow disk, are made by the thread, one for everybody who waits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import queue
 import sqlite3
@@ -27,6 +28,8 @@ try:
     import fcntl
 except ImportError:  # Windows: one journal directory must then serve one server
     fcntl = None  # type: ignore[assignment]
+
+_log = logging.getLogger(__name__)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rooms (
@@ -49,11 +52,21 @@ CREATE TABLE IF NOT EXISTS notices (
 #: Authorship older than this many rows is dropped, the oldest first.
 _ATTRIBUTION_ROWS = 500_000
 
-#: How long a commit may wait for the next one before both go to the disk, in seconds.
+#: What nobody waits for is committed after this many seconds.
+_FLUSH_DELAY = 0.005
+
+#: Bytes that the event loop may be asked to write by itself.
+_LARGEST_QUICK = 100_000
+
+#: A commit that took this long (seconds) shows a slow disk: the thread takes over for a while.
+_SLOW = 0.005
+_SLOW_FOR = 30.0
+
+#: How long after a commit it is brought to the disk, in seconds.
 _SYNC_DELAY = 0.02
 
-#: They go there after this many seconds at the latest, however busy the journal is.
-_LONGEST_UNSYNCED = 0.5
+#: Bytes of SQLite's log at which it is put into the database.
+_LARGEST_LOG = 4_000_000
 
 Statement = tuple[str, Sequence[Any]]
 
@@ -82,11 +95,16 @@ class Journal:
         self.path = path
         self._statements: list[Statement] = []
         self._waiters: list[asyncio.Future[None]] = []
+        self._in_flight: list[asyncio.Future[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._work: queue.SimpleQueue[tuple[list[Statement], list[asyncio.Future[None]]] | None]
         self._work = queue.SimpleQueue()
-        self._writing = False
-        self._synced = time.monotonic()
+        self._size = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing = False  # the thread is about to commit or does
+        self._connection = threading.Lock()
+        self._slow_until = 0.0
+        self._unsynced = False
         self._thread: threading.Thread | None = None
         self._lock_file = _lock(path.with_suffix(".lock"))
         self._database = _connect(path)
@@ -105,8 +123,8 @@ class Journal:
     def append(self, room: str, update: bytes) -> int:
         """Add an update; it is durable once a later `durable()` returns."""
         self._seq += 1
-        self._add("INSERT INTO updates VALUES (?, ?, ?, ?)", (self._seq, room, time.time(), update))
-        self._kick()
+        row = (self._seq, room, time.time(), update)
+        self._add("INSERT INTO updates VALUES (?, ?, ?, ?)", row, len(update))
         return self._seq
 
     def mark(self, unsaved: UnsavedRoom) -> None:
@@ -116,7 +134,6 @@ class Journal:
             "path = excluded.path, base = excluded.base, base_time = excluded.base_time",
             (unsaved.room, unsaved.path, unsaved.base, unsaved.base_time),
         )
-        self._kick()
 
     def trim(self, room: str, through: int) -> None:
         """Forget a room's updates that the store has."""
@@ -131,7 +148,6 @@ class Journal:
         """The room's file and store have everything."""
         self._add("DELETE FROM updates WHERE room = ?", (room,))
         self._add("DELETE FROM rooms WHERE room = ?", (room,))
-        self._kick()
 
     def attribute(self, document: str, row: Sequence[Any]) -> None:
         """Keep who wrote a range of a document's characters."""
@@ -143,16 +159,19 @@ class Journal:
         Raises:
             JournalError: It could not be (a full disk, say).
         """
+        if not self._writing and self._statements:
+            self._flush()
         if self._statements or self._writing:
             waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            self._kick()
+            # With nothing new, the commit that is under way is the one to wait for.
+            (self._waiters if self._statements else self._in_flight).append(waiter)
             await waiter
 
     async def close(self) -> None:
         """Write what is left and give the journal back."""
         with contextlib.suppress(JournalError):
             await self.durable()
+        self._stop_timer()
         self._work.put(None)
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
@@ -164,20 +183,70 @@ class Journal:
         self._database.close()
         self._lock_file.close()
 
-    def _add(self, statement: str, parameters: Sequence[Any]) -> None:
+    def _add(self, statement: str, parameters: Sequence[Any], size: int = 0) -> None:
         self._statements.append((statement, parameters))
+        self._size += size
+        if self._timer is None and not self._writing:
+            # Nobody may ask: people's edits are kept as well.
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_FLUSH_DELAY, self._flush_unasked)
 
-    def _kick(self) -> None:
-        if self._writing:
-            return  # the next commit takes it along
+    def _flush_unasked(self) -> None:
+        self._timer = None
+        if self._statements and not self._writing:
+            try:
+                self._flush()
+            except JournalError:
+                _log.exception("Unsaved edits could not be kept")
+
+    def _flush(self) -> None:
+        """Commit here if that is quick, else let the thread do it.
+
+        A small commit takes 0.05 ms and never waits for the disk. In the thread it takes as long,
+        but its turn comes, and is noticed, a millisecond later when the loop is busy.
+        """
+        self._stop_timer()
+        began = time.monotonic()
+        if (
+            self._size > _LARGEST_QUICK
+            or began < self._slow_until
+            or not self._connection.acquire(blocking=False)
+        ):
+            self._hand_over()
+            return
+        statements, self._statements, self._size = self._statements, [], 0
+        try:
+            self._commit(statements)
+        except sqlite3.Error as error:
+            self._statements = statements + self._statements
+            raise JournalError(str(error)) from error
+        finally:
+            self._connection.release()
+        ended = time.monotonic()
+        if ended - began > _SLOW:
+            self._slow_until = ended + _SLOW_FOR
+        if not self._unsynced:
+            self._unsynced = True
+            self._start_thread()
+            self._work.put(([], []))
+
+    def _hand_over(self) -> None:
+        self._start_thread()
+        self._writing = True
+        statements, self._statements, self._size = self._statements, [], 0
+        self._in_flight, self._waiters = self._waiters, []
+        self._work.put((statements, self._in_flight))
+
+    def _start_thread(self) -> None:
         if self._thread is None:
             self._loop = asyncio.get_running_loop()
             self._thread = threading.Thread(target=self._run, name="mcp-journal", daemon=True)
             self._thread.start()
-        self._writing = True
-        statements, self._statements = self._statements, []
-        waiters, self._waiters = self._waiters, []
-        self._work.put((statements, waiters))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _done(
         self, work: tuple[list[Statement], list[asyncio.Future[None]]], error: Exception | None
@@ -197,41 +266,45 @@ class Journal:
             else:
                 waiter.set_exception(JournalError(str(error)))
         if error is None and (self._statements or self._waiters):
-            self._kick()
+            self._hand_over()
+
+    # -- the thread --------------------------------------------------------------------------
 
     def _run(self) -> None:
         assert self._loop is not None
-        commits = 0
-        while (work := self._next_work()) is not None:
+        while (work := self._work.get()) is not None:
+            if not work[0] and not work[1]:  # something was committed on the loop
+                time.sleep(_SYNC_DELAY)
+                self._unsynced = False
+                self._sync()
+                continue
             error: Exception | None = None
             try:
-                self._commit(work[0])
-                commits += 1
-                if time.monotonic() - self._synced > _LONGEST_UNSYNCED:
-                    self._sync()
-                if commits % 1000 == 0:
-                    self._tidy()
+                with self._connection:
+                    self._commit(work[0])
             except sqlite3.Error as caught:
                 error = caught
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._done, work, error)
-
-    def _next_work(self) -> tuple[list[Statement], list[asyncio.Future[None]]] | None:
-        """Wait for work; with none for a moment, bring to the disk what was committed."""
-        try:
-            return self._work.get(timeout=_SYNC_DELAY)
-        except queue.Empty:
             self._sync()
-            return self._work.get()
 
     def _sync(self) -> None:
-        self._synced = time.monotonic()
-        with contextlib.suppress(OSError):  # the log is gone: so there is nothing to sync
+        """Bring to the disk what was committed, and keep the files small."""
+        try:
             log = os.open(self.path.with_name(self.path.name + "-wal"), os.O_RDONLY)
-            try:
-                os.fsync(log)
-            finally:
-                os.close(log)
+        except FileNotFoundError:
+            return  # nothing has been written
+        try:
+            os.fsync(log)
+            size = os.fstat(log).st_size
+        except OSError:
+            _log.exception("Unsaved edits could not be brought to the disk")
+            return
+        finally:
+            os.close(log)
+        if size > _LARGEST_LOG:
+            with self._connection, contextlib.suppress(sqlite3.Error):
+                self._tidy()
 
     def _commit(self, statements: Iterable[Statement]) -> None:
         self._database.execute("BEGIN")
@@ -250,6 +323,7 @@ class Journal:
             (_ATTRIBUTION_ROWS,),
         )
         self._database.execute("PRAGMA incremental_vacuum")
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     # -- reading; only recovery and tests, before or without a writer -------------------------
 
@@ -297,7 +371,6 @@ class Journal:
     def forget_notices(self, room: str) -> None:
         """The notices of a room have been said."""
         self._add("DELETE FROM notices WHERE room = ?", (room,))
-        self._kick()
 
     def attributions(self, document: str) -> list[tuple[Any, ...]]:
         """The authorship of a document, oldest first."""
@@ -333,6 +406,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     database.execute("PRAGMA journal_mode = WAL")
     # The answer to an edit waits for the write and not for the disk: see `_sync`.
     database.execute("PRAGMA synchronous = NORMAL")
+    database.execute("PRAGMA wal_autocheckpoint = 0")  # it would come in the middle of an edit
     database.executescript(_SCHEMA)
     return database
 

@@ -6,6 +6,7 @@ import asyncio
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from jupyter_collaboration_mcp.backends.journal import (
     UnsavedRoom,
     open_journals,
 )
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +57,8 @@ asyncio.run(main())
     await journal.close()
 
 
-async def test_all_who_wait_share_commits(journal: Journal) -> None:
+async def test_all_who_wait_for_a_slow_disk_share_commits(journal: Journal) -> None:
+    journal._slow_until = time.monotonic() + 60
     commits = 0
     commit = journal._commit
 
@@ -75,9 +78,11 @@ async def test_all_who_wait_share_commits(journal: Journal) -> None:
     assert commits <= 5
 
 
+@pytest.mark.parametrize("slow", [False, True])
 async def test_a_full_disk_is_said_and_nothing_is_missing_once_there_is_room(
-    journal: Journal,
+    journal: Journal, slow: bool
 ) -> None:
+    journal._slow_until = time.monotonic() + 60 * slow
     journal.append(ROOM, b"before")
     await journal.durable()
     (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
@@ -113,6 +118,30 @@ async def test_a_marker_is_renewed_not_doubled(journal: Journal) -> None:
     journal.mark(UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0))
     await journal.durable()
     assert journal.unsaved() == [UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0)]
+
+
+async def test_what_nobody_waits_for_is_kept_as_well(journal: Journal) -> None:
+    journal.append(ROOM, b"typed by a person")
+    await until(lambda: journal.updates(ROOM), timeout=5)
+
+
+async def test_a_large_update_is_left_to_the_thread(journal: Journal) -> None:
+    journal.append(ROOM, b"x" * 1_000_000)
+    journal.append(ROOM, b"y")
+    waiting = asyncio.ensure_future(journal.durable())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await waiting
+    assert [len(update) for _, update in journal.updates(ROOM)] == [1_000_000, 1]
+
+
+async def test_the_log_stays_small(journal: Journal) -> None:
+    for number in range(300):
+        journal.append(ROOM, b"%d" % number * 5_000)
+        journal.trim(ROOM, number)
+        await journal.durable()
+        await asyncio.sleep(0)
+    await until(lambda: journal.size < 12_000_000, timeout=10)
 
 
 async def test_only_its_owner_can_read_it(journal: Journal) -> None:
