@@ -22,6 +22,9 @@ from .updates import decode_state, encode_state, sole_author
 #: A save sets `dirty` and then `hash` within this many seconds.
 _RELEARN_DELAY = 0.2
 
+#: The store may have an update this much later than the journal, in seconds.
+_STORE_DELAY = 0.02
+
 
 class RoomWatch:
     """What is known about one open room, from its loading to its end."""
@@ -122,6 +125,9 @@ class RoomWatch:
         write = store.write
 
         async def write_and_tell(data: bytes) -> None:
+            # The journal has it. The store's six hops to threads for each row would otherwise
+            # come in the middle of the answer to the edit that they are about.
+            await asyncio.sleep(_STORE_DELAY)
             await write(data)
             # The store's writes are awaited nowhere else; they end in the order they began.
             self._stored = max(self._stored, self._in_flight.pop(bytes(data), 0))

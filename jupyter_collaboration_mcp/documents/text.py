@@ -29,6 +29,13 @@ class Edit(NamedTuple):
 
 def edits(old: str, new: str) -> list[Edit]:
     """Few and small edits, ascending and apart from each other, that turn `old` into `new`."""
+    start, removed, inserted = _trimmed(old, new)
+    if not removed and not inserted:
+        return []
+    shorter, longer = sorted((removed, inserted), key=len)
+    if not shorter or (len(shorter) == 1 and shorter not in longer):
+        # Nothing in common is left to look for: the usual case, when a value changes.
+        return _tidy(old, [Edit(start, start + len(removed), inserted)])
     return _tidy(old, _Differ().edits(old, new, 0))
 
 
