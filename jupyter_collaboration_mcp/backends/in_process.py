@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 #: A room is cleaned up only after what is unsaved had this long to be saved, in seconds.
 _FLUSH_LIMIT = 10.0
 
-#: What a server that shuts down gives each room, in seconds.
-_STOP_LIMIT = 5.0
+#: What a server that shuts down waits for its rooms, in seconds.
+_STOP_LIMIT = 3.0
 
 _SESSION_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
 _CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
@@ -63,13 +63,14 @@ class InProcessBackend:
         """Save what is unsaved; what cannot be saved stays in the journal."""
         for task in self._cleaners.values():
             task.cancel()
+        # The collaboration extension goes down at the same time and may take a store's lock with
+        # it: what cannot be settled soon stays in the journal, and the next start brings it back.
+        settling = [asyncio.ensure_future(self._settle(watch)) for watch in self._watches.values()]
+        if settling:
+            await asyncio.wait(settling, timeout=_STOP_LIMIT)
+        for task in settling:
+            task.cancel()
         for watch in self._watches.values():
-            try:
-                async with asyncio.timeout(_STOP_LIMIT):
-                    await self._flush(watch)
-                    await watch.settle()
-            except Exception:
-                self.log.exception("Could not settle %s; it stays in the journal", watch.room)
             watch.close()
         self._watches.clear()
         await self._journal.close()
@@ -270,6 +271,13 @@ class InProcessBackend:
                 self._cleaners.pop(room.room_id, None)
                 await self._discard(room)
                 self.log.info("Room %s deleted", room.room_id)
+
+    async def _settle(self, watch: RoomWatch) -> None:
+        try:
+            await self._flush(watch)
+            await watch.settle()
+        except Exception:
+            self.log.warning("%s could not be settled; it stays in the journal", watch.room.room_id)
 
     async def _flush(self, watch: RoomWatch) -> None:
         """Save until it is saved: a save that somebody's typing cancels returns as if done."""
