@@ -25,7 +25,7 @@ import psutil  # type: ignore[import-untyped]
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 START_LIMIT = 60.0
-STOP_LIMIT = 30.0
+STOP_LIMIT = 15.0
 
 _MODULES = {"server": "jupyter_server", "lab": "jupyterlab"}
 
