@@ -35,6 +35,9 @@ _FLUSH_LIMIT = 10.0
 #: What a server that shuts down waits for its rooms, in seconds.
 _STOP_LIMIT = 3.0
 
+#: How long SQLite waits for a lock, and a little more, in seconds.
+_THREADS_LIMIT = 6.0
+
 _SESSION_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
 _CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
@@ -68,10 +71,15 @@ class InProcessBackend:
         settling = [asyncio.ensure_future(self._settle(watch)) for watch in self._watches.values()]
         if settling:
             await asyncio.wait(settling, timeout=_STOP_LIMIT)
+        ending: list[asyncio.Task[None]] = list(settling)
         for task in settling:
             task.cancel()
         for watch in self._watches.values():
-            watch.close()
+            ending += watch.close()
+        if ending:
+            # A task that used a store has a thread of anyio's, which ends only after the task has
+            # been seen to end; the process would wait for that thread for ever.
+            await asyncio.wait(ending, timeout=_THREADS_LIMIT)
         self._watches.clear()
         await self._journal.close()
 

@@ -352,7 +352,9 @@ class Journal:
 
     def keep_aside(self, room: str) -> Path:
         """Move a room that cannot be recovered out of the way, into a journal of its own."""
-        aside = self.path.with_name(f"unrecovered-{time.strftime('%Y%m%d-%H%M%S')}.db")
+        # Named after the file's id too: several rooms may go the same way in one second.
+        stamp, file_id = time.strftime("%Y%m%d-%H%M%S"), room.rpartition(":")[2]
+        aside = self.path.with_name(f"unrecovered-{stamp}-{file_id}.db")
         target = sqlite3.connect(aside)
         aside.chmod(0o600)
         self._database.backup(target)

@@ -71,16 +71,18 @@ class RoomWatch:
             if store is not None and update in self._in_flight:
                 await store.write(update)
 
-    def close(self) -> None:
-        """The room is about to go, cleanly."""
+    def close(self) -> list[asyncio.Task[None]]:
+        """The room is about to go, cleanly. Returns the tasks that are about to end."""
         self.room.ydoc.unobserve(self._updates)
         self._state.unobserve(self._states)
         self.listeners.clear()
-        for task in self._tasks:
+        ending = list(self._tasks)
+        for task in ending:
             task.cancel()
         if self._relearn is not None:
             self._relearn.cancel()
         self._forget_if_settled()
+        return ending
 
     # -- updates: room to journal to store ---------------------------------------------------
 

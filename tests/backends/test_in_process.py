@@ -126,3 +126,15 @@ async def test_a_change_of_the_file_by_others_is_in_the_next_read(server: Jupyte
                 == ["and then by an agent", "x = 1\n", "written by an editor"]
             )
         )
+
+
+async def test_a_server_that_is_stopped_while_a_room_opens_ends(make_server: MakeServer) -> None:
+    """A thread of the store that nobody ends would keep the process for ever."""
+    server = make_server()
+    file = write(server, "opening.ipynb")
+    async with server:
+        for _ in range(3):
+            async with agent(server) as ada:
+                assert len(await ada.sources(file.name)) == 3
+                await server.terminate(limit=15)
+            await server.start()

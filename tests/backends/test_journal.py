@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -142,6 +143,21 @@ async def test_the_log_stays_small(journal: Journal) -> None:
         await journal.durable()
         await asyncio.sleep(0)
     await until(lambda: journal.size < 12_000_000, timeout=10)
+
+
+async def test_rooms_that_cannot_be_recovered_are_all_kept(journal: Journal) -> None:
+    for number in (1, 2):
+        journal.mark(UnsavedRoom(f"json:notebook:{number}", "a.ipynb", None, 0.0))
+        journal.append(f"json:notebook:{number}", b"of room %d" % number)
+    await journal.durable()
+    kept = [journal.keep_aside(f"json:notebook:{number}") for number in (1, 2)]
+    assert journal.unsaved() == []
+    for number, path in enumerate(kept, start=1):
+        with sqlite3.connect(path) as database:
+            query = "SELECT yupdate FROM updates WHERE room = ?"
+            (update,) = database.execute(query, (f"json:notebook:{number}",)).fetchone()
+        database.close()
+        assert update == b"of room %d" % number
 
 
 async def test_only_its_owner_can_read_it(journal: Journal) -> None:
