@@ -12,10 +12,15 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Enum, Float, Int, List, Unicode
 
 from .backends.in_process import InProcessBackend
+from .backends.in_process_kernels import InProcessKernels
 from .backends.journal import Journal, open_journals
+from .documents.output_log import OutputLimits
+from .execution.executor import ExecutorSettings
+from .execution.side_files import SideFiles, SideLimits
 from .transport.bridge import MCPHandler
 from .transport.endpoint import MCPEndpoint
 from .workspace.permissions import Level, PathRules
+from .workspace.runs import Runs
 from .workspace.workspace import Limits, Workspace
 
 if TYPE_CHECKING:
@@ -31,9 +36,9 @@ class JupyterCollaborationMCP(ExtensionApp):
     name = "jupyter_collaboration_mcp"
     description = "Makes an AI agent a collaborator in live notebooks, over MCP at /mcp."
 
-    toolsets = Unicode("all", help="Toolsets to offer, comma-separated: all, core, notebook.").tag(
-        config=True
-    )
+    toolsets = Unicode(
+        "all", help="Toolsets to offer, comma-separated: all, core, notebook, kernel."
+    ).tag(config=True)
     permission = Enum(
         [level.name for level in Level],
         "admin",
@@ -53,6 +58,30 @@ class JupyterCollaborationMCP(ExtensionApp):
     ).tag(config=True)
     max_cells_per_call = Int(1000, help="Cells that one call may change.").tag(config=True)
     max_source_length = Int(4_000_000, help="Characters of source in one call.").tag(config=True)
+    max_stream_size = Int(
+        1_000_000, help="Characters that a run prints and a notebook keeps; the rest is put aside."
+    ).tag(config=True)
+    max_display_size = Int(
+        5_000_000, help="Bytes of a run's results and displays that a notebook keeps."
+    ).tag(config=True)
+    aside_limit = Int(
+        200_000_000, help="Bytes of one run's output that are put aside, out of the notebook."
+    ).tag(config=True)
+    aside_total = Int(
+        1_000_000_000, help="Bytes of all output that is put aside; the oldest goes first."
+    ).tag(config=True)
+    aside_age = Float(24 * 3600.0, help="Seconds for which output that is put aside is kept.").tag(
+        config=True
+    )
+    max_image_width = Int(
+        700, help="Images in answers are scaled down to this many pixels; 0: no images."
+    ).tag(config=True)
+    max_image_height = Int(
+        700, help="Images in answers are scaled down to this many pixels; 0: no images."
+    ).tag(config=True)
+    input_timeout = Float(
+        300.0, help="Seconds that code which called input() waits for an agent's answer."
+    ).tag(config=True)
     journal_dir = Unicode(
         None,
         allow_none=True,
@@ -75,6 +104,17 @@ class JupyterCollaborationMCP(ExtensionApp):
             self.idle_timeout,
             self.log,
         )
+        self._kernels = InProcessKernels(self.serverapp)
+        self._kernels.start_watching()
+        limits = SideLimits(self.aside_limit, self.aside_total, self.aside_age)
+        self._runs = Runs(
+            self._workspace,
+            self._kernels,
+            SideFiles(self._journal_directory() / "outputs", limits),
+            OutputLimits(self.max_stream_size, self.max_display_size),
+            ExecutorSettings(self.input_timeout),
+            self.log,
+        )
         self._endpoint = MCPEndpoint(self._build_server, self.log, preload=[_SERVER])
         self.handlers.append((r"/mcp/?", MCPHandler, {"endpoint": self._endpoint}))
 
@@ -82,14 +122,20 @@ class JupyterCollaborationMCP(ExtensionApp):
         if not hasattr(self, "_endpoint"):
             return  # it could not be loaded
         await self._endpoint.stop()
+        await self._runs.close()
+        await self._kernels.close()
         await self._workspace.close()
         await self._backend.stop()
 
     def _build_server(self) -> MCPServer:
+        from .documents.images import ImageLimits
         from .server import ServerOptions, build_server
 
-        options = ServerOptions(self.toolsets, Level.named(self.permission), self.agent_name)
-        return build_server(self._workspace, options)
+        width, height = self.max_image_width, self.max_image_height
+        images = ImageLimits(width, height) if width > 0 and height > 0 else None
+        level = Level.named(self.permission)
+        options = ServerOptions(self.toolsets, level, self.agent_name, images)
+        return build_server(self._workspace, self._runs, options)
 
     def _warn_about_the_store(self) -> None:
         # B6: with either setting, pycrdt-store replaces a document's history by nothing.

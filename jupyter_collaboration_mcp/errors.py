@@ -4,7 +4,16 @@
     ├── InvalidArgument          the call itself makes no sense
     ├── TooLarge                 the call or its result is beyond a limit
     ├── PermissionRefused        a level, an authorizer or a path rule says no
-    ├── ExecutionUnavailable     running code is not possible here
+    ├── ExecutionError
+    │   ├── NotCode              a cell that cannot be run, because it holds no code
+    │   ├── KernelUnavailable    no such kernel, or it cannot be started or reached
+    │   ├── KernelBusy           what was asked for needs a kernel that is idle
+    │   ├── KernelLost           the kernel died, restarted or was shut down in the middle of it
+    │   ├── InterruptIgnored     the code goes on as if nothing had happened
+    │   ├── RunNotFound          no such run, or too long ago
+    │   ├── NoInputWanted        a run that does not wait for an answer
+    │   ├── SecretRefused        code asked for a password
+    │   └── OutputGone           no such output, or no longer kept
     ├── PathError
     │   ├── PathRefused          outside the root, or no path at all
     │   ├── DocumentNotFound
@@ -61,8 +70,44 @@ class PermissionRefused(CollaborationError):
     code = "permission_refused"
 
 
-class ExecutionUnavailable(CollaborationError):
-    code = "execution_unavailable"
+class ExecutionError(CollaborationError):
+    code = "execution_error"
+
+
+class NotCode(ExecutionError):
+    code = "not_code"
+
+
+class KernelUnavailable(ExecutionError):
+    code = "kernel_unavailable"
+
+
+class KernelBusy(ExecutionError):
+    code = "kernel_busy"
+
+
+class KernelLost(ExecutionError):
+    code = "kernel_lost"
+
+
+class InterruptIgnored(ExecutionError):
+    code = "interrupt_ignored"
+
+
+class RunNotFound(ExecutionError):
+    code = "run_not_found"
+
+
+class NoInputWanted(ExecutionError):
+    code = "no_input_wanted"
+
+
+class SecretRefused(ExecutionError):
+    code = "secret_refused"
+
+
+class OutputGone(ExecutionError):
+    code = "output_gone"
 
 
 class PathError(CollaborationError):

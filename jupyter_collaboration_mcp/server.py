@@ -13,16 +13,28 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    ContentBlock,
+    ImageContent,
+    InputRequiredResult,
+    ResourceLink,
+    TextContent,
+)
 from pydantic import PrivateAttr, ValidationError
 
 from . import __version__
+from .documents.images import ImageLimits
 from .errors import CollaborationError, InvalidArgument, PermissionRefused
+from .tools.kernel import KernelTools
 from .tools.notebook import NotebookTools
 from .tools.registry import Answer, Call, RegisteredTool, collect, select
+from .tools.running import RunAnswers
 from .workspace.agent import Agent
 from .workspace.caller import SCOPE_KEY, Caller
 from .workspace.permissions import Level
+from .workspace.runs import Runs
 from .workspace.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -49,20 +61,26 @@ class ServerOptions:
     toolsets: str = "all"
     permission: Level = Level.admin
     agent_name: str | None = None
+    images: ImageLimits | None = None
+    """None: answers have no images."""
 
 
-def all_tools(workspace: Workspace) -> list[RegisteredTool]:
+def all_tools(workspace: Workspace, runs: Runs, images: ImageLimits | None) -> list[RegisteredTool]:
     """Every tool there is, in the order in which a client lists them."""
-    return collect("notebook", NotebookTools(workspace))
+    shown = RunAnswers(workspace, images)
+    return [
+        *collect("notebook", NotebookTools(workspace, runs, shown)),
+        *collect("kernel", KernelTools(workspace, runs, shown)),
+    ]
 
 
-def build_server(workspace: Workspace, options: ServerOptions) -> MCPServer:
+def build_server(workspace: Workspace, runs: Runs, options: ServerOptions) -> MCPServer:
     """The MCP server for one workspace.
 
     Raises:
         InvalidArgument: A configured toolset does not exist.
     """
-    tools = select(options.toolsets, all_tools(workspace))
+    tools = select(options.toolsets, all_tools(workspace, runs, options.images))
     gate = _Gate(options, tools)
     return CollaborationServer(
         "jupyter-collaboration-mcp",
@@ -138,7 +156,10 @@ class _Gate:
                         level=level.name,
                     )
 
-        return Call(agent, authorize)
+        async def report(progress: float, message: str) -> None:
+            await ctx.session.report_progress(progress, None, message)
+
+        return Call(agent, authorize, report)
 
     def _visible(self, caller: Caller | None) -> list[RegisteredTool]:
         tools = list(self._tools)
@@ -205,13 +226,33 @@ def _served(registered: RegisteredTool, gate: _Gate) -> Tool:
 
 
 def _succeeded(answer: Answer) -> CallToolResult:
-    return CallToolResult(
-        content=[TextContent(type="text", text=answer.text)], structured_content=answer.facts
-    )
+    text, facts, failed = answer.text, answer.facts, False
+    if answer.error is not None:
+        failed = True
+        text = f"{answer.error.code}: {answer.error}\n{text}"
+        facts = {**_error_facts(answer.error), **facts}
+    content: list[ContentBlock] = [TextContent(type="text", text=text)]
+    content += [
+        ImageContent(type="image", data=picture.data, mime_type=picture.mime)
+        for picture in answer.pictures
+    ]
+    content += [
+        ResourceLink(type="resource_link", uri=link.uri, name=link.name, mime_type=link.mime)
+        for link in answer.links
+    ]
+    return CallToolResult(content=content, structured_content=facts, is_error=failed)
 
 
 def _failed(error: CollaborationError) -> CallToolResult:
-    facts = {
+    return CallToolResult(
+        content=[TextContent(type="text", text=f"{error.code}: {error}")],
+        structured_content=_error_facts(error),
+        is_error=True,
+    )
+
+
+def _error_facts(error: CollaborationError) -> dict[str, Any]:
+    return {
         "error": {
             "code": error.code,
             "message": error.happened,
@@ -219,11 +260,6 @@ def _failed(error: CollaborationError) -> CallToolResult:
             **error.detail,
         }
     }
-    return CallToolResult(
-        content=[TextContent(type="text", text=f"{error.code}: {error}")],
-        structured_content=facts,
-        is_error=True,
-    )
 
 
 def _invalid(name: str, error: ValidationError) -> InvalidArgument:

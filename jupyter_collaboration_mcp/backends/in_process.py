@@ -95,6 +95,10 @@ class InProcessBackend:
         file_id = self._files.get_id(path)
         return None if file_id is None else f"json:notebook:{file_id}"
 
+    async def last_modified(self, path: str) -> str | None:
+        modified = (await self._metadata(path)).get("last_modified")
+        return None if modified is None else str(modified.isoformat())
+
     async def list_notebooks(
         self, path_prefix: str, limit: int, visible: Callable[[str], bool]
     ) -> Listing:

@@ -54,6 +54,8 @@ class Seat:
     used: float = field(default_factory=time.monotonic)
     presence: Presence | None = None
     """How people see it, while it is there."""
+    runs: int = 0
+    """Runs that it waits for: it does not leave before they are over."""
 
 
 class RoomPeer:
@@ -93,6 +95,14 @@ class RoomPeer:
             seat.undo.push(Step(self.version, call, tuple(record.changes)))
         if seat.presence is not None and record.wrote_text:
             seat.presence.write_at(self.doc.client_id, self._clock - 1)
+
+    @contextmanager
+    def output(self, seat: Seat) -> Iterator[None]:
+        """What a run of an agent shows in its cell: no step to take back, no caret."""
+        self._author = seat.name
+        with self.doc.transaction(origin=f"{seat.agent} run"):
+            yield
+        self._attribute(seat, "run")
 
     @contextmanager
     def take_back(self, seat: Seat, steps: int) -> Iterator[None]:

@@ -65,7 +65,14 @@ class Moved:
     """Where it came from: behind this cell."""
 
 
-Change = SourceChanged | TypeChanged | MetadataChanged | Inserted | Deleted | Moved
+@dataclass(frozen=True, slots=True)
+class OutputsCleared:
+    cell_id: str
+    before: dict[str, Any]
+    """The whole cell as it was."""
+
+
+Change = SourceChanged | TypeChanged | MetadataChanged | Inserted | Deleted | Moved | OutputsCleared
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class Step:
                 total += len(change.before) + len(change.after)
             elif isinstance(change, Deleted):
                 total += len(str(change.value))
-            elif isinstance(change, TypeChanged):
+            elif isinstance(change, TypeChanged | OutputsCleared):
                 total += len(str(change.before))
             elif isinstance(change, Inserted):
                 total += len(change.source)
@@ -232,6 +239,15 @@ def _plan_moved(made: Plan, notebook: Notebook, change: Any) -> None:
         made.actions.append(_move(change.cell_id, change.follows))
 
 
+def _plan_outputs(made: Plan, notebook: Notebook, change: Any) -> None:
+    if not _exists(made, notebook, change.cell_id) or not notebook.has(change.cell_id):
+        return
+    if not notebook.never_run(notebook.find(change.cell_id)):
+        made.notes.append(f"cell {change.cell_id} has been run since")
+        return
+    made.actions.append(_set_outputs(change.cell_id, change.before))
+
+
 _PLANNERS: dict[type, Callable[[Plan, Notebook, Any], None]] = {
     SourceChanged: _plan_source,
     TypeChanged: _plan_type,
@@ -239,6 +255,7 @@ _PLANNERS: dict[type, Callable[[Plan, Notebook, Any], None]] = {
     Inserted: _plan_inserted,
     Deleted: _plan_deleted,
     Moved: _plan_moved,
+    OutputsCleared: _plan_outputs,
 }
 
 
@@ -280,6 +297,10 @@ def _set_metadata(
         notebook.set_metadata(index, ours)
 
     return act
+
+
+def _set_outputs(cell_id: str, before: dict[str, Any]) -> Callable[[Notebook], None]:
+    return lambda notebook: notebook.restore_outputs(notebook.find(cell_id), before)
 
 
 def _delete(cell_id: str) -> Callable[[Notebook], None]:

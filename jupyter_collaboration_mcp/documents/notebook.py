@@ -222,6 +222,97 @@ class Notebook:
             else:
                 shared[key] = value
 
+    def begin_run(self, index: int) -> None:
+        """A code cell starts: no outputs, no count, a star, as JupyterLab has it."""
+        shared = self._cells[index].shared
+        if len(shared["outputs"]):
+            shared["outputs"].clear()
+        if shared.get("execution_count") is not None:
+            shared["execution_count"] = None
+        shared["execution_state"] = "running"
+        metadata = self.metadata(index)
+        changes: dict[str, Any] = {}
+        if "execution" in metadata:
+            changes["execution"] = None
+        if metadata.get("trusted") is not True:
+            # Who runs a cell trusts it; without this its HTML is taken apart at the next load.
+            changes["trusted"] = True
+        if changes:
+            self.set_metadata(index, changes)
+
+    def set_running(self, index: int, running: bool) -> None:
+        """Show the star of a cell that waits for its turn, or take it away."""
+        self._cells[index].shared["execution_state"] = "running" if running else "idle"
+
+    def end_run(self, index: int, count: int | None, timings: Mapping[str, str]) -> None:
+        """A code cell has ended. Count and state together: JupyterLab shows one by the other."""
+        shared = self._cells[index].shared
+        if timings:
+            self.set_metadata(index, {"execution": dict(timings)})
+        if count is not None:
+            shared["execution_count"] = count
+        shared["execution_state"] = "idle"
+
+    def running(self) -> list[int]:
+        """The cells that show a star."""
+        with self.doc.transaction():
+            return [
+                index
+                for index, cell in enumerate(self._cells)
+                if cell.shared.get("execution_state") == "running"
+            ]
+
+    def outputs(self, index: int) -> Array[Any]:
+        """The shared outputs of a code cell."""
+        outputs: Array[Any] = self._cells[index].shared["outputs"]
+        return outputs
+
+    def clear_outputs(self, index: int) -> bool:
+        """Leave a code cell as if it had never run; says whether there was anything."""
+        shared = self._cells[index].shared
+        had = bool(len(shared["outputs"])) or shared.get("execution_count") is not None
+        if len(shared["outputs"]):
+            shared["outputs"].clear()
+        if shared.get("execution_count") is not None:
+            shared["execution_count"] = None
+        if "execution" in self.metadata(index):
+            self.set_metadata(index, {"execution": None})
+        return had
+
+    def never_run(self, index: int) -> bool:
+        """Whether a code cell has no outputs, no count and no star."""
+        shared = self._cells[index].shared
+        return (
+            shared["cell_type"] == "code"
+            and not len(shared["outputs"])
+            and shared.get("execution_count") is None
+            and shared.get("execution_state") != "running"
+        )
+
+    def restore_outputs(self, index: int, value: Mapping[str, Any]) -> None:
+        """Give a code cell back the outputs and the count that it had."""
+        shared = self._cells[index].shared
+        shared["outputs"].extend([_shared_output(output) for output in value.get("outputs") or ()])
+        shared["execution_count"] = value.get("execution_count")
+        if execution := (value.get("metadata") or {}).get("execution"):
+            self.set_metadata(index, {"execution": execution})
+
+    @property
+    def kernelspec(self) -> dict[str, Any]:
+        """What the notebook says of its kernel: name, display_name, language."""
+        metadata = _plain(self._meta.get("metadata")) or {}
+        spec = metadata.get("kernelspec")
+        return dict(spec) if isinstance(spec, Mapping) else {}
+
+    def set_kernelspec(self, spec: Mapping[str, str]) -> None:
+        """Say which kernel the notebook is for."""
+        metadata = self._meta.get("metadata")
+        if not isinstance(metadata, Map):
+            metadata = self._meta["metadata"] = Map(_plain(metadata) or {})
+        metadata["kernelspec"] = dict(spec)
+        if "language_info" in metadata:  # of the kernel before; the next one says its own
+            del metadata["language_info"]
+
     def insert(self, index: int, values: Sequence[Mapping[str, Any]]) -> list[str]:
         """Insert cells before an index; a cell without an id gets one."""
         named = [_with_id(value) for value in values]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .text import clip
@@ -28,18 +28,42 @@ def readable(output: Mapping[str, Any]) -> str:
     """All that can be read as text in one output, uncut; what a search looks into."""
     match output.get("output_type"):
         case "stream":
-            return _as_on_screen(joined(output.get("text")))
+            return as_on_screen(joined(output.get("text")))
         case "error":
-            lines = [_headline(output), _as_on_screen("\n".join(_traceback(output)))]
+            lines = [headline(output), traceback_text(output)]
             return "\n".join(line for line in lines if line)
         case _:
-            data = _data(output)
-            return next((_as_on_screen(joined(data[mime])) for mime in _said_in(data)), "")
+            data = data_of(output)
+            return next((as_on_screen(joined(data[mime])) for mime in _said_in(data)), "")
 
 
 def kinds(outputs: Iterable[Mapping[str, Any]]) -> list[str]:
     """Short names of what the outputs are, each once, in order: `text`, `error`, `image/png`."""
     return list(dict.fromkeys(map(_kind, outputs)))
+
+
+def explained(output: Mapping[str, Any]) -> tuple[str, bool]:
+    """What follows the headline of an error, and whether that is all of the traceback.
+
+    The user's own frames come with the lines around the failing one; those of libraries are
+    counted, and so are the errors before the last one.
+    """
+    text = traceback_text(output)
+    *before, last = _CHAIN.split(text[-_LONGEST_TRACEBACK:])
+    said = headline(output)
+    frames = _frames(last)
+    if frames:
+        lines, whole = _explained_frames(frames, joined(output.get("ename")), said.count("\n") + 1)
+    else:
+        lines, whole = _other_lines(last, said), True
+    lines += _causes(before)
+    return "\n".join(lines), whole and not before and len(text) <= _LONGEST_TRACEBACK
+
+
+def says_something(data: Mapping[str, Any]) -> bool:
+    """Whether the plain text of a mime bundle is more than the name of what is beside it."""
+    plain = joined(data.get("text/plain")).strip()
+    return bool(plain) and not (len(data) > 1 and _NAME_OF_OBJECT.fullmatch(plain))
 
 
 def error_name(outputs: Iterable[Mapping[str, Any]]) -> str | None:
@@ -66,7 +90,7 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def _as_on_screen(text: str) -> str:
+def as_on_screen(text: str) -> str:
     """Without colours, and with each progress bar as it was last drawn."""
     text = _ESCAPE.sub("", text).replace("\r\n", "\n")
     if "\r" in text:
@@ -81,56 +105,151 @@ def _last_drawn(line: str) -> str:
 
 # Errors
 
-_FRAME = re.compile(r"\s*(?:Cell In|Input In|File )")
-_USER_FRAME = re.compile(r"\s*(?:Cell In|Input In|File \"?<ipython-input|File \"?/tmp/ipykernel)")
+# The last two are how IPython wrote them before version 8, still found in notebooks.
+_FRAME = re.compile(
+    r"\s*(?:Cell In|Input In|File |<ipython-input-\S+ in |(?:~|/|\w:\\)\S*\.py in )"
+)
+_USER_FRAME = re.compile(
+    r"\s*(?:Cell In|Input In|<ipython-input|File \"?<ipython-input|File \"?/tmp/ipykernel)"
+)
+_LIBRARY_FRAME = re.compile(
+    r"(?:site|dist)-packages|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]|\.(?:pyx|pxi)\b"
+    r"|<(?:frozen|string|magic|__array)"
+)
 _ARROW = re.compile(r"-+> ?\d+")
+_CHAIN = re.compile(
+    r"^(The above exception was the direct cause of the following exception:"
+    r"|During handling of the above exception, another exception occurred:)$",
+    re.MULTILINE,
+)
+_NAMED_TRACEBACK = re.compile(r"^([\w.]+) +Traceback \(most recent call last\)", re.MULTILINE)
+_LONGEST_TRACEBACK = 100_000
+_MOST_FRAMES = 3
+_MOST_CAUSES = 2
 
 
 def _described_error(output: Mapping[str, Any]) -> str:
-    headline = _headline(output)
-    frames = [entry for entry in map(_as_on_screen, _frames(output)) if entry.strip()]
+    said = headline(output)
+    frames = _frames(traceback_text(output))
     own = [frame for frame in frames if _USER_FRAME.match(frame)]
     if not frames:
-        return headline
-    lines = _frame_lines((own or frames)[-1], headline)
+        return said
+    lines = _frame_lines((own or frames)[-1], said)
     if own and frames[-1] != own[-1]:
         lines.append(f"raised in {frames[-1].strip().splitlines()[0]}")
-    return "\n".join([headline, *lines])
+    return "\n".join([said, *lines])
 
 
-def _headline(output: Mapping[str, Any]) -> str:
-    name, value = joined(output.get("ename")), _as_on_screen(joined(output.get("evalue")))
+def headline(output: Mapping[str, Any]) -> str:
+    """`NameError: name 'x' is not defined`."""
+    name, value = joined(output.get("ename")), as_on_screen(joined(output.get("evalue")))
     return f"{name or 'error'}: {value}" if value else name or "error"
 
 
-def _traceback(output: Mapping[str, Any]) -> list[str]:
+def traceback_text(output: Mapping[str, Any]) -> str:
+    """A traceback without colours, whether it came as one text or in pieces."""
     traceback = output.get("traceback")
-    if isinstance(traceback, str):
-        return traceback.splitlines()
-    return [joined(entry) for entry in traceback or ()]
+    if not isinstance(traceback, (list, tuple)):
+        return as_on_screen(joined(traceback))
+    return as_on_screen("\n".join(map(joined, traceback)))
 
 
-def _frames(output: Mapping[str, Any]) -> Iterator[str]:
+def _frames(text: str) -> list[str]:
     """The frames of a traceback: IPython sends one an entry, other kernels one long text."""
-    lines: list[str] = []
-    for line in _as_on_screen("\n".join(_traceback(output))).split("\n"):
+    frames: list[list[str]] = []
+    for line in text.split("\n"):
         if _FRAME.match(line):
-            yield "\n".join(lines)
-            lines = [line]
-        elif lines:
-            lines.append(line)
-    yield "\n".join(lines)
+            frames.append([line])
+        elif frames:
+            frames[-1].append(line)
+    return ["\n".join(lines) for lines in frames]
 
 
-def _frame_lines(frame: str, headline: str) -> list[str]:
+def _frame_lines(frame: str, said: str) -> list[str]:
     """Where it happened and the line that failed with one line before it."""
     lines = [line.rstrip() for line in frame.split("\n") if line.strip()]
     arrows = [number for number, line in enumerate(lines) if _ARROW.match(line.strip())]
     if arrows:
         return [lines[0].strip(), *lines[max(1, arrows[0] - 1) : arrows[0] + 1]]
     # A SyntaxError or a plain traceback: the source line, perhaps a caret, then the headline.
-    name = headline.partition(":")[0]
+    name = said.partition(":")[0]
     return [lines[0].strip(), *(line for line in lines[1:4] if not line.startswith(name))]
+
+
+def _explained_frames(
+    frames: Sequence[str], name: str, headline_lines: int
+) -> tuple[list[str], bool]:
+    own = [frame for frame in frames if not _LIBRARY_FRAME.search(_place(frame))]
+    library = len(frames) - len(own)
+    shown = own or frames[-1:]
+    left_out = max(0, len(shown) - _MOST_FRAMES)
+    if left_out:
+        shown = [shown[0], *shown[1 - _MOST_FRAMES :]]
+    parts = ["\n".join(_with_context(frame, name)) for frame in shown]
+    if left_out:
+        parts.insert(1, f"... {left_out:,} frame{'s'[: left_out > 1]} left out ...")
+    if not own:
+        library -= 1
+    elif frames[-1] != own[-1]:
+        library -= 1
+        parts.append(f"raised in {_place(frames[-1])}")
+    if library:
+        parts.append(f"... {library:,} library frame{'s'[: library > 1]} left out ...")
+    last = frames[-1].split("\n")
+    # What was added to an exception by add_note() stands below its headline.
+    notes = [line for line in last[_headline_at(last, name) + headline_lines :] if line.strip()]
+    whole = len(shown) == len(frames) and len(notes) <= _MOST_CONTEXT
+    return [*parts, *notes[:_MOST_CONTEXT]], whole
+
+
+def _place(frame: str) -> str:
+    """The first line of a frame, which says where it is."""
+    return frame.lstrip().partition("\n")[0].strip()
+
+
+def _headline_at(lines: Sequence[str], name: str) -> int:
+    pattern = re.compile(rf"(?:[\w.]+\.)?{re.escape(name)}(?::|$)")
+    found = (number for number, line in enumerate(lines) if name and pattern.match(line))
+    return next(found, len(lines))
+
+
+def _with_context(frame: str, name: str) -> Iterator[str]:
+    """Where it is, the failing line and those around it."""
+    lines = frame.split("\n")
+    lines = [line.rstrip() for line in lines[: _headline_at(lines, name)] if line.strip()]
+    yield lines[0].strip()
+    arrow = next((n for n, line in enumerate(lines) if _ARROW.match(line.strip())), 1)
+    first = max(1, min(arrow - 3, len(lines) - _MOST_CONTEXT))
+    yield from lines[first : first + _MOST_CONTEXT]
+
+
+_MOST_CONTEXT = 8
+
+
+def _other_lines(text: str, said: str) -> list[str]:
+    """The traceback of another kernel, as it is but for the headline."""
+    lines = [line for line in text.split("\n") if line.strip("- ")]
+    if lines and lines[-1].strip() == said:
+        lines.pop()
+    if lines and lines[0].strip() == said:
+        lines.pop(0)
+    return lines
+
+
+def _causes(before: Sequence[str]) -> Iterator[str]:
+    """The errors that led to the last one, latest first, a line each."""
+    told = list(zip(before[::2], before[1::2], strict=True))[::-1]
+    for text, link in told[:_MOST_CAUSES]:
+        lines = [line for line in text.split("\n") if line.strip()] or ["an error"]
+        named = _NAMED_TRACEBACK.search(text)
+        starts = [line for line in lines if named and line.startswith(f"{named[1]}:")]
+        own = [_place(frame) for frame in _frames(text)]
+        own = [place for place in own if not _LIBRARY_FRAME.search(place)]
+        how = "caused by" if link.startswith("The above") else "while handling"
+        where = f" ({own[-1]})" if own else ""
+        yield f"{how} {clip((starts or lines)[-1].strip(), 300)}{where}"
+    if len(told) > _MOST_CAUSES:
+        yield f"... {len(told) - _MOST_CAUSES:,} earlier ones left out ..."
 
 
 # Results and displays
@@ -138,10 +257,12 @@ def _frame_lines(frame: str, headline: str) -> list[str]:
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 #: What IPython says of an object that only a browser can show.
 _MERE_NAME = re.compile(r"<(?:IPython|ipywidgets)\.[\w.]+ object>")
-_TABLE = "application/vnd.dataresource+json"
+#: What objects without a text of their own say: an image is beside `<Figure with 1 Axes>`.
+_NAME_OF_OBJECT = re.compile(r"<[^\n]{1,200}>")
+TABLE = "application/vnd.dataresource+json"
 _NAMED_KINDS = (
     (_WIDGET, "widget"),
-    (_TABLE, "table"),
+    (TABLE, "table"),
     ("application/vnd.plotly", "plotly"),
     ("application/vnd.vegalite", "vega"),
     ("application/vnd.vega", "vega"),
@@ -160,11 +281,11 @@ _NAMED_KINDS = (
 
 
 def _described_data(output: Mapping[str, Any], limit: int) -> str:
-    data = _data(output)
+    data = data_of(output)
     said = _said_in(data)
     parts = [clip(readable(output), limit)] if said else []
     parts += [
-        f"{_line_safe(mime)} {_size(mime, value)}"
+        f"{line_safe(mime)} {size(mime, value)}"
         for mime, value in data.items()
         if mime not in said and mime != "text/plain"
     ]
@@ -173,9 +294,12 @@ def _described_data(output: Mapping[str, Any], limit: int) -> str:
     return clip("\n".join(parts), limit + 200)
 
 
-def _data(output: Mapping[str, Any]) -> Mapping[str, Any]:
+def data_of(output: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Its mime bundle; keys that are no strings cannot be types."""
     data = output.get("data")
-    return data if isinstance(data, Mapping) else {}
+    if not isinstance(data, Mapping):
+        return {}
+    return {mime: value for mime, value in data.items() if isinstance(mime, str)}
 
 
 def _said_in(data: Mapping[str, Any]) -> list[str]:
@@ -192,30 +316,39 @@ def _kind(output: Mapping[str, Any]) -> str:
             return "stderr" if output.get("name") == "stderr" else "text"
         case "error":
             return "error"
-    data = _data(output)
+    data = data_of(output)
     for prefix, name in _NAMED_KINDS:
         for mime, value in data.items():
             if mime.startswith(prefix):
                 table = name == "html" and "<table" in joined(value)
-                return "table" if table else name or _line_safe(mime)
-    return next((_line_safe(mime) for mime in data), "empty")
+                return "table" if table else name or line_safe(mime)
+    return next((line_safe(mime) for mime in data), "empty")
 
 
-def _line_safe(mime: str) -> str:
+def line_safe(mime: str) -> str:
     """A type name comes from the kernel: no line of ours may be made of it."""
     return re.sub(r"[^\w.+/;=-]+", "_", mime)[:80]
 
 
-def _size(mime: str, value: Any) -> str:
-    content = joined(value) if isinstance(value, (str, list, tuple)) else json.dumps(value)
+def size(mime: str, value: Any) -> str:
+    """How large one value of a mime bundle is: the image itself, not its base64."""
+    content = joined(value) if isinstance(value, (str, list, tuple)) else compact(value)
     binary = mime.startswith(("image/", "audio/", "video/")) or mime == "application/pdf"
     if binary and not mime.endswith("+xml"):
         letters = len(content) - content.count("\n")
-        return _bytes(letters * 3 // 4 - content.rstrip("\n")[-2:].count("="))
-    return _bytes(len(content.encode(errors="replace")))
+        return byte_count(max(0, letters * 3 // 4 - content.rstrip("\n")[-2:].count("=")))
+    return byte_count(len(content.encode(errors="replace")))
 
 
-def _bytes(count: int) -> str:
+def compact(value: Any) -> str:
+    """JSON on one line, whatever the value is made of."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+    except (ValueError, RecursionError):
+        return str(type(value))
+
+
+def byte_count(count: int) -> str:
     if count < 1_000:
         return f"{count} B"
     return f"{count / 1_000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.base import Listing
 from ..documents import render
-from ..errors import InvalidArgument, PermissionRefused
+from ..errors import CollaborationError, InvalidArgument
+from ..execution.run import RunState
 from ..workspace import editing
 from ..workspace.permissions import Level, clean_path
+from ..workspace.runs import Runs
 from ..workspace.workspace import OpenNotebook, Workspace
+from .answers import (
+    CellIds,
+    Revisions,
+    Timeout,
+    about,
+    answer,
+    as_list,
+    cell_facts,
+    cell_lines,
+    how_many,
+)
+from .kernel import run_answer
 from .registry import Answer, Call, tool
+from .running import RunAnswers
 
-CellIds = Annotated[
-    list[str | int] | None, Field(description="ids (a unique prefix is enough) or indexes")
-]
-Revisions = Annotated[
-    str | list[str] | None, Field(description="expected revision, one for each cell")
-]
+#: Seconds that cells which are to be deleted have to run first.
+_DELETE_WAIT = 30.0
+
 Exec = Annotated[bool, Field(description="run the touched code cells afterwards")]
 
 
@@ -50,8 +63,10 @@ class Cell(BaseModel):
 class NotebookTools:
     """What an agent does with notebooks."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, runs: Runs, shown: RunAnswers) -> None:
         self._workspace = workspace
+        self._runs = runs
+        self._shown = shown
 
     @tool("List notebooks", Level.read, core=True)
     async def list_notebooks(
@@ -106,7 +121,7 @@ class NotebookTools:
             f"(room {link.room_id}, session {link.session_id}, "
             f"{len(here.peer.notebook)} cells)."
         )
-        return _answer(here, [text], facts)
+        return answer(here, [text], facts)
 
     @tool("Edit cells", Level.write, core=True, destructive=True)
     async def batch_update_notebook_cells(
@@ -118,16 +133,16 @@ class NotebookTools:
         end_index: int | None = None,
         cell_ids: CellIds = None,
         exec: Exec = True,  # noqa: A002
-        timeout: float = 30,
+        timeout: Timeout = 30,
     ) -> Answer:
         """Change cells, all or nothing: whole content, or old_text to new_text. Name the cell in
         each update, or by cell_ids or a range (half-open). if_revision refuses a cell that
         changed since you read it. Returns new revisions."""
-        running = await self._running(call, exec, path)
         here = await self._open(call, Level.write, path)
+        running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
         ids = editing.update_cells(here, named, self._workspace.limits, running)
-        return await _edited(here, "Updated", ids)
+        return await self._edited(call, here, "Updated", ids, exec, timeout)
 
     @tool("Insert cells", Level.write, core=True)
     async def batch_insert_notebook_cells(
@@ -139,17 +154,17 @@ class NotebookTools:
         positions: Annotated[list[int] | None, Field(description="one for each cell")] = None,
         after_cell_id: str | None = None,
         exec: Exec = True,  # noqa: A002
-        timeout: float = 30,
+        timeout: Timeout = 30,
     ) -> Answer:
         """Insert cells at the end, at a position, or after a cell. Positions mean the notebook
         before the call. Returns ids, indexes and revisions."""
-        running = await self._running(call, exec, path)
         here = await self._open(call, Level.write, path)
+        running = await self._running(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
         ids = editing.insert_cells(
             here, new, positions, start_position, after_cell_id, self._workspace.limits, running
         )
-        return await _edited(here, "Inserted", ids)
+        return await self._edited(call, here, "Inserted", ids, exec, timeout)
 
     @tool("Delete cells", Level.write, core=True, destructive=True)
     async def batch_delete_notebook_cells(
@@ -163,15 +178,70 @@ class NotebookTools:
         exec: Annotated[bool, Field(description="run them first")] = False,  # noqa: A002
     ) -> Answer:
         """Delete cells by ids or by a half-open range; without end_index only that one cell."""
-        running = await self._running(call, exec, path)
         here = await self._open(call, Level.write, path)
+        running = await self._running(call, exec, here)
         indexes = editing.target_indexes(here.peer.notebook, start_index, end_index, cell_ids)
-        gone = editing.delete_cells(here, indexes, _list(if_revision), running)
+        revisions = as_list(if_revision)
+        if exec:
+            return await self._run_then_delete(call, here, indexes, revisions, running)
+        gone = editing.delete_cells(here, indexes, revisions, running)
+        return await self._deleted(here, gone)
+
+    async def _execute(
+        self,
+        call: Call,
+        path: str,
+        cell_ids: Sequence[str | int] | None,
+        start_index: int | None,
+        end_index: int | None,
+        timeout: float,
+        stop_on_error: bool,
+        if_revision: str | list[str] | None,
+    ) -> Answer:
+        here = await self._open(call, Level.execute, path)
+        notebook = here.peer.notebook
+        if cell_ids is None and (start_index is None or end_index != start_index + 1):
+            indexes = editing.code_indexes(notebook, start_index, end_index)
+        else:
+            indexes = editing.target_indexes(notebook, start_index, end_index, cell_ids)
+            self._runs.check(here, indexes)
+        editing.guard(here, indexes, as_list(if_revision))
+        ids = [notebook.id_at(index) for index in indexes]
+        runs = await self._runs.run_cells(here, list(dict.fromkeys(ids)), stop_on_error)
+        return await run_answer(self._shown, call, here, runs, timeout)
+
+    async def _run_then_delete(
+        self,
+        call: Call,
+        here: OpenNotebook,
+        indexes: Sequence[int],
+        revisions: Sequence[str] | None,
+        running: editing.Running,
+    ) -> Answer:
+        """Cells are deleted only after they ran well."""
+        notebook = here.peer.notebook
+        editing.guard(here, indexes, revisions)
+        code = [i for i in indexes if notebook.cell_type(i) == "code"]
+        for index in code:
+            running.check(notebook.cell_type(index))
+        ids = [notebook.id_at(index) for index in indexes]
+        runs = await self._runs.run_cells(here, [notebook.id_at(i) for i in code], True)
+        ran = await run_answer(self._shown, call, here, runs, _DELETE_WAIT)
+        if any(run.state is not RunState.completed for run in runs):
+            text = f"{ran.text}\nNothing was deleted: not all of these cells ran to their end."
+            return replace(ran, text=text, facts={**ran.facts, "deleted": []})
+        there = [notebook.find(cell_id) for cell_id in ids if notebook.has(cell_id)]
+        gone = editing.delete_cells(here, there, None, editing.Running(False))
+        done = await self._deleted(here, gone)
+        facts = {**done.facts, "runs": ran.facts["runs"]}
+        return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
+
+    async def _deleted(self, here: OpenNotebook, gone: Sequence[str]) -> Answer:
         await here.peer.link.acknowledged()
         left = len(here.peer.notebook)
-        facts = {**_about(here), "deleted": gone, "cell_count": left}
-        text = f"Deleted {_cells(len(gone))} ({', '.join(gone[:20])}); {left} left."
-        return _answer(here, [text], facts)
+        facts = {**about(here), "deleted": gone, "cell_count": left}
+        text = f"Deleted {how_many(len(gone))} ({', '.join(gone[:20])}); {left} left."
+        return answer(here, [text], facts)
 
     @tool("Move cells", Level.write, destructive=True, idempotent=True)
     async def move_notebook_cells(
@@ -188,8 +258,39 @@ class NotebookTools:
         """Move cells, with outputs and metadata, to before an index or after a cell."""
         here = await self._open(call, Level.write, path)
         indexes = editing.target_indexes(here.peer.notebook, None, None, cell_ids)
-        ids = editing.move_cells(here, indexes, to_index, after_cell_id, _list(if_revision))
-        return await _edited(here, "Moved", ids)
+        ids = editing.move_cells(here, indexes, to_index, after_cell_id, as_list(if_revision))
+        return await self._edited(call, here, "Moved", ids)
+
+    @tool("Run a cell", Level.execute, destructive=True)
+    async def execute_notebook_cell(
+        self,
+        call: Call,
+        path: str,
+        cell_id: Annotated[str | int, Field(description="id or index")],
+        timeout: Timeout = 30,
+        if_revision: str | None = None,
+    ) -> Answer:
+        """Run one cell in the notebook's kernel; people see it run. Returns its output, or a
+        run_id if it takes longer than timeout."""
+        return await self._execute(call, path, [cell_id], None, None, timeout, True, if_revision)
+
+    @tool("Run cells", Level.execute, core=True, destructive=True)
+    async def batch_execute_notebook_cells(
+        self,
+        call: Call,
+        path: str,
+        start_index: int | None = None,
+        end_index: int | None = None,
+        cell_ids: CellIds = None,
+        timeout: Timeout = 30,
+        stop_on_error: bool = True,
+        if_revision: Revisions = None,
+    ) -> Answer:
+        """Run cells in order: those named, a half-open range, or all code cells if none is named.
+        Stops at the first error. Returns outputs, and run_ids of what is not over."""
+        return await self._execute(
+            call, path, cell_ids, start_index, end_index, timeout, stop_on_error, if_revision
+        )
 
     @tool("Undo your changes", Level.write, core=True, destructive=True)
     async def undo_agent_changes(
@@ -206,28 +307,56 @@ class NotebookTools:
         done = editing.take_back(here, steps, since, force)
         await here.peer.link.acknowledged()
         head = f"Took back {done.steps} of your calls ({', '.join(done.calls)}); {done.left} left."
-        cells = _cell_facts(here, done.cell_ids)
-        lines = [head, *_cell_lines(cells)]
+        cells = cell_facts(here, done.cell_ids)
+        lines = [head, *cell_lines(cells)]
         if done.removed:
             lines.append(f"Removed again: {', '.join(done.removed)}")
         facts = {
-            **_about(here),
+            **about(here),
             "steps": done.steps,
             "left": done.left,
             "cells": cells,
             "removed": done.removed,
         }
-        return _answer(here, [*lines, *done.notes], facts)
+        return answer(here, [*lines, *done.notes], facts)
 
-    async def _running(self, call: Call, wanted: bool, path: str) -> editing.Running:
+    async def _running(self, call: Call, wanted: bool, here: OpenNotebook) -> editing.Running:
         """Whether code cells are to be run, and what forbids it."""
         if not wanted:
             return editing.Running(False)
+        refusal: CollaborationError | None = None
         try:
-            await call.authorize(Level.execute, self._workspace.resolve(path))
-        except PermissionRefused as refusal:
-            return editing.Running(True, refusal)
-        return editing.Running(True)
+            await call.authorize(Level.execute, here.path)
+            await self._runs.available(here)
+        except CollaborationError as error:
+            refusal = error
+        await here.peer.catch_up()
+        return editing.Running(True, refusal)
+
+    async def _edited(
+        self,
+        call: Call,
+        here: OpenNotebook,
+        done: str,
+        ids: Sequence[str],
+        run: bool = False,
+        timeout: float = 0,
+    ) -> Answer:
+        """What an edit did, after it is durable; and what came of running the cells."""
+        await here.peer.link.acknowledged()
+        cells = cell_facts(here, ids)
+        lines = [f"{done} {how_many(len(ids))}; version {here.peer.version}.", *cell_lines(cells)]
+        facts = {**about(here), "cells": cells}
+        notebook = here.peer.notebook
+        code = [c["id"] for c in cells if notebook.cell_type(c["index"]) == "code"] if run else []
+        if not code:
+            return answer(here, lines, facts)
+        try:
+            runs = await self._runs.run_cells(here, list(dict.fromkeys(code)), True)
+        except CollaborationError as error:
+            # The edit stands, and who reads the error has to know.
+            return answer(here, lines, facts, error=error)
+        return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
 
     async def _open(self, call: Call, level: Level, path: str) -> OpenNotebook:
         path = self._workspace.resolve(path)
@@ -281,7 +410,7 @@ def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool)
     cells = list(notebook.views(indexes, outputs=needs_outputs))
     rendered = wanted.render(cells, render.id_prefixes(notebook.ids))
     here.peer.shown.add(cells)
-    head = f"{here.path}: {_cells(len(notebook))}, version {here.peer.version}"
+    head = f"{here.path}: {how_many(len(notebook))}, version {here.peer.version}"
     lines = [head, rendered.text]
     if rendered.next_index is not None:
         lines.append(
@@ -289,7 +418,7 @@ def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool)
             f"Continue with get_notebook(start_index={rendered.next_index})."
         )
     facts: dict[str, Any] = {
-        **_about(here),
+        **about(here),
         "cell_count": len(notebook),
         "cells": rendered.facts,
     }
@@ -301,7 +430,7 @@ def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool)
         people = [name for name in render.people(link.states) if name != me]
         facts["collaboration"] = {"room_id": link.room_id, "people": people}
         lines.append(f"Here now: {', '.join(people) if people else 'nobody else'}.")
-    return _answer(here, lines, facts)
+    return answer(here, lines, facts)
 
 
 def _listing(listing: Listing, prefix: str) -> Answer:
@@ -354,7 +483,7 @@ def _name_cells(
         )
         if len(indexes) != len(updates):
             raise InvalidArgument(
-                f"{len(updates)} updates for {_cells(len(indexes))}.",
+                f"{len(updates)} updates for {how_many(len(indexes))}.",
                 "Give one update for each cell.",
             )
         cells = list(indexes)
@@ -370,67 +499,3 @@ def _name_cells(
         )
         for cell, update in zip(cells, updates, strict=True)
     ]
-
-
-async def _edited(here: OpenNotebook, done: str, ids: Sequence[str]) -> Answer:
-    await here.peer.link.acknowledged()
-    cells = _cell_facts(here, ids)
-    lines = [f"{done} {_cells(len(ids))}; version {here.peer.version}.", *_cell_lines(cells)]
-    return _answer(here, lines, {**_about(here), "cells": cells})
-
-
-def _about(here: OpenNotebook) -> dict[str, Any]:
-    facts: dict[str, Any] = {"path": here.path, "version": here.peer.version}
-    if here.peer.link.saved:
-        facts["saved"] = True
-    return facts
-
-
-def _cell_facts(here: OpenNotebook, ids: Sequence[str]) -> list[dict[str, Any]]:
-    notebook = here.peer.notebook
-    facts = []
-    for cell_id in ids:
-        if notebook.has(cell_id):
-            index = notebook.find(cell_id)
-            facts.append({"index": index, "id": cell_id, "revision": notebook.revision(index)})
-    return facts
-
-
-#: Lines of cells that an answer to an edit shows at most.
-_SHOWN = 200
-
-
-def _cell_lines(cells: Sequence[dict[str, Any]]) -> list[str]:
-    shown = cells[:_SHOWN]
-    lines = [f"[{cell['index']}] {cell['id']} r:{cell['revision']}" for cell in shown]
-    if len(cells) > _SHOWN:
-        lines.append(f"... and {len(cells) - _SHOWN} more")
-    return lines
-
-
-def _answer(here: OpenNotebook, lines: Sequence[str], facts: dict[str, Any]) -> Answer:
-    """An answer about a notebook ends with what others changed since this agent looked."""
-    peer, seat = here.peer, here.seat
-    lines = list(lines)
-    for notice in peer.link.notices():
-        lines.append(notice)
-        facts.setdefault("notices", []).append(notice)
-    others = peer.changes.summary(seat.seen, seat.name, lambda cell: _label(here, cell))
-    if others is not None:
-        lines.append(others)
-        facts["others"] = others
-    seat.seen = peer.version
-    return Answer("\n".join(lines), facts)
-
-
-def _label(here: OpenNotebook, cell_id: str) -> str:
-    notebook = here.peer.notebook
-    return f"[{notebook.find(cell_id)}] {cell_id}" if notebook.has(cell_id) else cell_id
-
-
-def _list(value: str | list[str] | None) -> list[str] | None:
-    return [value] if isinstance(value, str) else value
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"

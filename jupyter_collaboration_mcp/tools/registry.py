@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
 from mcp_types import ToolAnnotations
 
-from ..errors import InvalidArgument
+from ..documents.images import Picture
+from ..errors import CollaborationError, InvalidArgument
 from ..workspace.agent import Agent
 from ..workspace.permissions import Level
 
 #: All toolsets, in the order in which their tools are listed. `core` cuts across them.
-TOOLSETS = ("notebook",)
+TOOLSETS = ("notebook", "kernel")
 
 _MARK = "_tool_declaration"
 
@@ -29,6 +30,17 @@ class Call:
     agent: Agent
     authorize: Callable[[Level, str | None], Awaitable[None]]
     """Refuses what the connection's level or Jupyter's authorizer does not allow on a path."""
+    report: Callable[[float, str], Awaitable[None]]
+    """Tells a client that wants to know how far it is; also keeps it from giving up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A resource that has more than the answer."""
+
+    uri: str
+    name: str
+    mime: str = "text/plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,10 @@ class Answer:
 
     text: str
     facts: dict[str, Any]
+    pictures: Sequence[Picture] = ()
+    links: Sequence[Link] = ()
+    error: CollaborationError | None = None
+    """What went wrong, where there is more to say than an error can."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from ..documents import text
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
 from ..errors import (
-    ExecutionUnavailable,
+    CollaborationError,
     InvalidArgument,
-    PermissionRefused,
+    KernelBusy,
+    NotCode,
     StaleRevision,
     TooLarge,
 )
@@ -57,21 +58,16 @@ class Running:
     """Whether the code cells that a call touches are to be run, and what forbids it."""
 
     wanted: bool
-    refusal: PermissionRefused | None = None
+    refusal: CollaborationError | None = None
 
     def check(self, cell_type: str) -> None:
         """Refuse a cell that would have to be run; before anything has been changed."""
-        if not self.wanted or cell_type != "code":
+        if not self.wanted or cell_type != "code" or self.refusal is None:
             return
-        if self.refusal is not None:
-            raise PermissionRefused(
-                f"{self.refusal.happened} Nothing was changed.",
-                "Repeat the call with exec=false: it edits without running.",
-                **self.refusal.detail,
-            )
-        raise ExecutionUnavailable(
-            "This version cannot run cells yet; nothing was changed.",
-            "Repeat the call with exec=false.",
+        raise type(self.refusal)(
+            f"{self.refusal.happened} Nothing was changed.",
+            "Repeat the call with exec=false: it edits without running.",
+            **self.refusal.detail,
         )
 
 
@@ -220,6 +216,42 @@ def take_back(here: OpenNotebook, steps: int, since: int | None, force: bool) ->
     )
 
 
+async def clear_outputs(here: OpenNotebook, cells: Sequence[CellRef] | None) -> list[str]:
+    """Clear the outputs of code cells, of all if none is named; returns those that had any.
+
+    A cell that is running is refused: its outputs would go on coming.
+    """
+    notebook = here.peer.notebook
+    if cells is None:
+        indexes = code_indexes(notebook, None, None, wanted=False)
+    else:
+        indexes = target_indexes(notebook, None, None, cells)
+        for index in indexes:
+            if notebook.cell_type(index) != "code":
+                raise NotCode(
+                    f"Cell [{index}] {notebook.id_at(index)} has no outputs: it is no code cell. "
+                    "Nothing was changed.",
+                    "Name code cells only.",
+                )
+    running = set(notebook.running())
+    if cells is not None and (hit := running & set(indexes)):
+        index = min(hit)
+        raise KernelBusy(
+            f"Cell [{index}] {notebook.id_at(index)} is running. Nothing was changed.",
+            "Wait for it with get_run, or interrupt it.",
+        )
+    cleared = []
+    with here.peer.edit(here.seat, "clear_notebook_outputs") as record:
+        for index in indexes:
+            if index not in running:
+                value = notebook.value(index)
+                if notebook.clear_outputs(index):
+                    cleared.append(notebook.id_at(index))
+                    record(undo.OutputsCleared(notebook.id_at(index), value))
+    await here.peer.link.acknowledged()
+    return cleared
+
+
 # -- which cells a call means ----------------------------------------------------------------
 
 
@@ -257,6 +289,31 @@ def target_indexes(
             "Give start_index < end_index <= number of cells.",
         )
     return list(range(start, end))
+
+
+def code_indexes(
+    notebook: Notebook, start_index: int | None, end_index: int | None, wanted: bool = True
+) -> list[int]:
+    """The code cells of a half-open range, or of the whole notebook.
+
+    Raises:
+        InvalidArgument: There are none, and some are wanted.
+    """
+    if start_index is None and end_index is None:
+        indexes: Sequence[int] = range(len(notebook))
+    elif start_index is None:
+        raise InvalidArgument("end_index is given without start_index.", "Give both.")
+    else:
+        indexes = target_indexes(notebook, start_index, end_index, None)
+    found = [index for index in indexes if notebook.cell_type(index) == "code"]
+    if wanted and not found:
+        raise NotCode("There is no code cell among these; nothing was run.", "Name code cells.")
+    return found
+
+
+def code_cells(notebook: Notebook) -> list[str]:
+    """The ids of all code cells."""
+    return [notebook.id_at(index) for index in code_indexes(notebook, None, None)]
 
 
 def _resolve(notebook: Notebook, cell: CellRef | None) -> int:
@@ -323,6 +380,15 @@ def _guards(
             "Give one revision for each cell, in the same order.",
         )
     return list(zip(indexes, if_revision, strict=True))
+
+
+def guard(here: OpenNotebook, indexes: Sequence[int], if_revision: Sequence[str] | None) -> None:
+    """See that cells still say what the caller has read.
+
+    Raises:
+        StaleRevision: One does not.
+    """
+    _guard(here, _guards(indexes, if_revision))
 
 
 def _guard(here: OpenNotebook, guards: Sequence[tuple[int, str | None]]) -> None:

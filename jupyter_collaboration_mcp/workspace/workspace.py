@@ -88,6 +88,22 @@ class Workspace:
         await opened.peer.catch_up()
         return OpenNotebook(path, opened.peer, seat)
 
+    async def peer(self, room_id: str, peer: RoomPeer) -> RoomPeer:
+        """The peer of a room: the one given, unless its room died and was opened again."""
+        if not peer.link.alive:
+            peer = (await self._join(room_id)).peer
+        await peer.catch_up()
+        return peer
+
+    def peer_of(self, room_id: str) -> RoomPeer | None:
+        """The peer of a room that is open."""
+        opened = self._open.get(room_id)
+        return None if opened is None else opened.peer
+
+    async def last_modified(self, path: str) -> str | None:
+        """When the file was last written."""
+        return await self._backend.last_modified(path)
+
     async def list_notebooks(self, path_prefix: str, limit: int) -> Listing:
         """Notebooks that agents may see, breadth first."""
         return await self._backend.list_notebooks(path_prefix, limit, self.rules.visible)
@@ -144,7 +160,7 @@ class Workspace:
             idle_since = time.monotonic() - self._idle_timeout
             for room_id, opened in list(self._open.items()):
                 for key, seat in list(opened.agents.items()):
-                    if seat.used < idle_since:
+                    if seat.used < idle_since and not seat.runs:
                         del opened.agents[key]
                         opened.peer.unseat(seat)
                 if opened.agents:

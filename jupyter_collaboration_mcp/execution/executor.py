@@ -1,0 +1,506 @@
+"""One kernel's queue: runs one after another, and every message to the run that caused it.
+
+Nothing here knows where messages come from or where outputs go: a link brings the former, a
+run's target and the side files take the latter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from logging import Logger
+from typing import Any, NamedTuple
+
+from ..backends.base import Fate, KernelLink, KernelMessage
+from ..errors import (
+    CollaborationError,
+    ExecutionError,
+    InterruptIgnored,
+    KernelLost,
+    KernelUnavailable,
+    NoInputWanted,
+    SecretRefused,
+)
+from .run import Run, RunState
+from .side_files import SideFiles
+
+#: Seconds between two changes of a cell that prints: at most 20 transactions a second.
+_FLUSH = 0.05
+
+#: Seconds between two looks at whether the kernel lives.
+_WATCH = 0.25
+
+#: Seconds that an interrupt has to work.
+_INTERRUPT_LIMIT = 3.0
+
+#: Seconds after which the second half of "done" is not waited for: a message was lost.
+_LOST_MESSAGE = 10.0
+
+#: How often a request is sent again that the kernel dropped because another one failed.
+_AGAIN = 5
+
+#: Runs whose displays can still be updated.
+_REMEMBERED = 50
+
+_FATES: dict[Fate, str] = {
+    "died": "died (it crashed, exited or ran out of memory); Jupyter starts it again by itself",
+    "restarted": "was restarted",
+    "gone": "was shut down, culled or replaced",
+    "alive": "is there, but the connection to it was given up",
+}
+
+
+class ExecutorSettings(NamedTuple):
+    """What configuration decides about running."""
+
+    input_limit: float = 300.0
+    """Seconds that a run waits for an answer."""
+
+
+class Executor:
+    """Everything that agents run in one kernel process."""
+
+    def __init__(
+        self,
+        link: KernelLink,
+        interrupt: Callable[[], Awaitable[None]],
+        side_files: SideFiles,
+        settings: ExecutorSettings,
+        log: Logger,
+    ) -> None:
+        self.link = link
+        self.current: Run | None = None
+        self.lost: Fate | None = None
+        self._interrupt = interrupt
+        self._side_files = side_files
+        self._settings = settings
+        self._log = log
+        self._queue: deque[Run] = deque()
+        self._requests: dict[str, Run] = {}
+        self._replies: dict[str, asyncio.Future[KernelMessage]] = {}
+        self._displays: deque[Run] = deque(maxlen=_REMEMBERED)
+        self._done = asyncio.Event()
+        self._worker: asyncio.Task[None] | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._flushes: dict[Run, asyncio.TimerHandle | asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        link.listen(self._receive)
+
+    @property
+    def waiting(self) -> Sequence[Run]:
+        """Runs that have not begun."""
+        return tuple(self._queue)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the kernel works on anything, whoever asked for it."""
+        return self.current is not None or bool(self._queue) or self.link.busy_with is not None
+
+    @property
+    def busy_for_others(self) -> bool:
+        """Whether it works on something that no agent asked for."""
+        request = self.link.busy_with
+        return request is not None and request not in self._requests
+
+    def submit(self, runs: Iterable[Run]) -> None:
+        """Queue runs, to be made in this order."""
+        self._queue.extend(runs)
+        loop = asyncio.get_running_loop()
+        if self._worker is None or self._worker.done():
+            self._worker = loop.create_task(self._work())
+        if self._watcher is None or self._watcher.done():
+            self._watcher = loop.create_task(self._watch())
+
+    async def interrupt(self) -> None:
+        """Interrupt what runs, and see that it ends.
+
+        Raises:
+            InterruptIgnored: It went on.
+        """
+        request = self.link.busy_with
+        await self._interrupt()
+        deadline = time.monotonic() + _INTERRUPT_LIMIT
+        while request is not None and self.link.busy_with == request and self.lost is None:
+            if time.monotonic() > deadline:
+                raise InterruptIgnored(
+                    "The kernel was interrupted, but the code goes on: it catches the "
+                    "interruption, or is inside a library that does not look for it.",
+                    "Call restart_notebook_kernel; all variables will be lost.",
+                )
+            await asyncio.sleep(0.01)
+
+    def reply_to_input(self, run: Run, text: str) -> None:
+        """Answer what a run asks.
+
+        Raises:
+            NoInputWanted: It asks nothing.
+        """
+        if run.state is not RunState.input_required or run is not self.current:
+            raise wants_no_input(run)
+        self.link.reply_to_input(text)
+        # As JupyterLab does it: question and answer stay to be read.
+        run.log.print("stdout", f"{run.prompt or ''}{text}\n")
+        run.prompt = None
+        run.heard = time.monotonic()
+        run.become(RunState.working)
+        self._flush_soon(run)
+
+    async def ask(self, expression: str, timeout: float) -> dict[str, Any]:
+        """Evaluate an expression silently: no output, no history, no count.
+
+        Raises:
+            KernelUnavailable: The kernel did not answer in time.
+        """
+        request = self.link.execute(
+            "",
+            silent=True,
+            store_history=False,
+            allow_stdin=False,
+            user_expressions={"value": expression},
+        )
+        reply: asyncio.Future[KernelMessage] = asyncio.get_running_loop().create_future()
+        self._replies[request] = reply
+        try:
+            message = await asyncio.wait_for(reply, timeout)
+        except TimeoutError as error:
+            raise KernelUnavailable(
+                f"The kernel did not answer within {timeout:g} s.",
+                "Call get_notebook_status to see whether it is busy.",
+            ) from error
+        finally:
+            del self._replies[request]
+            self.link.forget(request)
+        return dict(message.content)
+
+    def lose(self, fate: Fate) -> None:
+        """The kernel process is not there any more, and with it all that ran in it."""
+        if self.lost is not None:
+            return
+        self.lost = fate
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_exception(_lost(fate, None))
+        self._done.set()
+
+    async def close(self) -> None:
+        """Stop; runs that are not over stay as they are in their cells."""
+        tasks = [self._worker, self._watcher, *self._tasks, *self._flushes.values()]
+        for task in tasks:
+            if task is not None:
+                task.cancel()
+        ending = [task for task in tasks if isinstance(task, asyncio.Task)]
+        if ending:
+            await asyncio.wait(ending)
+
+    # -- one after another -------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while self._queue:
+            run = self.current = self._queue.popleft()
+            try:
+                await self._perform(run)
+            except CollaborationError as error:
+                await self._give_up(run, error)
+            except Exception as error:
+                self._log.exception("%s could not be run to its end", run.id)
+                await self._give_up(run, _unexpected(error))
+            finally:
+                self.current = None
+            if run.state is not RunState.completed and run.batch.stop_on_error:
+                await self._skip_rest(run)
+
+    async def _perform(self, run: Run) -> None:
+        if self.lost is not None:
+            raise _lost(self.lost, None)
+        if run.target is not None:
+            await run.target.ready()
+        self._done.clear()
+        request = self._send(run)
+        try:
+            if run.target is not None:
+                run.target.begin()  # while the kernel works already
+            for _ in range(_AGAIN):
+                await self._done.wait()
+                if self.lost is not None or (run.reply or {}).get("status") != "aborted":
+                    break
+                # Somebody else's cell failed, and the kernel threw away all that waited.
+                del self._requests[request]
+                self.link.forget(request)
+                run.reply, run.idle = None, False
+                self._done.clear()
+                request = self._send(run)
+            await self._end(run)
+        finally:
+            self._requests.pop(request, None)
+            self.link.forget(request)
+
+    def _send(self, run: Run) -> str:
+        # Scratch code leaves no history and no count.
+        request = self.link.execute(run.code, store_history=run.cell_id is not None)
+        self._requests[request] = run
+        run.heard = time.monotonic()
+        return request
+
+    async def _end(self, run: Run) -> None:
+        state = _outcome(run)
+        if self.lost is not None:
+            run.error = _lost(self.lost, run)
+            run.log.print("stderr", f"[The kernel {_FATES[self.lost]} while this ran.]\n")
+            state = RunState.failed
+        elif run.error is not None:
+            state = RunState.failed
+        elif state is RunState.cancelled:
+            run.reason = run.reason or "it was interrupted"
+        run.log.end()
+        await self._settle_flush(run)
+        await self._keep_overflow(run)
+        if run.target is not None:
+            timings = {} if self.lost is not None else run.timings
+            await run.target.end(run.log, run.count, timings)
+        self._displays.append(run)
+        run.become(state)
+
+    async def _give_up(self, run: Run, error: CollaborationError) -> None:
+        run.error = error
+        if run.started is None:
+            await self._skip(run, error.happened)
+        else:
+            run.become(RunState.failed)
+
+    async def _skip_rest(self, failed: Run) -> None:
+        """The others that were asked for together with a run that failed do not run."""
+        rest = [run for run in self._queue if run.batch is failed.batch]
+        for run in rest:
+            self._queue.remove(run)
+            if failed.error is not None:
+                run.error = failed.error
+            await self._skip(run, "a cell before it failed")
+
+    async def _skip(self, run: Run, reason: str) -> None:
+        run.reason = reason
+        if run.target is not None:
+            try:
+                await run.target.skip()
+            except CollaborationError as error:
+                self._log.info("%s: %s", run.id, error.happened)
+        run.become(RunState.cancelled)
+
+    async def _watch(self) -> None:
+        """See that the kernel lives while something runs, and that nothing waits for ever."""
+        while self._worker is not None and not self._worker.done() and self.lost is None:
+            await asyncio.wait([self._worker], timeout=_WATCH)
+            fate = await self.link.fate()
+            if fate != "alive":
+                self.lose(fate)
+            elif (run := self.current) is not None:
+                await self._check(run)
+
+    async def _check(self, run: Run) -> None:
+        now = time.monotonic()
+        if run.state is RunState.input_required:
+            if now - run.waiting_since > self._settings.input_limit and run.error is None:
+                run.error = ExecutionError(
+                    f"The code asked {run.prompt!r} and nobody answered for "
+                    f"{self._settings.input_limit:g} s; it was interrupted.",
+                    "Run it again and answer with reply_to_input.",
+                )
+                await self._interrupt()
+        elif (run.idle or run.reply is not None) and now - run.heard > _LOST_MESSAGE:
+            self._done.set()
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def _receive(self, message: KernelMessage) -> None:
+        if message.type == "update_display_data":
+            self._update_display(message)
+            return
+        if (reply := self._replies.get(message.parent)) is not None:
+            if message.type == "execute_reply" and not reply.done():
+                reply.set_result(message)
+            return
+        run = self._requests.get(message.parent)
+        if run is None:
+            return
+        run.heard = time.monotonic()
+        if message.channel == "shell":
+            self._on_reply(run, message)
+        elif message.channel == "stdin":
+            self._on_input_request(run, message)
+        else:
+            self._on_output(run, message)
+        if run.idle and run.reply is not None and run is self.current:
+            self._done.set()
+
+    def _on_reply(self, run: Run, message: KernelMessage) -> None:
+        run.reply = message.content
+        run.timings["shell.execute_reply"] = message.date
+        if started := message.metadata.get("started"):
+            run.timings["shell.execute_reply.started"] = str(started)
+        if isinstance(count := message.content.get("execution_count"), int):
+            run.count = count
+
+    def _on_output(self, run: Run, message: KernelMessage) -> None:
+        content = message.content
+        match message.type:
+            case "status":
+                state = content.get("execution_state")
+                run.timings[f"iopub.status.{state}"] = message.date
+                if state == "idle":
+                    run.idle = True
+                elif state == "busy":
+                    run.become(RunState.working)
+                return
+            case "execute_input":
+                run.timings["iopub.execute_input"] = message.date
+                if isinstance(count := content.get("execution_count"), int):
+                    run.count = count
+                return
+            case "stream":
+                run.log.print(str(content.get("name", "stdout")), str(content.get("text", "")))
+            case "display_data" | "execute_result" | "error":
+                transient = content.get("transient") or {}
+                run.log.add(_output(message), message.size, transient.get("display_id"))
+            case "clear_output":
+                run.log.clear(bool(content.get("wait")))
+            case _:
+                return
+        self._flush_soon(run)
+
+    def _on_input_request(self, run: Run, message: KernelMessage) -> None:
+        if message.type != "input_request":
+            return
+        prompt = str(message.content.get("prompt", ""))
+        if message.content.get("password"):
+            run.error = SecretRefused(
+                f"The code asked for a secret ({prompt.strip() or 'getpass'}), and agents are not "
+                "given any; it was interrupted.",
+                "Let the person run this cell in JupyterLab, or read the secret from the "
+                "environment of the kernel.",
+            )
+            self._spawn(self._interrupt())
+            return
+        run.prompt = prompt
+        run.waiting_since = time.monotonic()
+        run.become(RunState.input_required)
+
+    def _update_display(self, message: KernelMessage) -> None:
+        content = message.content
+        display_id = (content.get("transient") or {}).get("display_id")
+        if display_id is None:
+            return
+        data, metadata = content.get("data", {}), content.get("metadata", {})
+        runs = [*self._displays, *([] if self.current is None else [self.current])]
+        for run in runs:
+            if run.log.update(str(display_id), data, metadata, message.size):
+                self._flush_soon(run)
+
+    # -- outputs on their way to the cell -----------------------------------------------------
+
+    def _flush_soon(self, run: Run) -> None:
+        if run not in self._flushes and run.log.changed:
+            loop = asyncio.get_running_loop()
+            self._flushes[run] = loop.call_later(_FLUSH, self._flush_now, run)
+
+    def _flush_now(self, run: Run) -> None:
+        task = asyncio.get_running_loop().create_task(self._flush(run))
+        self._flushes[run] = task
+        task.add_done_callback(lambda _: self._flushed(run))
+
+    async def _flush(self, run: Run) -> None:
+        try:
+            if run.target is not None:
+                await run.target.write(run.log)
+            else:
+                run.log.changed = False
+            await self._keep_overflow(run)
+        except CollaborationError as error:
+            self._log.warning("The output of %s could not be shown: %s", run.id, error)
+        except Exception:
+            self._log.exception("The output of %s could not be shown", run.id)
+
+    def _flushed(self, run: Run) -> None:
+        del self._flushes[run]
+        self._flush_soon(run)
+
+    async def _settle_flush(self, run: Run) -> None:
+        """No flush is under way or will be: the last word is the end's."""
+        flush = self._flushes.get(run)
+        if isinstance(flush, asyncio.Task):
+            await asyncio.wait([flush])
+            flush = self._flushes.get(run)
+        if isinstance(flush, asyncio.TimerHandle):
+            flush.cancel()
+            del self._flushes[run]
+
+    async def _keep_overflow(self, run: Run) -> None:
+        if overflow := list(run.log.overflow()):
+            await self._side_files.keep(run.room_id.rpartition(":")[2], run.id, overflow)
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except Exception:
+                self._log.exception("The kernel could not be interrupted")
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def wants_no_input(run: Run) -> NoInputWanted:
+    """What to say to somebody who answers a run that asks nothing."""
+    return NoInputWanted(
+        f"{run.id} does not wait for an answer; it is {run.state}.",
+        "Call get_run to see how it stands.",
+        run_id=run.id,
+        state=run.state.value,
+    )
+
+
+def _outcome(run: Run) -> RunState:
+    status = (run.reply or {}).get("status")
+    if status == "ok":
+        return RunState.completed
+    if status == "aborted" or (run.reply or {}).get("ename") == "KeyboardInterrupt":
+        return RunState.cancelled
+    return RunState.failed
+
+
+def _output(message: KernelMessage) -> dict[str, Any]:
+    """An output as nbformat stores it."""
+    content = message.content
+    if message.type == "error":
+        return {
+            "output_type": "error",
+            "ename": str(content.get("ename", "")),
+            "evalue": str(content.get("evalue", "")),
+            "traceback": [str(line) for line in content.get("traceback") or ()],
+        }
+    output: dict[str, Any] = {
+        "output_type": message.type,
+        "data": dict(content.get("data") or {}),
+        "metadata": dict(content.get("metadata") or {}),
+    }
+    if message.type == "execute_result":
+        output["execution_count"] = content.get("execution_count")
+    return output
+
+
+def _lost(fate: Fate, run: Run | None) -> KernelLost:
+    while_running = "before this could run" if run is None else "while this ran"
+    done = "" if run is None else " What it had put out until then is kept."
+    return KernelLost(
+        f"The kernel {_FATES[fate]}, {while_running}. All its variables are lost.{done}",
+        "Run the cells that define what you need, then this one again.",
+        fate=fate,
+    )
+
+
+def _unexpected(error: Exception) -> ExecutionError:
+    return ExecutionError(
+        f"The run could not be followed to its end: {type(error).__name__}: {error}",
+        "Call get_notebook_status, and read the cell before you run it again.",
+    )

@@ -1,0 +1,152 @@
+"""A run: some code on its way through a kernel, with a life of its own.
+
+The call that started it may end, its client may go away; the run goes on and can be asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from ..documents.output_log import OutputLog
+from ..errors import CollaborationError
+
+
+class RunState(StrEnum):
+    """Where a run is in its life."""
+
+    queued = "queued"
+    working = "working"
+    input_required = "input_required"
+    completed = "completed"
+    failed = "failed"
+    cancelled = "cancelled"
+
+
+_ENDED = frozenset((RunState.completed, RunState.failed, RunState.cancelled))
+
+
+class Target(Protocol):
+    """The cell that shows a run."""
+
+    async def ready(self) -> None:
+        """Be current, so that `begin` can follow at once.
+
+        Raises:
+            CellNotFound: The cell is gone.
+        """
+
+    def begin(self) -> None:
+        """Show that the cell runs, with no outputs."""
+
+    async def write(self, log: OutputLog) -> None:
+        """Show what is in the log by now."""
+
+    async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
+        """Show all of it, and that the cell has ended; durable when this returns."""
+
+    async def skip(self) -> None:
+        """The cell will not run after all: leave it as it was."""
+
+
+@dataclass(eq=False, slots=True)
+class Batch:
+    """Runs that were asked for together."""
+
+    stop_on_error: bool = True
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """One execution of one piece of code."""
+
+    code: str
+    log: OutputLog
+    agent: str
+    """The name of the agent that asked for it."""
+    path: str
+    room_id: str
+    id: str
+    address: str
+    """Where its outputs can be read in full, up to their number."""
+    cell_id: str | None = None
+    revision: str | None = None
+    target: Target | None = None
+    batch: Batch = field(default_factory=Batch)
+    state: RunState = RunState.queued
+    count: int | None = None
+    """The execution count, when it is known."""
+    error: CollaborationError | None = None
+    """Why it did not run to its end, if that was not the code's own doing."""
+    reason: str | None = None
+    """Why it was cancelled."""
+    prompt: str | None = None
+    """What the code asks, while it waits for an answer."""
+    timings: dict[str, str] = field(default_factory=dict)
+    asked: float = field(default_factory=time.monotonic)
+    started: float | None = None
+    ended: float | None = None
+    reply: Mapping[str, Any] | None = None
+    """The kernel's reply to the request."""
+    idle: bool = False
+    """Whether the kernel has said that it is done with it."""
+    heard: float = 0.0
+    """When the kernel last said something about it."""
+    waiting_since: float = 0.0
+    """Since when it waits for an answer."""
+    when_over: Callable[[Run], None] | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def over(self) -> bool:
+        return self.state in _ENDED
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing will happen without somebody's doing."""
+        return self.over or self.state is RunState.input_required
+
+    @property
+    def seconds(self) -> float:
+        """How long it has worked, or waited if it has not begun."""
+        now = time.monotonic() if self.ended is None else self.ended
+        return now - (self.asked if self.started is None else self.started)
+
+    def become(self, state: RunState) -> None:
+        """Go on to another state and tell everybody who waits."""
+        self.state = state
+        if state is RunState.working and self.started is None:
+            self.started = time.monotonic()
+        if self.over:
+            self.ended = time.monotonic()
+            if self.when_over is not None:
+                self.when_over(self)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def settled(self, timeout: float) -> bool:
+        """Wait until it is over or wants an answer, or until the time is up."""
+        deadline = time.monotonic() + timeout
+        while not self.at_rest:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            try:
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
+            except TimeoutError:
+                return self.at_rest
+        return True
+
+    def uri(self, index: int) -> str:
+        """The address of one of its outputs."""
+        return f"{self.address}/outputs/{index}?run={self.id}"
+
+
+def new_run_id() -> str:
+    return f"run-{secrets.token_hex(6)}"

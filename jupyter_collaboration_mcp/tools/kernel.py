@@ -1,0 +1,306 @@
+"""The `kernel` toolset: the people's kernel, what runs in it, and what it knows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ..documents import render
+from ..errors import InvalidArgument
+from ..execution.run import Run
+from ..workspace import editing
+from ..workspace.permissions import Level
+from ..workspace.runs import KernelState, Runs
+from ..workspace.workspace import OpenNotebook, Workspace
+from .answers import CellIds, Timeout, about, answer, how_many, label
+from .registry import Answer, Call, tool
+from .running import RunAnswers
+
+RunId = Annotated[str, Field(description="from an earlier answer")]
+
+#: Characters of a preview of a variable.
+_PREVIEW = 300
+
+
+class KernelTools:
+    """What an agent does with kernels."""
+
+    def __init__(self, workspace: Workspace, runs: Runs, shown: RunAnswers) -> None:
+        self._workspace = workspace
+        self._runs = runs
+        self._shown = shown
+
+    @tool("Notebook status", Level.read, core=True)
+    async def get_notebook_status(self, call: Call, path: str) -> Answer:
+        """How a notebook stands: cells, kernel (name, id, state, what it runs and for whom), last
+        modified, who is here."""
+        here = await self._open(call, Level.read, path)
+        state = await self._runs.state(here)
+        modified = await self._workspace.last_modified(here.path)
+        return _status(here, state, modified)
+
+    @tool("Restart the kernel", Level.execute, destructive=True)
+    async def restart_notebook_kernel(
+        self,
+        call: Call,
+        path: str,
+        clear_outputs: Annotated[bool, Field(description="never touches source")] = False,
+        exec: Annotated[bool, Field(description="run all code cells afterwards")] = False,  # noqa: A002
+        timeout: Timeout = 30,
+    ) -> Answer:
+        """Restart the notebook's kernel. All variables are lost, for the people too."""
+        here = await self._open(call, Level.execute, path)
+        if clear_outputs:
+            await call.authorize(Level.write, here.path)
+        info = await self._runs.restart(here)
+        await here.peer.catch_up()
+        lines = [f"Restarted {info.name} ({info.id}); all variables are gone."]
+        facts: dict[str, Any] = {**about(here), "kernel": {"id": info.id, "name": info.name}}
+        if clear_outputs:
+            cleared = await editing.clear_outputs(here, None)
+            lines.append(f"Cleared the outputs of {how_many(len(cleared))}.")
+            facts["cleared"] = cleared
+        if not exec:
+            return answer(here, lines, facts)
+        runs = await self._runs.run_cells(here, editing.code_cells(here.peer.notebook), True)
+        return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
+
+    @tool("Interrupt the kernel", Level.execute, core=True, destructive=True)
+    async def interrupt_notebook_kernel(
+        self,
+        call: Call,
+        path: str,
+        force: Annotated[bool, Field(description="also what a person started")] = False,
+    ) -> Answer:
+        """Stop what the notebook's kernel runs (KeyboardInterrupt); variables stay."""
+        here = await self._open(call, Level.execute, path)
+        run = await self._runs.interrupt(here, force)
+        await here.peer.catch_up()
+        facts = about(here)
+        if run is None:
+            return answer(here, ["Interrupted; no agent's run was hit."], facts)
+        await run.settled(2)
+        told = await self._shown.tell([run], here)
+        facts["runs"] = told.facts
+        return answer(here, ["Interrupted.", *told.lines], facts, pictures=told.pictures)
+
+    @tool("List kernels", Level.read)
+    async def list_kernels(self, call: Call) -> Answer:
+        """List the kernels to choose from (kernelspecs) and those that run, with their notebooks."""
+        await call.authorize(Level.read, None)
+        specs, default = await self._runs.specs()
+        running = await self._runs.running()
+        lines = ["Kernels to choose from:"]
+        lines += [
+            f"{spec.name}: {spec.display_name}, {spec.language}"
+            f"{' (default)' if spec.name == default else ''}"
+            for spec in specs
+        ]
+        lines.append("Running:" if running else "None is running.")
+        lines += [f"{k.name} {k.id} {k.state}, {k.path or 'no document'}" for k in running]
+        facts = {
+            "specs": [
+                {"name": s.name, "display_name": s.display_name, "language": s.language}
+                for s in specs
+            ],
+            "default": default,
+            "running": [
+                {
+                    "id": k.id,
+                    "name": k.name,
+                    "state": k.state,
+                    "path": k.path,
+                    "last_activity": k.last_activity,
+                }
+                for k in running
+            ],
+        }
+        return Answer("\n".join(lines), facts)
+
+    @tool("Change the kernel", Level.execute, destructive=True, idempotent=True)
+    async def change_notebook_kernel(
+        self,
+        call: Call,
+        path: str,
+        kernel_name: Annotated[str, Field(description="as list_kernels shows it")],
+    ) -> Answer:
+        """Give the notebook another kernel. The old one ends and all its variables are lost."""
+        here = await self._open(call, Level.execute, path)
+        await call.authorize(Level.write, here.path)
+        info = await self._runs.change(here, kernel_name)
+        facts = {**about(here), "kernel": {"id": info.id, "name": info.name}}
+        return answer(here, [f"{here.path} now has the kernel {info.name} ({info.id})."], facts)
+
+    @tool("Clear outputs", Level.write, destructive=True, idempotent=True)
+    async def clear_notebook_outputs(
+        self, call: Call, path: str, cell_ids: CellIds = None
+    ) -> Answer:
+        """Clear the outputs and counts of code cells: of all, or of those named. Source stays."""
+        here = await self._open(call, Level.write, path)
+        cleared = await editing.clear_outputs(here, cell_ids)
+        text = f"Cleared the outputs of {how_many(len(cleared))}."
+        return answer(here, [text], {**about(here), "cleared": cleared})
+
+    @tool("Run code", Level.execute, core=True, destructive=True)
+    async def run_code(self, call: Call, path: str, code: str, timeout: Timeout = 30) -> Answer:
+        """Run code in the notebook's kernel without storing anything in the notebook: to look, to
+        try, to install. Returns its output."""
+        if not code.strip():
+            raise InvalidArgument("code is empty; nothing was run.", "Give the code to run.")
+        here = await self._open(call, Level.execute, path)
+        run = await self._runs.run_code(here, code)
+        return await run_answer(self._shown, call, here, [run], timeout)
+
+    @tool("Get a run", Level.read, core=True)
+    async def get_run(
+        self,
+        call: Call,
+        run_id: RunId,
+        wait: Annotated[float, Field(ge=0, description="seconds to wait for its end")] = 30,
+    ) -> Answer:
+        """How a run stands, with its output so far; waits for its end."""
+        run = self._runs.get(run_id)
+        await call.authorize(Level.read, self._workspace.resolve(run.path))
+        await self._shown.wait(call, [run], wait)
+        return await run_only(self._shown, run)
+
+    @tool("Answer a run's question", Level.execute)
+    async def reply_to_input(
+        self, call: Call, run_id: RunId, text: str, timeout: Timeout = 30
+    ) -> Answer:
+        """Answer code that called input(), and wait for what it does next."""
+        run = self._runs.get(run_id)
+        await call.authorize(Level.execute, self._workspace.resolve(run.path))
+        self._runs.reply_to_input(run, text)
+        await self._shown.wait(call, [run], timeout)
+        return await run_only(self._shown, run)
+
+    @tool("Inspect variables", Level.execute, core=True, idempotent=True)
+    async def inspect_variables(
+        self,
+        call: Call,
+        path: str,
+        names: Annotated[list[str] | None, Field(description="default: all")] = None,
+        max_results: Annotated[int, Field(ge=1, le=500)] = 50,
+    ) -> Answer:
+        """Names, types, shapes and previews of the variables in a Python kernel. Leaves no trace,
+        runs nothing of yours. Refused while the kernel is busy."""
+        here = await self._open(call, Level.execute, path)
+        found = await self._runs.inspect(here, names, max_results, _PREVIEW)
+        return _inspected(here, found)
+
+    async def _open(self, call: Call, level: Level, path: str) -> OpenNotebook:
+        path = self._workspace.resolve(path)
+        await call.authorize(level, path)
+        return await self._workspace.open(call.agent, path)
+
+
+async def run_answer(
+    shown: RunAnswers,
+    call: Call,
+    here: OpenNotebook,
+    runs: list[Run],
+    timeout: float,
+    lines: list[str] | None = None,
+    facts: dict[str, Any] | None = None,
+) -> Answer:
+    """Wait for runs and answer with how they stand."""
+    await shown.wait(call, runs, timeout)
+    await here.peer.catch_up()
+    told = await shown.tell(runs, here)
+    error = next((run.error for run in runs if run.error is not None), None)
+    return answer(
+        here,
+        [*(lines or []), *told.lines],
+        {**(facts or about(here)), "runs": told.facts},
+        pictures=told.pictures,
+        links=told.links,
+        error=error,
+    )
+
+
+async def run_only(shown: RunAnswers, run: Run) -> Answer:
+    """How one run stands, without a look at its notebook."""
+    told = await shown.tell([run])
+    facts = {"path": run.path, **told.facts[0]}
+    return Answer("\n".join(told.lines), facts, told.pictures, told.links, run.error)
+
+
+def _status(here: OpenNotebook, state: KernelState, modified: str | None) -> Answer:
+    notebook, link = here.peer.notebook, here.peer.link
+    people = render.people(link.states)
+    running = [notebook.id_at(index) for index in notebook.running()]
+    info = state.info
+    lines = [f"{here.path}: {how_many(len(notebook))}, version {here.peer.version}"]
+    kernel: dict[str, Any] | None = None
+    if info is None:
+        wanted = notebook.kernelspec.get("name")
+        lines.append(f"No kernel is running (the notebook is for {wanted or 'any'}).")
+    else:
+        shown = "busy" if state.busy else info.state
+        kernel = {"name": info.name, "id": info.id, "state": shown}
+        if info.last_activity:
+            kernel["last_activity"] = info.last_activity
+        lines.append(f"Kernel: {info.name} ({info.id}), {shown}{_doing(here, state)}.")
+        if state.busy:
+            kernel["busy_for"] = "somebody else" if state.current is None else state.current.agent
+    if running:
+        lines.append("Cells that run or wait: " + ", ".join(label(here, c) for c in running[:20]))
+    lines.append(f"Last modified: {modified}{'' if link.saved else ', with unsaved changes'}.")
+    lines.append(f"Here now: {', '.join(people) if people else 'nobody'}.")
+    facts = {
+        **about(here),
+        "cell_count": len(notebook),
+        "kernel": kernel,
+        "last_modified": modified,
+        "running_cells": running,
+        "runs": [
+            {"run_id": run.id, "state": run.state.value, "agent": run.agent, "cell_id": run.cell_id}
+            for run in (*([state.current] if state.current else []), *state.waiting)
+        ],
+        "people": people,
+    }
+    return answer(here, lines, facts)
+
+
+def _doing(here: OpenNotebook, state: KernelState) -> str:
+    if state.by_others:
+        waiting = f"; {len(state.waiting) + (state.current is not None)} of agents wait"
+        return f" with something that no agent started{waiting if state.current else ''}"
+    if state.current is None:
+        return ""
+    run = state.current
+    what = "scratch code" if run.cell_id is None else label(here, run.cell_id)
+    more = f", {len(state.waiting)} more wait" if state.waiting else ""
+    return f" with {run.id} of {run.agent} ({what}, {run.seconds:.0f} s{more})"
+
+
+def _inspected(here: OpenNotebook, found: Any) -> Answer:
+    lines, facts = [], []
+    for variable in found.variables:
+        shape = f" {variable.shape}" if variable.shape else ""
+        size = f" {variable.size}" if variable.size else ""
+        lines.append(f"{variable.name}: {variable.type}{shape}{size}")
+        if variable.preview:
+            lines.append("  " + variable.preview.replace("\n", "\n  "))
+        facts.append(
+            {
+                key: value
+                for key, value in (
+                    ("name", variable.name),
+                    ("type", variable.type),
+                    ("shape", variable.shape),
+                    ("size", variable.size),
+                    ("preview", variable.preview),
+                )
+                if value
+            }
+        )
+    text = [render.fenced("\n".join(lines))] if lines else ["The kernel has no variables."]
+    if found.missing:
+        text.append(f"Not defined: {', '.join(found.missing)}.")
+    if found.more:
+        text.append(f"{found.more} more; name those you want, or raise max_results.")
+    whole = {**about(here), "variables": facts, "missing": found.missing, "more": found.more}
+    return answer(here, text, whole)

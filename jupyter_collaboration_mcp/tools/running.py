@@ -1,0 +1,171 @@
+"""What is said of runs: how they stand, and what they put out, in a size that a model can read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..documents.digest import Digest, digest
+from ..documents.images import ImageLimits, Picture
+from ..execution.run import Run, RunState
+from ..workspace.workspace import OpenNotebook, Workspace
+from .registry import Call, Link
+
+#: Seconds between two reports of progress.
+_REPORT = 5.0
+
+#: Characters for the outputs of one run, and for those of all runs of an answer.
+_ONE = 8_000
+_ALL = 24_000
+
+#: Runs that an answer lists at most, and those whose links it gives.
+_LISTED = 200
+_LINKED = 5
+
+
+@dataclass(slots=True)
+class Told:
+    """How some runs stand, for an answer."""
+
+    lines: list[str] = field(default_factory=list)
+    facts: list[dict[str, Any]] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+
+
+class RunAnswers:
+    """Waits for runs and tells about them."""
+
+    def __init__(self, workspace: Workspace, images: ImageLimits | None) -> None:
+        self._workspace = workspace
+        self._images = images
+
+    async def wait(self, call: Call, runs: Sequence[Run], timeout: float) -> None:
+        """Wait until all runs are over or one asks something, or until the time is up."""
+        began = time.monotonic()
+        for run in runs:
+            while not run.over:
+                left = began + timeout - time.monotonic()
+                if left <= 0 or run.state is RunState.input_required:
+                    return
+                if not await run.settled(min(left, _REPORT)):
+                    await call.report(time.monotonic() - began, _progress(run))
+
+    async def tell(self, runs: Iterable[Run], here: OpenNotebook | None = None) -> Told:
+        """How runs stand and what they put out."""
+        told = Told()
+        left = _ALL
+        every = list(runs)
+        for run in every[:_LISTED]:
+            name = self._name(run, here)
+            facts = _facts(run, name)
+            outputs = run.log.outputs()
+            made = await self._digest(run, outputs, min(_ONE, max(left, 300)), told)
+            left -= len(made.text)
+            told.lines.append(" ".join(filter(None, [name.text, _standing(run)])))
+            if made.text:
+                told.lines.append(made.text)
+            if made.facts:
+                facts["outputs"] = made.facts
+            told.facts.append(facts)
+            told.pictures += made.pictures
+            if made.cut and len(told.links) < _LINKED:
+                told.links += _links(run, made)
+        if len(every) > _LISTED:
+            told.lines.append(f"... and {len(every) - _LISTED} more runs")
+        return told
+
+    async def _digest(
+        self, run: Run, outputs: Sequence[dict[str, Any]], length: int, told: Told
+    ) -> Digest:
+        images = self._images
+        if images is not None:
+            room = max(0, images.most - len(told.pictures))
+            images = ImageLimits(images.width, images.height, images.multiple, room)
+
+        def make() -> Digest:
+            return digest(outputs, link=run.uri, max_length=length, images=images)
+
+        # Pictures are decoded and scaled, which takes its time.
+        return await asyncio.to_thread(make) if _has_pictures(outputs) else make()
+
+    def _name(self, run: Run, here: OpenNotebook | None) -> _Name:
+        if run.cell_id is None:
+            return _Name("", None)
+        peer = here.peer if here is not None else self._workspace.peer_of(run.room_id)
+        if peer is None or not peer.notebook.has(run.cell_id):
+            return _Name(f"{run.cell_id} (deleted)" if peer is not None else run.cell_id, None)
+        index = peer.notebook.find(run.cell_id)
+        return _Name(f"[{index}] {run.cell_id} r:{peer.notebook.revision(index)}", index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    text: str
+    index: int | None
+
+
+def _facts(run: Run, name: _Name) -> dict[str, Any]:
+    facts: dict[str, Any] = {"run_id": run.id, "state": run.state.value}
+    if run.cell_id is not None:
+        facts["cell_id"] = run.cell_id
+        if name.index is not None:
+            facts["index"] = name.index
+    if run.count is not None and run.cell_id is not None:
+        facts["execution_count"] = run.count
+    facts["seconds"] = round(run.seconds, 3)
+    if run.prompt is not None:
+        facts["prompt"] = run.prompt[:1000]
+    if run.reason is not None:
+        facts["reason"] = run.reason
+    return facts
+
+
+def _standing(run: Run) -> str:
+    took = f"{run.seconds:.2f} s"
+    count = f"In[{run.count}] " if run.count is not None and run.cell_id is not None else ""
+    nothing = "" if len(run.log) else ", no output"
+    match run.state:
+        case RunState.completed:
+            return f"{count}completed in {took}{nothing}."
+        case RunState.failed:
+            return f"{count}FAILED after {took}{nothing}."
+        case RunState.cancelled if run.started is None:
+            return f"was not run: {run.reason}."
+        case RunState.cancelled:
+            return f"{count}cancelled after {took}: {run.reason}."
+        case RunState.input_required:
+            asks = json.dumps((run.prompt or "")[:1000], ensure_ascii=False)
+            return f'asks for input: {asks}. Answer with reply_to_input(run_id="{run.id}").'
+        case RunState.queued:
+            return (
+                f"queued for {took} as {run.id}: the kernel is busy. "
+                f"get_run waits, interrupt_notebook_kernel stops what runs."
+            )
+        case _:
+            return (
+                f"still running after {took} as {run.id}. "
+                f"get_run waits, interrupt_notebook_kernel stops it. Output so far:"
+            )
+
+
+def _progress(run: Run) -> str:
+    return f"{run.id} is {run.state} for {run.seconds:.0f} s, {run.log.length:,} characters printed"
+
+
+def _links(run: Run, made: Digest) -> list[Link]:
+    uris = [facts["uri"] for facts in made.facts if "uri" in facts]
+    return [Link(uri, "the whole output") for uri in uris[:2]]
+
+
+def _has_pictures(outputs: Sequence[dict[str, Any]]) -> bool:
+    return any(
+        mime.startswith("image/")
+        for output in outputs
+        if isinstance(data := output.get("data"), dict)
+        for mime in data
+    )

@@ -1,0 +1,70 @@
+"""A cell as the place where a run shows its outputs, found by its id each time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..collaboration.peer import RoomPeer, Seat
+from ..documents.output_log import OutputLog
+from ..errors import CellNotFound
+from .workspace import OpenNotebook, Workspace
+
+
+class CellTarget:
+    """One code cell of a live notebook, wherever people move it meanwhile."""
+
+    def __init__(self, workspace: Workspace, here: OpenNotebook, cell_id: str) -> None:
+        self._workspace = workspace
+        self._room_id = here.peer.link.room_id
+        self._peer: RoomPeer = here.peer
+        self._seat: Seat = here.seat
+        self._cell_id = cell_id
+        self.missing = False
+        """Whether the cell was deleted, or is no code cell any more."""
+
+    async def ready(self) -> None:
+        if await self._find() is None:
+            raise CellNotFound(
+                f"The cell {self._cell_id} was deleted, or is no code cell any more, before its "
+                "turn came; it was not run.",
+                "Call get_notebook with format=outline to see what is there.",
+                cell_id=self._cell_id,
+            )
+
+    def begin(self) -> None:
+        with self._peer.output(self._seat):
+            self._peer.notebook.begin_run(self._peer.notebook.find(self._cell_id))
+
+    async def write(self, log: OutputLog) -> None:
+        index = await self._find()
+        log.changed = False
+        if index is not None:
+            with self._peer.output(self._seat):
+                log.write(self._peer.notebook.outputs(index))
+
+    async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
+        index = await self._find()
+        log.changed = False
+        if index is None:
+            return
+        notebook = self._peer.notebook
+        with self._peer.output(self._seat):
+            log.write(notebook.outputs(index))
+            notebook.end_run(index, count, timings)
+        await self._peer.link.acknowledged()
+
+    async def skip(self) -> None:
+        index = await self._find()
+        if index is not None:
+            with self._peer.output(self._seat):
+                self._peer.notebook.set_running(index, False)
+
+    async def _find(self) -> int | None:
+        """Where the cell is now. Nothing may be awaited between this and an edit."""
+        self._peer = await self._workspace.peer(self._room_id, self._peer)
+        notebook = self._peer.notebook
+        index = notebook.find(self._cell_id) if notebook.has(self._cell_id) else None
+        if index is not None and notebook.cell_type(index) != "code":
+            index = None
+        self.missing = index is None
+        return index

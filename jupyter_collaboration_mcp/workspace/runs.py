@@ -1,0 +1,377 @@
+"""What agents run: in the notebook's own kernel, whose session is looked up each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from logging import Logger
+from urllib.parse import quote
+
+from ..backends.base import Fate, KernelInfo, Kernels, KernelSpec
+from ..documents.output_log import OutputLimits, OutputLog
+from ..errors import KernelBusy, KernelUnavailable, NotCode, RunNotFound
+from ..execution import introspection
+from ..execution.executor import Executor, ExecutorSettings, wants_no_input
+from ..execution.run import Batch, Run, new_run_id
+from ..execution.side_files import SideFiles
+from .cell_target import CellTarget
+from .workspace import OpenNotebook, Workspace
+
+#: Runs that can be asked for after their end.
+_KEPT = 100
+
+#: Seconds that looking at variables may take.
+_INSPECTION_LIMIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class KernelState:
+    """A notebook's kernel as an agent should see it."""
+
+    info: KernelInfo | None
+    busy: bool
+    by_others: bool
+    """Whether it works on something that no agent asked for."""
+    current: Run | None
+    waiting: Sequence[Run]
+
+
+class Runs:
+    """All runs of this server, and the kernels they are made in."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        kernels: Kernels,
+        side_files: SideFiles,
+        limits: OutputLimits,
+        settings: ExecutorSettings,
+        log: Logger,
+    ) -> None:
+        self._workspace = workspace
+        self._kernels = kernels
+        self.side_files = side_files
+        self._limits = limits
+        self._settings = settings
+        self._log = log
+        self._executors: dict[str, Executor] = {}
+        self._runs: dict[str, Run] = {}
+        self._live: dict[tuple[str, str], Run] = {}
+
+    # -- running -----------------------------------------------------------------------------
+
+    def check(self, here: OpenNotebook, indexes: Sequence[int]) -> None:
+        """Refuse cells that hold no code.
+
+        Raises:
+            NotCode: One of them.
+        """
+        notebook = here.peer.notebook
+        for index in indexes:
+            if (cell_type := notebook.cell_type(index)) != "code":
+                raise NotCode(
+                    f"Cell [{index}] {notebook.id_at(index)} is a {cell_type} cell; nothing was "
+                    "run.",
+                    "Name code cells only.",
+                    index=index,
+                    cell_id=notebook.id_at(index),
+                )
+
+    async def available(self, here: OpenNotebook) -> None:
+        """See that there is a kernel or that one could be started; starts nothing.
+
+        Raises:
+            KernelUnavailable: There is none and the notebook's is not installed.
+        """
+        if await self._kernels.find(here.path) is None:
+            await self._spec(here)
+
+    async def run_cells(
+        self, here: OpenNotebook, cell_ids: Sequence[str], stop_on_error: bool
+    ) -> list[Run]:
+        """Start code cells in order; a cell that runs already, unchanged, is not run again."""
+        executor = await self._executor(here)
+        await here.peer.catch_up()  # a kernel may have taken long to start
+        batch = Batch(stop_on_error)
+        runs: list[Run] = []
+        new: list[Run] = []
+        for cell_id in cell_ids:
+            live = self._alive(here, cell_id)
+            if live is None:
+                live = self._new_run(here, cell_id, batch)
+                if live is None:
+                    continue  # deleted since it was asked for
+                new.append(live)
+            runs.append(live)
+        self._show_waiting(here, new[1:] if not executor.busy else new)
+        self._submit(here, executor, new)
+        return runs
+
+    async def run_code(self, here: OpenNotebook, code: str) -> Run:
+        """Start code that leaves nothing in the notebook."""
+        executor = await self._executor(here)
+        run_id = new_run_id()
+        run = self._prepared(here, code, run_id, f"executions/{run_id}")
+        self._submit(here, executor, [run])
+        return run
+
+    def get(self, run_id: str) -> Run:
+        """A run by its id.
+
+        Raises:
+            RunNotFound: There is none, or it was too long ago.
+        """
+        run = self._runs.get(run_id)
+        if run is None:
+            raise RunNotFound(
+                f"There is no run {run_id!r}: the last {_KEPT} are remembered, until the server "
+                "restarts.",
+                "Read the cell itself with get_notebook(include_outputs=true).",
+                run_id=run_id,
+            )
+        return run
+
+    def reply_to_input(self, run: Run, text: str) -> None:
+        """Answer what a run asks."""
+        for executor in self._executors.values():
+            if executor.current is run:
+                executor.reply_to_input(run, text)
+                return
+        raise wants_no_input(run)
+
+    # -- kernels -----------------------------------------------------------------------------
+
+    async def state(self, here: OpenNotebook) -> KernelState:
+        """How the notebook's kernel is."""
+        info = await self._kernels.find(here.path)
+        executor = self._executors.get(info.id) if info is not None else None
+        if info is None or executor is None or executor.lost is not None:
+            busy = info is not None and info.state == "busy"
+            return KernelState(info, busy, busy, None, ())
+        by_others = executor.busy_for_others
+        busy = executor.busy or info.state == "busy"
+        return KernelState(info, busy, by_others, executor.current, executor.waiting)
+
+    async def specs(self) -> tuple[Sequence[KernelSpec], str]:
+        specs, default = await self._kernels.specs()
+        return list(specs.values()), default
+
+    async def running(self) -> Sequence[KernelInfo]:
+        """All kernels of the server whose documents agents may see."""
+        rules = self._workspace.rules
+        return [
+            kernel
+            for kernel in await self._kernels.running()
+            if kernel.path is None or rules.visible(kernel.path)
+        ]
+
+    async def interrupt(self, here: OpenNotebook, force: bool) -> Run | None:
+        """Interrupt the notebook's kernel; returns the run that it hit, if it was an agent's.
+
+        Raises:
+            KernelBusy: It would hit what somebody else runs.
+            InterruptIgnored: The code goes on.
+        """
+        info = await self._existing(here)
+        executor = await self._executor_of(info)
+        if executor.busy_for_others and not force:
+            raise KernelBusy(
+                "The kernel works on something that no agent started; a person did, in JupyterLab.",
+                "Ask the person, or repeat with force=true.",
+            )
+        run = executor.current
+        await executor.interrupt()
+        return run
+
+    async def restart(self, here: OpenNotebook) -> KernelInfo:
+        """Restart the notebook's kernel; what runs in it is lost."""
+        info = await self._existing(here)
+        self._lose(info.id, "restarted")
+        await self._kernels.restart(info.id)
+        return await self._existing(here)
+
+    async def change(self, here: OpenNotebook, name: str) -> KernelInfo:
+        """Give the notebook another kernel, and say so in its metadata."""
+        specs, _ = await self._kernels.specs()
+        if name not in specs:
+            raise _not_installed(name, list(specs), "There is no kernel")
+        before = await self._kernels.find(here.path)
+        info = await self._kernels.change(here.path, name)
+        if before is not None:
+            self._lose(before.id, "gone")
+        await here.peer.catch_up()
+        self._write_spec(here, specs[name])
+        await here.peer.link.acknowledged()
+        return info
+
+    async def inspect(
+        self, here: OpenNotebook, names: Sequence[str] | None, most: int, preview: int
+    ) -> introspection.Inspection:
+        """Look at variables without leaving a trace.
+
+        Raises:
+            KernelBusy: The kernel works on something.
+        """
+        info = await self._existing(here)
+        executor = await self._executor_of(info)
+        if executor.busy or info.state == "busy":
+            by = "something that no agent started" if executor.busy_for_others else "a run"
+            raise KernelBusy(
+                f"The kernel is busy with {by}; variables can only be looked at while it is idle.",
+                "Wait for the run with get_run, or interrupt it.",
+            )
+        if executor.link.language not in (None, "python", "ipython"):
+            raise KernelUnavailable(
+                f"Variables can be inspected in Python kernels; this one speaks "
+                f"{executor.link.language}.",
+                "Use run_code with the language's own means.",
+            )
+        expression = introspection.expression(names, most, preview)
+        reply = await executor.ask(expression, _INSPECTION_LIMIT)
+        try:
+            return introspection.parse(reply)
+        except introspection.InspectionFailed as error:
+            raise KernelUnavailable(
+                f"The kernel could not report its variables: {error}", "Use run_code instead."
+            ) from error
+
+    async def close(self) -> None:
+        """Stop following runs."""
+        for executor in self._executors.values():
+            await executor.close()
+        self._executors.clear()
+
+    # -- parts -------------------------------------------------------------------------------
+
+    def _new_run(self, here: OpenNotebook, cell_id: str, batch: Batch) -> Run | None:
+        notebook = here.peer.notebook
+        if not notebook.has(cell_id):
+            return None
+        index = notebook.find(cell_id)
+        place = f"cells/{quote(cell_id, safe='')}"
+        run = self._prepared(here, notebook.source(index), new_run_id(), place)
+        run.cell_id = cell_id
+        run.revision = notebook.revision(index)
+        run.target = CellTarget(self._workspace, here, cell_id)
+        run.batch = batch
+        return run
+
+    def _prepared(self, here: OpenNotebook, code: str, run_id: str, place: str) -> Run:
+        link = here.peer.link
+        notebook = link.room_id.rpartition(":")[2]
+        address = f"notebook://{quote(link.session_id, safe='')}/{notebook}/{place}"
+        kept = _hours(self.side_files.limits.age)
+
+        def notice(index: int, said: str) -> str:
+            uri = f"{address}/outputs/{index}?run={run_id}"
+            return f"[Only a part is kept here ({said}). The whole, for {kept}: {uri}]"
+
+        log = OutputLog(self._limits, notice)
+        return Run(code, log, here.seat.name, here.path, link.room_id, run_id, address)
+
+    def _alive(self, here: OpenNotebook, cell_id: str) -> Run | None:
+        """The run of this cell that is under way, if the cell has not changed since."""
+        run = self._live.get((here.peer.link.room_id, cell_id))
+        notebook = here.peer.notebook
+        if run is None or run.over or not notebook.has(cell_id):
+            return None
+        return run if run.revision == notebook.revision(notebook.find(cell_id)) else None
+
+    def _show_waiting(self, here: OpenNotebook, runs: Sequence[Run]) -> None:
+        notebook = here.peer.notebook
+        if runs:
+            with here.peer.output(here.seat):
+                for run in runs:
+                    assert run.cell_id is not None
+                    notebook.set_running(notebook.find(run.cell_id), True)
+
+    def _submit(self, here: OpenNotebook, executor: Executor, runs: Sequence[Run]) -> None:
+        for run in runs:
+            self._runs[run.id] = run
+            if run.cell_id is not None:
+                self._live[run.room_id, run.cell_id] = run
+        for run_id in list(self._runs)[: max(0, len(self._runs) - _KEPT)]:
+            if self._runs[run_id].over:
+                del self._runs[run_id]
+        here.seat.runs += len(runs)
+
+        def release(run: Run) -> None:
+            here.seat.runs -= 1
+            if run.cell_id is not None and self._live.get((run.room_id, run.cell_id)) is run:
+                del self._live[run.room_id, run.cell_id]
+
+        for run in runs:
+            run.when_over = release
+        executor.submit(runs)
+
+    async def _executor(self, here: OpenNotebook) -> Executor:
+        """The queue of the notebook's kernel, which is started if there is none."""
+        info = await self._kernels.find(here.path)
+        if info is None:
+            spec = await self._spec(here)
+            info = await self._kernels.start(here.path, spec.name)
+            await here.peer.catch_up()
+            if not here.peer.notebook.kernelspec:
+                self._write_spec(here, spec)
+        return await self._executor_of(info)
+
+    async def _executor_of(self, info: KernelInfo) -> Executor:
+        link = await self._kernels.connect(info.id)
+        executor = self._executors.get(info.id)
+        if executor is not None and (executor.lost is not None or executor.link is not link):
+            executor.lose("restarted")
+            executor = None
+        if executor is None:
+            executor = self._executors[info.id] = Executor(
+                link,
+                lambda: self._kernels.interrupt(info.id),
+                self.side_files,
+                self._settings,
+                self._log,
+            )
+        return executor
+
+    async def _existing(self, here: OpenNotebook) -> KernelInfo:
+        info = await self._kernels.find(here.path)
+        if info is None:
+            raise KernelUnavailable(
+                f"{here.path} has no running kernel.",
+                "Run a cell: that starts one.",
+                path=here.path,
+            )
+        return info
+
+    async def _spec(self, here: OpenNotebook) -> KernelSpec:
+        """The kernelspec of a notebook that has no kernel yet."""
+        specs, default = await self._kernels.specs()
+        name = str(here.peer.notebook.kernelspec.get("name") or default)
+        if name not in specs:
+            raise _not_installed(name, list(specs), "The notebook is for the kernel")
+        return specs[name]
+
+    def _write_spec(self, here: OpenNotebook, spec: KernelSpec) -> None:
+        wanted = {
+            "name": spec.name,
+            "display_name": spec.display_name,
+            "language": spec.language,
+        }
+        if here.peer.notebook.kernelspec != wanted:
+            with here.peer.output(here.seat):
+                here.peer.notebook.set_kernelspec(wanted)
+
+    def _lose(self, kernel_id: str, fate: Fate) -> None:
+        if (executor := self._executors.pop(kernel_id, None)) is not None:
+            executor.lose(fate)
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:g} hours"
+
+
+def _not_installed(name: str, installed: Sequence[str], begin: str) -> KernelUnavailable:
+    return KernelUnavailable(
+        f"{begin} {name!r}, which is not installed here. Nothing was started.",
+        f"Call change_notebook_kernel with one of: {', '.join(installed) or 'none is installed'}.",
+        kernel=name,
+        installed=list(installed),
+    )

@@ -1,0 +1,1 @@
+"""Tests of running code and looking into kernels."""
