@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -20,13 +23,15 @@ from mcp_types import (
     ImageContent,
     InputRequiredResult,
     ResourceLink,
+    ResourceTemplate,
     TextContent,
 )
-from pydantic import PrivateAttr, ValidationError
+from pydantic import AnyUrl, PrivateAttr, ValidationError
 
 from . import __version__
 from .documents.images import ImageLimits
 from .errors import CollaborationError, InvalidArgument, PermissionRefused
+from .resources.outputs import TEMPLATES, OutputResources, next_page
 from .tools.kernel import KernelTools
 from .tools.notebook import NotebookTools
 from .tools.registry import Answer, Call, RegisteredTool, collect, select
@@ -35,6 +40,7 @@ from .workspace.agent import Agent
 from .workspace.caller import SCOPE_KEY, Caller
 from .workspace.permissions import Level
 from .workspace.runs import Runs
+from .workspace.whole_outputs import Part
 from .workspace.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -82,7 +88,7 @@ def build_server(workspace: Workspace, runs: Runs, options: ServerOptions) -> MC
     """
     tools = select(options.toolsets, all_tools(workspace, runs, options.images))
     gate = _Gate(options, tools)
-    return CollaborationServer(
+    server = CollaborationServer(
         "jupyter-collaboration-mcp",
         title="Jupyter Collaboration",
         instructions=_INSTRUCTIONS,
@@ -91,10 +97,33 @@ def build_server(workspace: Workspace, runs: Runs, options: ServerOptions) -> MC
         middleware=[gate],
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="private")},
     )
+    server.resources = OutputResources(workspace, runs)
+    server.gate = gate
+    return server
 
 
 class CollaborationServer(MCPServer[Any]):
     """An MCP server that answers an unknown tool as the protocol wants it: with an error code."""
+
+    resources: OutputResources
+    gate: _Gate
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        return [
+            ResourceTemplate(uri_template=uri, name=name, description=description)
+            for uri, name, description in TEMPLATES
+        ]
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        assert context is not None  # only requests come here
+        address = str(uri)
+        try:
+            parts = await self.resources.read(self.gate.reader(context), address)
+        except CollaborationError as error:
+            raise ResourceNotFoundError(f"{error.code}: {error}") from error
+        return [_content(address, part) for part in parts]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -127,14 +156,19 @@ class _Gate:
 
     def call(self, context: Context[Any, Any], tool: RegisteredTool) -> Call:
         """A call of a tool, if this connection may see it."""
-        ctx = context.request_context
-        caller = _caller(ctx)
+        caller = _caller(context.request_context)
         if caller is not None and tool not in self._visible(caller):
             self._require(caller, tool.declaration.level)
             raise PermissionRefused(
                 f"The tool {tool.name} is not among this connection's toolsets.",
                 "Use the tools that tools/list shows, or ask for a connection with more toolsets.",
             )
+        return self.reader(context)
+
+    def reader(self, context: Context[Any, Any]) -> Call:
+        """Somebody who wants something, and how to ask whether they may."""
+        ctx = context.request_context
+        caller = _caller(ctx)
         params = ctx.session.client_params
         client = params.client_info.name if params is not None else None
         agent = Agent.named(
@@ -260,6 +294,19 @@ def _error_facts(error: CollaborationError) -> dict[str, Any]:
             **error.detail,
         }
     }
+
+
+def _content(uri: str, part: Part) -> ReadResourceContents:
+    if part.base64 is not None:
+        return ReadResourceContents(content=base64.b64decode(part.base64), mime_type=part.mime)
+    text, meta = part.text or "", None
+    if part.more or part.start:
+        meta = {"offset": part.start, "end": part.end, "size": part.size}
+    if part.more:
+        # Models read the text, not the fields around it.
+        where = f"{part.start:,} to {part.end:,} of {part.size:,} bytes"
+        text += f"\n[{where}; next: {next_page(uri, part)}]"
+    return ReadResourceContents(content=text, mime_type=part.mime, meta=meta)
 
 
 def _invalid(name: str, error: ValidationError) -> InvalidArgument:

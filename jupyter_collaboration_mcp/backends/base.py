@@ -118,6 +118,9 @@ class Backend(Protocol):
     def known(self, path: str) -> str | None:
         """The room id of a path that was identified before; cheap, touches no file."""
 
+    def path_of(self, file_id: str) -> str | None:
+        """Where the document with a file id is; None if there is none."""
+
     async def join(self, room_id: str) -> RoomLink:
         """Take a seat in a room, opening it if need be.
 

@@ -95,6 +95,10 @@ class InProcessBackend:
         file_id = self._files.get_id(path)
         return None if file_id is None else f"json:notebook:{file_id}"
 
+    def path_of(self, file_id: str) -> str | None:
+        path = self._files.get_path(file_id)
+        return None if path is None else str(path)
+
     async def last_modified(self, path: str) -> str | None:
         modified = (await self._metadata(path)).get("last_modified")
         return None if modified is None else str(modified.isoformat())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,9 @@ from .zmq_link import ZmqLink
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
+
+#: Seconds that a dead kernel has until Jupyter notices and starts it again.
+_COME_BACK = 15.0
 
 #: Seconds that a kernel has to come back after a restart.
 _RESTART_LIMIT = 60.0
@@ -96,6 +100,7 @@ class InProcessKernels:
             raise KernelUnavailable(
                 f"The kernel {kernel_id} is gone.", "Run the cell again: a new kernel is started."
             ) from error
+        await self._alive(kernel_id, manager)
         if self._context is None:
             self._context = zmq.Context()
         link = ZmqLink(
@@ -108,6 +113,18 @@ class InProcessKernels:
             raise
         self._links[kernel_id] = link
         return link
+
+    async def _alive(self, kernel_id: str, manager: Any) -> None:
+        """Wait for a kernel that died a moment ago: Jupyter starts it again by itself."""
+        deadline = time.monotonic() + _COME_BACK
+        while not await ensure_async(manager.is_alive()):
+            if time.monotonic() > deadline or not self._holds(kernel_id, manager):
+                raise KernelUnavailable(
+                    f"The kernel {manager.kernel_name} ({kernel_id}) is dead.",
+                    "Call restart_notebook_kernel; its variables are lost.",
+                    kernel_id=kernel_id,
+                )
+            await asyncio.sleep(0.05)
 
     def _holds(self, kernel_id: str, manager: Any) -> bool:
         return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) is manager

@@ -639,7 +639,7 @@ def _beginning(text: str, room: int) -> tuple[str, bool]:
         line = text[start : len(text) if newline < 0 else newline].removesuffix("\r")
         if "\r" not in line and len(line) > 4 * room:
             return "\n".join([*lines, as_on_screen(line[: 4 * room])]), False
-        lines.append(as_on_screen(line[-_LONGEST_REDRAWN:]))
+        lines.append(_drawn(line))
         length += len(lines[-1]) + 1
         if newline < 0:
             return "\n".join(lines).rstrip("\n"), True
@@ -659,7 +659,7 @@ def _end(text: str, room: int) -> str:
         line = text[newline + 1 : stop].removesuffix("\r")
         if "\r" not in line:
             line = line[-4 * room :]
-        lines.append(as_on_screen(line[-_LONGEST_REDRAWN:]))
+        lines.append(_drawn(line))
         length += len(lines[-1]) + 1
         stop = newline
     return "\n".join(reversed(lines))
@@ -667,6 +667,13 @@ def _end(text: str, room: int) -> str:
 
 #: Of a line that is drawn again and again this is more than its last state.
 _LONGEST_REDRAWN = 20_000
+
+
+def _drawn(line: str) -> str:
+    if len(line) > _LONGEST_REDRAWN:
+        line = line[-_LONGEST_REDRAWN:]
+        line = line.partition("\r")[2] or line
+    return as_on_screen(line) if line else ""
 
 
 def _first_lines(text: str, room: int) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
-from .outputs import TABLE, joined, says_something
+from .outputs import TABLE, compact, joined, says_something
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _value(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, (list, dict)):
-        return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+        return compact(value)
     return str(value)
 
 

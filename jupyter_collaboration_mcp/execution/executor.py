@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from logging import Logger
 from typing import Any, NamedTuple
 
@@ -147,8 +147,8 @@ class Executor:
         run.become(RunState.working)
         self._flush_soon(run)
 
-    async def ask(self, expression: str, timeout: float) -> dict[str, Any]:
-        """Evaluate an expression silently: no output, no history, no count.
+    async def ask(self, expressions: Mapping[str, str], timeout: float) -> dict[str, Any]:
+        """Evaluate expressions silently: no output, no history, no count.
 
         Raises:
             KernelUnavailable: The kernel did not answer in time.
@@ -158,7 +158,7 @@ class Executor:
             silent=True,
             store_history=False,
             allow_stdin=False,
-            user_expressions={"value": expression},
+            user_expressions=expressions,
         )
         reply: asyncio.Future[KernelMessage] = asyncio.get_running_loop().create_future()
         self._replies[request] = reply

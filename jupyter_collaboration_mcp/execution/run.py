@@ -145,7 +145,8 @@ class Run:
 
     def uri(self, index: int) -> str:
         """The address of one of its outputs."""
-        return f"{self.address}/outputs/{index}?run={self.id}"
+        run = "" if self.cell_id is None else f"?run={self.id}"
+        return f"{self.address}/outputs/{index}{run}"
 
 
 def new_run_id() -> str:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 from ..documents.output_log import Overflow
 from ..errors import OutputGone
 
+_KINDS = ("text", "json")
+
 _NAME = re.compile(r"[\w-]{1,80}")
 
 
@@ -84,7 +86,7 @@ class SideFiles:
 
     def _page(self, notebook: str, run_id: str, index: int, start: int, length: int) -> Page:
         directory = self._place(notebook, run_id)
-        for kind in ("text", "json"):
+        for kind in _KINDS:
             file = directory / f"{index}.{kind}"
             try:
                 with file.open("rb") as opened:
@@ -93,7 +95,16 @@ class SideFiles:
                     return page_of(opened.read(length + 4), max(0, start), length, size)
             except FileNotFoundError:
                 continue
-        raise OutputGone(
+        raise self.gone(run_id, index)
+
+    def kind(self, notebook: str, run_id: str, index: int) -> str | None:
+        """What is kept of an output: its text, or all of it as JSON."""
+        place = self._place(notebook, run_id)
+        return next((kind for kind in _KINDS if (place / f"{index}.{kind}").exists()), None)
+
+    def gone(self, run_id: str, index: int) -> OutputGone:
+        """What to say of an output that is not here."""
+        return OutputGone(
             f"Output {index} of {run_id} is not kept any more, or never was: large outputs are "
             f"kept for {self.limits.age / 3600:g} hours and up to "
             f"{self.limits.total / 1_000_000:,.0f} MB in all. What the notebook itself holds of "

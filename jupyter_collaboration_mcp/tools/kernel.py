@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from ..execution.run import Run
 from ..workspace import editing
 from ..workspace.permissions import Level
 from ..workspace.runs import KernelState, Runs
+from ..workspace.whole_outputs import Part, WholeOutputs
 from ..workspace.workspace import OpenNotebook, Workspace
 from .answers import CellIds, Timeout, about, answer, how_many, label
 from .registry import Answer, Call, tool
@@ -30,6 +32,7 @@ class KernelTools:
         self._workspace = workspace
         self._runs = runs
         self._shown = shown
+        self._whole = WholeOutputs(runs)
 
     @tool("Notebook status", Level.read, core=True)
     async def get_notebook_status(self, call: Call, path: str) -> Answer:
@@ -87,7 +90,7 @@ class KernelTools:
 
     @tool("List kernels", Level.read)
     async def list_kernels(self, call: Call) -> Answer:
-        """List the kernels to choose from (kernelspecs) and those that run, with their notebooks."""
+        """List kernels to choose from (kernelspecs) and those that run, with their notebooks."""
         await call.authorize(Level.read, None)
         specs, default = await self._runs.specs()
         running = await self._runs.running()
@@ -158,12 +161,19 @@ class KernelTools:
         call: Call,
         run_id: RunId,
         wait: Annotated[float, Field(ge=0, description="seconds to wait for its end")] = 30,
+        output: Annotated[
+            int | None, Field(ge=0, description="number of an output to read in full")
+        ] = None,
+        offset: Annotated[int, Field(ge=0, description="where in it to begin, in bytes")] = 0,
     ) -> Answer:
-        """How a run stands, with its output so far; waits for its end."""
+        """How a run stands, with a digest of its output so far; waits for its end. With output:
+        that one in full, page by page."""
         run = self._runs.get(run_id)
         await call.authorize(Level.read, self._workspace.resolve(run.path))
         await self._shown.wait(call, [run], wait)
-        return await run_only(self._shown, run)
+        if output is None:
+            return await run_only(self._shown, run)
+        return _whole(run, output, await self._whole.of_run(run, output, offset))
 
     @tool("Answer a run's question", Level.execute)
     async def reply_to_input(
@@ -225,6 +235,23 @@ async def run_only(shown: RunAnswers, run: Run) -> Answer:
     told = await shown.tell([run])
     facts = {"path": run.path, **told.facts[0]}
     return Answer("\n".join(told.lines), facts, told.pictures, told.links, run.error)
+
+
+def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:
+    lines: list[str] = []
+    facts: dict[str, Any] = {"path": run.path, "run_id": run.id, "output": index, "parts": []}
+    for part in parts:
+        if part.text is None:
+            lines.append(f"{part.mime}: read it at {run.uri(index)}")
+            continue
+        lines.append(f"{part.mime}, bytes {part.start:,} to {part.end:,} of {part.size:,}")
+        lines.append(render.fenced(part.text))
+        if part.more:
+            lines.append(f"Go on with offset={part.end}.")
+        facts["parts"].append(
+            {"mime": part.mime, "text": part.text, "offset": part.end, "size": part.size}
+        )
+    return Answer("\n".join(lines), facts)
 
 
 def _status(here: OpenNotebook, state: KernelState, modified: str | None) -> Answer:

@@ -226,8 +226,8 @@ class Runs:
                 f"{executor.link.language}.",
                 "Use run_code with the language's own means.",
             )
-        expression = introspection.expression(names, most, preview)
-        reply = await executor.ask(expression, _INSPECTION_LIMIT)
+        expressions = {introspection.KEY: introspection.expression(names, most, preview)}
+        reply = await executor.ask(expressions, _INSPECTION_LIMIT)
         try:
             return introspection.parse(reply)
         except introspection.InspectionFailed as error:
@@ -263,11 +263,11 @@ class Runs:
         kept = _hours(self.side_files.limits.age)
 
         def notice(index: int, said: str) -> str:
-            uri = f"{address}/outputs/{index}?run={run_id}"
-            return f"[Only a part is kept here ({said}). The whole, for {kept}: {uri}]"
+            return f"[Only a part is kept here ({said}). The whole, for {kept}: {run.uri(index)}]"
 
         log = OutputLog(self._limits, notice)
-        return Run(code, log, here.seat.name, here.path, link.room_id, run_id, address)
+        run = Run(code, log, here.seat.name, here.path, link.room_id, run_id, address)
+        return run
 
     def _alive(self, here: OpenNotebook, cell_id: str) -> Run | None:
         """The run of this cell that is under way, if the cell has not changed since."""

@@ -95,6 +95,10 @@ class Workspace:
         await peer.catch_up()
         return peer
 
+    def path_of(self, file_id: str) -> str | None:
+        """Where the notebook with a file id is."""
+        return self._backend.path_of(file_id)
+
     def peer_of(self, room_id: str) -> RoomPeer | None:
         """The peer of a room that is open."""
         opened = self._open.get(room_id)

@@ -1,0 +1,1 @@
+"""What can be read by address: outputs in full."""

@@ -1,0 +1,101 @@
+"""`notebook://{session}/{notebook}/cells/{cell}/outputs/{n}`: what an answer left out, in full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from ..errors import DocumentNotFound, InvalidArgument, OutputGone
+from ..tools.registry import Call
+from ..workspace.permissions import Level
+from ..workspace.runs import Runs
+from ..workspace.whole_outputs import Part, WholeOutputs
+from ..workspace.workspace import Workspace
+
+#: Address, name and description of each kind of resource.
+TEMPLATES = (
+    (
+        "notebook://{session}/{notebook}/cells/{cell}/outputs/{n}{?run,offset}",
+        "cell output",
+        "An output of a cell in full, page by page (offset in bytes); run: that of one run.",
+    ),
+    (
+        "notebook://{session}/{notebook}/executions/{run}/outputs/{n}{?offset}",
+        "run output",
+        "An output of a run that stored nothing in the notebook, in full, page by page.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    notebook: str
+    kind: str
+    """cells or executions."""
+    name: str
+    """Of the cell or the run."""
+    index: int
+    run: str | None
+    offset: int
+
+
+class OutputResources:
+    """Reads outputs by address, for those who may read their notebook.
+
+    The session in an address is not looked at: a link in a saved notebook outlives its server.
+    """
+
+    def __init__(self, workspace: Workspace, runs: Runs) -> None:
+        self._workspace = workspace
+        self._runs = runs
+        self._outputs = WholeOutputs(runs)
+
+    async def read(self, call: Call, uri: str) -> list[Part]:
+        """What is at an address; the last text of it says where it goes on.
+
+        Raises:
+            CollaborationError: There is nothing, or the caller may not see it.
+        """
+        address = _parsed(uri)
+        path = self._workspace.path_of(address.notebook)
+        if path is None:
+            raise DocumentNotFound(
+                f"There is no notebook {address.notebook!r}.", "Use a link from an answer."
+            )
+        path = self._workspace.resolve(path)
+        await call.authorize(Level.read, path)
+        if address.kind == "executions":
+            run = self._runs.get(address.name)
+            if run.room_id.rpartition(":")[2] != address.notebook:
+                raise OutputGone("That run belongs to another notebook.", "Use a link as it is.")
+            return await self._outputs.of_run(run, address.index, address.offset)
+        here = await self._workspace.open(call.agent, path)
+        return await self._outputs.of_cell(
+            here, address.name, address.index, address.run, address.offset
+        )
+
+
+def next_page(uri: str, part: Part) -> str:
+    """The address of the page after this one."""
+    base, _, query = uri.partition("?")
+    kept = [item for item in query.split("&") if item and not item.startswith("offset=")]
+    return f"{base}?{'&'.join([*kept, f'offset={part.end}'])}"
+
+
+def _parsed(uri: str) -> _Address:
+    parts = urlsplit(uri)
+    names = [unquote(name) for name in parts.path.strip("/").split("/")]
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    try:
+        notebook, kind, name, what, index = names
+        if parts.scheme != "notebook" or kind not in ("cells", "executions") or what != "outputs":
+            raise ValueError
+        offset = int(query.get("offset", "0"))
+        if offset < 0:
+            raise ValueError
+        return _Address(notebook, kind, name, int(index), query.get("run"), offset)
+    except ValueError as error:
+        templates = " or ".join(template for template, _, _ in TEMPLATES)
+        raise InvalidArgument(
+            f"{uri[:300]!r} is not the address of an output.", f"Addresses are {templates}."
+        ) from error
