@@ -20,7 +20,7 @@ async def run(sizes: Sizes) -> list[Row]:
     for tool in listed:
         if tool.name != NOOP:
             shown = [tool.name, tool.description, tool.input_schema]
-            costs[tool.name] = len(_compact(shown)) / CHARACTERS_PER_TOKEN
+            costs[tool.name] = len(compact(shown)) / CHARACTERS_PER_TOKEN
     total = sum(costs.values())
     return [
         *(Row.absolute("tools", name, [cost], None, "tokens") for name, cost in costs.items()),
@@ -29,5 +29,6 @@ async def run(sizes: Sizes) -> list[Row]:
     ]
 
 
-def _compact(value: object) -> str:
+def compact(value: object) -> str:
+    """JSON without a needless character."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

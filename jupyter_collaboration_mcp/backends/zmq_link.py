@@ -178,21 +178,16 @@ class ZmqLink:
         if self._closed or self._draining:
             return
         until = time.perf_counter() + _TURN
-        more = True
-        while more:
-            more = False
-            for channel, socket in self._sockets.items():
+        for channel, socket in self._sockets.items():
+            while not self._closed:
                 try:
                     frames = socket.recv_multipart(zmq.NOBLOCK)
                 except zmq.Again:
-                    continue
-                more = True
+                    break
                 if not self._handle(channel, frames):
                     return  # goes on when a large message has been read
                 if time.perf_counter() > until:
                     self._loop.call_soon(self._drain)
-                    return
-                if self._closed:
                     return
 
     def _handle(self, channel: _Channel, frames: list[bytes]) -> bool:
@@ -284,7 +279,7 @@ class ZmqLink:
                     str(parent.get("msg_id")),
                     str(header.get("date") or ""),
                     content,
-                    json.loads(signed[2]),
+                    {} if signed[2] == b"{}" else json.loads(signed[2]),
                     len(signed[3]),
                 )
             )

@@ -107,7 +107,7 @@ def _rooms(parts: Sequence[_Part], max_length: int) -> list[int]:
     if sum(natural) + separators <= max_length:
         return [_UNBOUNDED] * len(parts)
     frames = [len(part.block(0).text) + _ROOM_OF_FENCES for part in parts]
-    needs = [max(0, whole - frame) for whole, frame in zip(natural, frames, strict=True)]
+    needs = [part.need() for part in parts]
     left = max(0, max_length - sum(frames) - separators)
     rooms = [0] * len(parts)
     errors = [number for number, part in enumerate(parts) if part.facts["type"] == "error"]
@@ -176,6 +176,11 @@ class _Part:
     """The beginning of the content, for which the facts have names of their own."""
     whole: bool = True
     uri: str | None = None
+
+    def need(self) -> int:
+        """How much room it can use."""
+        content = self.fit(_UNBOUNDED).text() if self.fit else ""
+        return len(self.lead) + len(_quoted(content) if self.inline else content)
 
     def block(self, room: int) -> _Block:
         lead = clip(self.lead, max(room, _LEAST_OF_ERROR))
@@ -330,18 +335,19 @@ _LONGEST_MESSAGE = 1_000
 
 def _table(table: tables.Table, facts: dict[str, Any], uri: str | None) -> _Part:
     def fit(room: int) -> _Fitted:
-        limit = min(room, _LONGEST_TABLE) + _LONGEST_TITLE
-        text = tables.described(table, limit)
-        title, _, body = text.partition("\n")
-        if len(body) > room:
-            title, body = tables.described(table, 0), ""
+        room = min(room, _LONGEST_TABLE)
+        for limit in (room + _LONGEST_TITLE, room, 0):
+            text = tables.described(table, limit)
+            title, _, body = text.partition("\n")
+            if len(body) <= room:
+                break
         return _Fitted(body, tables.shown_whole(table, text), title=title)
 
     facts = facts | {"kind": "table", "shape": [table.rows, table.columns]}
     return _Part("table", facts, fit, uri=uri)
 
 
-_LONGEST_TITLE = 60
+_LONGEST_TITLE = 100
 _LONGEST_TABLE = 2_500
 
 

@@ -240,9 +240,10 @@ def _scaled(
         # Decodes a JPEG at a half, a quarter or an eighth, where that is still large enough.
         side = max(limits.width, limits.height)
         opened.draft(None, (side, side))
-        if opened.getexif().get(_ORIENTATION) in _ON_ITS_SIDE:
+        held = opened.getexif().get(_ORIENTATION, 1)
+        if held in _ON_ITS_SIDE:
             full = header.height, header.width
-        image = _plain(ImageOps.exif_transpose(opened))
+        image = _plain(opened if held == 1 else ImageOps.exif_transpose(opened))
     target = _fitting(*full, limits)
     notes = []
     if target != full:

@@ -43,7 +43,8 @@ def opened(made: Picture) -> Image.Image:
     image = Image.open(io.BytesIO(base64.b64decode(made.data, validate=True)))
     image.load()
     assert image.size == (made.width, made.height)
-    assert image.format and f"image/{image.format.lower()}" == made.mime
+    assert image.format
+    assert f"image/{image.format.lower()}" == made.mime
     return image
 
 
@@ -84,8 +85,9 @@ class TestPassedOn:
 
     def test_needs_no_pillow(self) -> None:
         code = (
-            "import sys; from jupyter_collaboration_mcp.documents.images import *; "
-            f"assert picture('image/png', {PIXEL!r}, ImageLimits()); assert 'PIL' not in sys.modules"
+            "import sys; from jupyter_collaboration_mcp.documents.images import *\n"
+            f"assert picture('image/png', {PIXEL!r}, ImageLimits())\n"
+            "assert 'PIL' not in sys.modules"
         )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -149,8 +149,7 @@ class TestPandas:
 class TestOthers:
     def test_polars_has_types_and_its_shape_before(self) -> None:
         assert shown({"text/html": POLARS, "text/plain": "shape: (1_000, 2)"}) == (
-            "table 1,000 rows x 2 columns: the first 2 rows\n"
-            'a (i64)\tb (str)\n0\t"x"\n1\t"y"'
+            'table 1,000 rows x 2 columns: the first 2 rows\na (i64)\tb (str)\n0\t"x"\n1\t"y"'
         )
 
     def test_a_series_of_polars_has_one_column(self) -> None:
@@ -200,7 +199,7 @@ class TestOthers:
 
 
 class TestResource:
-    DATA: dict[str, Any] = {
+    DATA: ClassVar[dict[str, Any]] = {
         "schema": {
             "fields": [{"name": "index", "type": "integer"}, {"name": "a", "type": "number"}],
             "primaryKey": ["index"],
