@@ -21,6 +21,7 @@ from jupyter_collaboration_mcp.backends.base import Backend
 from jupyter_collaboration_mcp.server import all_tools
 from jupyter_collaboration_mcp.tools.registry import TOOLSETS, RegisteredTool
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
+from jupyter_collaboration_mcp.workspace.runs import Runs
 from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -70,10 +71,24 @@ agents, each with its own steps to undo.
 **Joining.** Every tool joins the notebook's room by itself. An agent that does nothing for
 `idle_timeout` seconds leaves it; the next call joins again.
 
-**Running** is not there yet. `exec` is true by default where it exists, and a call that would
-have to run a code cell is refused with `execution_unavailable` before anything changes. Pass
-`exec=false` for code cells. `exec=true` also asks for the execute level, whatever the cells are.
-`timeout` is accepted and has no effect so far.
+**Running.** Code runs in the notebook's own kernel: the one of its Jupyter session, which is
+looked up at each call, started if there is none, and never doubled. People see the star, the
+output as it comes, and the count, as if one of them had pressed Shift-Enter. `exec` runs the code
+cells that a call touched, in order, after the edit, and stops at the first error; it asks for the
+execute level. `timeout` is how long the call waits, in seconds.
+
+**A run** has an id and a life of its own: `queued`, `working`, `input_required`, `completed`,
+`failed` or `cancelled`. A call that has waited long enough returns what there is, and the run goes
+on, also if its client goes away. `get_run` waits further. The runs of all agents in a kernel are
+made one after another. A cell that is asked for again while it runs, unchanged, is not run twice:
+the answer is about the run that is under way. Code that fails is an answer, not an error of the
+call: the run is `failed` and its error is among the outputs. It is an error of the call if the
+code could not be run to its end, because the kernel died, say.
+
+**Outputs** come as a digest: printed text with its beginning and end, errors with the lines of the
+user's own code, tables with their shape and first rows, pictures as images that are scaled down.
+Whatever is left out is named with the address of the whole, `notebook://...`, which any client
+reads as a resource, page by page. `get_run(output=...)` reads the same pages.
 
 **Unknown arguments** are refused, not ignored.
 """
@@ -108,7 +123,53 @@ _NOTES: Mapping[str, str] = {
         "Cells with the same position keep the order in which they are given."
     ),
     "batch_delete_notebook_cells": (
-        "With `if_revision`, one revision for each cell, in the same order."
+        "With `if_revision`, one revision for each cell, in the same order. With `exec`, the code "
+        "cells are run first, and nothing is deleted unless all of them ran to their end within "
+        "30 seconds."
+    ),
+    "execute_notebook_cell": (
+        "A cell without code is refused with `not_code`. With `if_revision`, the cell runs only if "
+        "it still says what the agent has read."
+    ),
+    "batch_execute_notebook_cells": (
+        "In a range, cells without code are passed over; a cell that is named must be a code cell. "
+        "After an error the rest is `cancelled` and keeps the outputs it had, unless "
+        "`stop_on_error` is false."
+    ),
+    "get_notebook_status": (
+        "A kernel can be busy for a person: then `busy_for` is `somebody else`, and the cells with "
+        "a star are named. `last_modified` is the file's."
+    ),
+    "restart_notebook_kernel": (
+        "Runs that are under way end with `kernel_lost`. With `clear_outputs`, the outputs of all "
+        "cells are cleared; with `exec`, all code cells are run afterwards."
+    ),
+    "interrupt_notebook_kernel": (
+        "What a person started is left alone unless `force` is set. Code that goes on all the same "
+        "is reported as `interrupt_ignored`; only a restart ends it."
+    ),
+    "list_kernels": "Kernels of documents that agents may not see are left out.",
+    "change_notebook_kernel": "The notebook's metadata name the new kernel, as JupyterLab does it.",
+    "clear_notebook_outputs": (
+        "Cells that are running are passed over, or refused if they are named. It can be taken "
+        "back with `undo_agent_changes`, as long as the cells have not been run again."
+    ),
+    "run_code": (
+        "It runs in the people's kernel and can change their variables. It leaves no count and no "
+        "history. Its full output is kept with the run."
+    ),
+    "get_run": (
+        "The last 100 runs are remembered, until the server restarts. With `output`, the answer is "
+        "a page of that output; `offset` in the answer says where the next one begins."
+    ),
+    "reply_to_input": (
+        "A question for a password is never passed on to an agent: the run ends with "
+        "`secret_refused`. A question that nobody answers ends after `input_timeout` seconds."
+    ),
+    "inspect_variables": (
+        "Python kernels only. It binds no name, bumps no counter and calls nothing of the user's: "
+        "objects of unknown classes are named, not printed. Data comes first, functions and "
+        "classes after it."
     ),
     "move_notebook_cells": (
         "The cells come to stand together, in the order given. Give `to_index` or "
@@ -138,6 +199,9 @@ what the caller sent. Facts about a notebook are:
 | `cell_count`, `next_index` | how many cells there are; where a cut answer goes on |
 | `deleted`, `removed` | ids of cells that are gone |
 | `steps`, `left` | calls that were taken back; calls that could still be |
+| `runs` | runs of the call: `run_id`, `state`, `cell_id`, `execution_count`, `seconds`, `outputs` |
+| `outputs` | of a run: `type`, `kind`, the `text` as shown, and `uri` where that is not all |
+| `kernel` | `name`, `id` and `state` of the notebook's kernel |
 | `collaboration` | `room_id`, and `people`: who else is in the room |
 | `others` | what others changed since this agent last looked, while it is in the room |
 | `notices` | what should be said once, such as where edits were kept after a crash |
@@ -208,6 +272,10 @@ allowed one. Both refuse a path before anything is opened, and hide it from `lis
 needs `admin` today. An agent with `write` must pass `exec=false` to updates and inserts, where the
 default asks for `execute`.
 
+**Output.** A run may print more than a notebook should hold. The first `max_stream_size`
+characters stay in it, with a line that names the size and the address of the whole, which is put
+aside in Jupyter's data directory until it is `aside_age` old or more than `aside_total` is there.
+
 **The journal** holds the text of unsaved edits; see [security](security.md#the-journal). If you
 set `journal_dir`, give each root directory a directory of its own.
 
@@ -264,7 +332,8 @@ def _tools() -> list[RegisteredTool]:
     # The tools are only described, never called: they need no rooms.
     nowhere = cast("Backend", None)
     log = logging.getLogger(__name__)
-    return all_tools(Workspace(nowhere, PathRules(), Limits(), idle_timeout=1.0, log=log))
+    workspace = Workspace(nowhere, PathRules(), Limits(), idle_timeout=1.0, log=log)
+    return all_tools(workspace, cast("Runs", None), None)
 
 
 def _tool_table(tools: Iterable[RegisteredTool], link: str) -> str:

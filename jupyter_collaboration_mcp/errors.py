@@ -11,7 +11,9 @@
     │   ├── KernelLost           the kernel died, restarted or was shut down in the middle of it
     │   ├── InterruptIgnored     the code goes on as if nothing had happened
     │   ├── RunNotFound          no such run, or too long ago
+    │   ├── RunBroken            a run that could not be followed to its end
     │   ├── NoInputWanted        a run that does not wait for an answer
+    │   ├── InputMissing         code asked something and nobody answered
     │   ├── SecretRefused        code asked for a password
     │   └── OutputGone           no such output, or no longer kept
     ├── PathError
@@ -96,6 +98,14 @@ class InterruptIgnored(ExecutionError):
 
 class RunNotFound(ExecutionError):
     code = "run_not_found"
+
+
+class RunBroken(ExecutionError):
+    code = "run_broken"
+
+
+class InputMissing(ExecutionError):
+    code = "input_missing"
 
 
 class NoInputWanted(ExecutionError):

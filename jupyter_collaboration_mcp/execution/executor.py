@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 from ..backends.base import Fate, KernelLink, KernelMessage
 from ..errors import (
     CollaborationError,
-    ExecutionError,
+    InputMissing,
     InterruptIgnored,
     KernelLost,
     KernelUnavailable,
     NoInputWanted,
+    RunBroken,
     SecretRefused,
 )
 from .run import Run, RunState
@@ -69,8 +70,11 @@ class Executor:
         side_files: SideFiles,
         settings: ExecutorSettings,
         log: Logger,
+        busy_before: bool = False,
     ) -> None:
         self.link = link
+        self.busy_before = busy_before
+        """Whether it worked on something when it was first looked at; whose is not known."""
         self.current: Run | None = None
         self.lost: Fate | None = None
         self._interrupt = interrupt
@@ -253,6 +257,7 @@ class Executor:
             state = RunState.failed
         elif state is RunState.cancelled:
             run.reason = run.reason or "it was interrupted"
+        run.prompt = None
         run.log.end()
         await self._settle_flush(run)
         await self._keep_overflow(run)
@@ -301,7 +306,7 @@ class Executor:
         now = time.monotonic()
         if run.state is RunState.input_required:
             if now - run.waiting_since > self._settings.input_limit and run.error is None:
-                run.error = ExecutionError(
+                run.error = InputMissing(
                     f"The code asked {run.prompt!r} and nobody answered for "
                     f"{self._settings.input_limit:g} s; it was interrupted.",
                     "Run it again and answer with reply_to_input.",
@@ -350,6 +355,7 @@ class Executor:
                 if state == "idle":
                     run.idle = True
                 elif state == "busy":
+                    self.busy_before = False
                     run.become(RunState.working)
                 return
             case "execute_input":
@@ -499,8 +505,8 @@ def _lost(fate: Fate, run: Run | None) -> KernelLost:
     )
 
 
-def _unexpected(error: Exception) -> ExecutionError:
-    return ExecutionError(
+def _unexpected(error: Exception) -> RunBroken:
+    return RunBroken(
         f"The run could not be followed to its end: {type(error).__name__}: {error}",
         "Call get_notebook_status, and read the cell before you run it again.",
     )

@@ -148,7 +148,7 @@ class Runs:
         if info is None or executor is None or executor.lost is not None:
             busy = info is not None and info.state == "busy"
             return KernelState(info, busy, busy, None, ())
-        by_others = executor.busy_for_others
+        by_others = _for_others(info, executor)
         busy = executor.busy or info.state == "busy"
         return KernelState(info, busy, by_others, executor.current, executor.waiting)
 
@@ -174,7 +174,7 @@ class Runs:
         """
         info = await self._existing(here)
         executor = await self._executor_of(info)
-        if executor.busy_for_others and not force:
+        if _for_others(info, executor) and not force:
             raise KernelBusy(
                 "The kernel works on something that no agent started; a person did, in JupyterLab.",
                 "Ask the person, or repeat with force=true.",
@@ -215,7 +215,7 @@ class Runs:
         info = await self._existing(here)
         executor = await self._executor_of(info)
         if executor.busy or info.state == "busy":
-            by = "something that no agent started" if executor.busy_for_others else "a run"
+            by = "something that no agent started" if _for_others(info, executor) else "a run"
             raise KernelBusy(
                 f"The kernel is busy with {by}; variables can only be looked at while it is idle.",
                 "Wait for the run with get_run, or interrupt it.",
@@ -328,6 +328,7 @@ class Runs:
                 self.side_files,
                 self._settings,
                 self._log,
+                busy_before=info.state == "busy",
             )
         return executor
 
@@ -362,6 +363,14 @@ class Runs:
     def _lose(self, kernel_id: str, fate: Fate) -> None:
         if (executor := self._executors.pop(kernel_id, None)) is not None:
             executor.lose(fate)
+
+
+def _for_others(info: KernelInfo, executor: Executor) -> bool:
+    """Whether the kernel works on something that no agent asked for."""
+    if executor.busy_for_others:
+        return True
+    # It began before anybody listened: only the server knows.
+    return executor.busy_before and info.state == "busy" and executor.link.busy_with is None
 
 
 def _hours(seconds: float) -> str:

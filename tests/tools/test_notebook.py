@@ -317,17 +317,8 @@ async def test_a_text_that_does_not_match_once_shows_where_to_look(
     assert "2" in twice["message"]
 
 
-async def test_running_is_refused_before_anything_is_applied(ada: AgentClient, make: Make) -> None:
+async def test_cells_without_code_need_no_kernel(ada: AgentClient, make: Make) -> None:
     path = make()
-    before = await ada.sources(path)
-    error = await refused_update(ada, path, {"index": 1, "content": "x"}, exec=True)
-    assert error["code"] == "execution_unavailable"
-    cells = [{"content": "1 + 1"}]
-    error = await ada.refused("batch_insert_notebook_cells", path=path, cells=cells)
-    assert error["code"] == "execution_unavailable"
-    error = await ada.refused("batch_delete_notebook_cells", path=path, start_index=1, exec=True)
-    assert error["code"] == "execution_unavailable"
-    assert await ada.sources(path) == before
     text = [{"content": "words", "cell_type": "markdown"}]
     await ada.ask("batch_insert_notebook_cells", path=path, cells=text)
     assert len(await ada.sources(path)) == 4
@@ -657,7 +648,14 @@ async def test_a_connection_can_only_narrow_what_it_may_do(
     path = make()
     async with agent(server, permission="read") as reader:
         names = [tool.name for tool in (await reader.client.list_tools()).tools]
-        assert names == ["list_notebooks", "get_notebook", "create_notebook_session"]
+        assert names == [
+            "list_notebooks",
+            "get_notebook",
+            "create_notebook_session",
+            "get_notebook_status",
+            "list_kernels",
+            "get_run",
+        ]
         error = await reader.refused(
             "batch_delete_notebook_cells", path=path, start_index=0, end_index=1
         )
@@ -691,7 +689,7 @@ async def test_configuration_limits_everybody(make_server: MakeServer) -> None:
             notebooks.write(root / path, notebooks.notebook(THREE))
         async with agent(server, permission="admin", toolsets="all") as ada:
             names = [tool.name for tool in (await ada.client.list_tools()).tools]
-            assert names == ["list_notebooks", "get_notebook"]
+            assert names == ["list_notebooks", "get_notebook", "get_notebook_status", "get_run"]
             listing = await ada.ask("list_notebooks")
             assert [entry["path"] for entry in listing["notebooks"]] == ["open.ipynb"]
             error = await ada.refused("get_notebook", path="secret/plan.ipynb")
