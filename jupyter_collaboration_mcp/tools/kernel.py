@@ -186,7 +186,7 @@ class KernelTools:
         await self._shown.wait(call, [run], timeout)
         return await run_only(self._shown, run)
 
-    @tool("Inspect variables", Level.execute, core=True, idempotent=True)
+    @tool("Inspect variables", Level.execute, core=True, reads=True)
     async def inspect_variables(
         self,
         call: Call,

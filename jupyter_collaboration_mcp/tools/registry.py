@@ -85,11 +85,16 @@ def tool(
     core: bool = False,
     destructive: bool = False,
     idempotent: bool = False,
+    reads: bool | None = None,
 ) -> Callable[[_Method], _Method]:
-    """Declare a method as a tool. Its docstring is what the model reads."""
+    """Declare a method as a tool. Its docstring is what the model reads.
+
+    Args:
+        reads: Whether it changes nothing; by default that is what the level says.
+    """
 
     def mark(method: _Method) -> _Method:
-        read_only = level is Level.read
+        read_only = level is Level.read if reads is None else reads
         annotations = ToolAnnotations(
             title=title,
             read_only_hint=read_only,

@@ -698,6 +698,17 @@ async def test_configuration_limits_everybody(make_server: MakeServer) -> None:
             assert error["code"] == "permission_refused"
 
 
+READ_ONLY = {
+    "list_notebooks",
+    "get_notebook",
+    "create_notebook_session",
+    "get_notebook_status",
+    "list_kernels",
+    "get_run",
+    "inspect_variables",
+}
+
+
 async def test_every_tool_is_lean_and_true_to_its_annotations(ada: AgentClient) -> None:
     tools = (await ada.client.list_tools()).tools
     lengths = []
@@ -706,9 +717,7 @@ async def test_every_tool_is_lean_and_true_to_its_annotations(ada: AgentClient) 
         assert tool.description
         assert len(tool.description.split()) < 60
         assert tool.annotations is not None
-        assert tool.annotations.read_only_hint is (
-            tool.name in ("list_notebooks", "get_notebook", "create_notebook_session")
-        )
+        assert tool.annotations.read_only_hint is (tool.name in READ_ONLY)
         for_model = {"n": tool.name, "d": tool.description, "s": tool.input_schema}
         lengths.append(len(json.dumps(for_model, separators=(",", ":"))))
     assert sum(lengths) / len(lengths) / 4 < 150
