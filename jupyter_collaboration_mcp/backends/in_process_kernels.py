@@ -19,6 +19,8 @@ from .zmq_link import ZmqLink
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
 
+_CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
+
 #: Seconds that a dead kernel has until Jupyter notices and starts it again.
 _COME_BACK = 15.0
 
@@ -65,6 +67,21 @@ class InProcessKernels:
                 return await create(path, name, type, kernel_name, kernel_id)
 
         sessions.create_session = create_session
+        events = self._serverapp.event_logger
+        assert events is not None
+        events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
+
+    async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        """A session follows its file: JupyterLab sees to that only where the file is open."""
+        old, new = data.get("source_path"), data.get("path")
+        if data.get("action") != "rename" or not old or not new:
+            return
+        for session in await self._sessions.list_sessions():
+            path = str(session["path"])
+            if path == old or path.startswith(f"{old}/"):
+                moved = f"{new}{path[len(old) :]}"
+                name = moved.rpartition("/")[2]
+                await self._sessions.update_session(session["id"], path=moved, name=name)
 
     async def find(self, path: str) -> KernelInfo | None:
         session = await self._session(path)
@@ -80,6 +97,7 @@ class InProcessKernels:
         return _info(session["kernel"], path)
 
     async def connect(self, kernel_id: str) -> KernelLink:
+        await self._close_dead(kernel_id)
         link = self._links.get(kernel_id)
         if link is not None:
             if await link.fate() == "alive":
@@ -92,6 +110,13 @@ class InProcessKernels:
             self._connecting[kernel_id] = task
             task.add_done_callback(lambda _: self._connecting.pop(kernel_id, None))
         return await asyncio.shield(task)
+
+    async def _close_dead(self, wanted: str) -> None:
+        """Links to kernels that are gone would try to reach them for ever."""
+        for kernel_id, link in list(self._links.items()):
+            if kernel_id != wanted and kernel_id not in self._kernels:
+                del self._links[kernel_id]
+                await link.close()
 
     async def _connect(self, kernel_id: str) -> ZmqLink:
         try:
@@ -107,7 +132,7 @@ class InProcessKernels:
             self._context, manager, kernel_id, lambda: self._holds(kernel_id, manager), self._log
         )
         try:
-            await link.ready(busy=getattr(manager, "execution_state", None) == "busy")
+            await link.ready()
         except BaseException:
             await link.close()
             raise

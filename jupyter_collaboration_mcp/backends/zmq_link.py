@@ -35,6 +35,8 @@ _BUSY_LIMIT = 3.0
 #: Seconds between two requests for a sign of life.
 _ASK_AGAIN = 0.25
 
+_UNKNOWN = "unknown"
+
 _Channel = Literal["shell", "iopub", "stdin", "control"]
 _CHANNELS: Mapping[_Channel, int] = {
     "iopub": zmq.SUB,
@@ -57,7 +59,9 @@ class ZmqLink:
     ) -> None:
         self.kernel_id = kernel_id
         self.language: str | None = None
-        self.busy_with: str | None = None
+        # What it works on when the link is made has begun before, and is known by no name.
+        busy = getattr(manager, "execution_state", None) == "busy"
+        self.busy_with: str | None = _UNKNOWN if busy else None
         self._manager = manager
         self._exists = exists
         self._incarnation = _incarnation(manager)
@@ -82,7 +86,7 @@ class ZmqLink:
         for socket in self._sockets.values():
             self._loop.add_reader(socket.fileno(), self._drain)
 
-    async def ready(self, busy: bool) -> None:
+    async def ready(self) -> None:
         """Return when the kernel is heard: what it published before would be lost.
 
         Raises:
@@ -91,7 +95,7 @@ class ZmqLink:
         began = time.monotonic()
         while not self._heard.is_set():
             waited = time.monotonic() - began
-            if busy and waited > _BUSY_LIMIT:
+            if self.busy_with is not None and waited > _BUSY_LIMIT:
                 return
             if await self.fate() != "alive":
                 raise KernelUnavailable(
@@ -290,7 +294,10 @@ class ZmqLink:
         state = json.loads(content).get("execution_state")
         if state == "busy" and parent.get("msg_type") == "execute_request":
             self.busy_with = request
-        elif state == "idle" and self.busy_with == request:
+        elif state == "idle" and (
+            self.busy_with == request
+            or (self.busy_with == _UNKNOWN and parent.get("msg_type") == "execute_request")
+        ):
             self.busy_with = None
 
     def _genuine(self, signature: bytes, signed: list[bytes]) -> bool:

@@ -6,13 +6,14 @@ smallest change. What is too large for a document is handed out, to be kept else
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from pycrdt import Array, Map, Text
+from pycrdt import Array, Assoc, Map, Text
 
+from .outputs import byte_count, line_safe
 from .screen import Screen
 
 
@@ -23,14 +24,22 @@ class OutputLimits:
     stream: int = 1_000_000
     """Characters that were printed."""
     rich: int = 5_000_000
-    """Bytes of results and displays, all together."""
+    """Bytes of results and displays, all together; errors may have a little more."""
+    count: int = 10_000
+    """Outputs of any kind."""
 
 
 #: Characters of the end of a printed text that are remembered when it is cut.
 _TAIL = 4_000
 
-#: What one more output costs at least, so that there cannot be a million small ones.
-_LEAST = 500
+#: Bytes beyond the limit that errors may have: what went wrong is always worth its place.
+_FOR_ERRORS = 100_000
+
+#: Characters of what an error says that stay when the error itself is too large.
+_MESSAGE = 1_000
+
+#: From here on JavaScript has no exact integers, and from 64 bits on pycrdt has none at all.
+_LARGEST = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +47,46 @@ class Overflow:
     """Output number `index` of the run was too large, or more of the printed text is."""
 
     index: int
-    content: str
-    """Printed text, or an output as JSON."""
-    kind: Literal["text", "json"]
+    content: str | Mapping[str, Any]
+    """Printed text, or all of an output."""
+    begins: bool = True
+    """Whether it replaces what was kept under this number; otherwise it follows it."""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Entry:
-    output: dict[str, Any]
+    output: Mapping[str, Any]
     screen: Screen | None = None
     """What a stream shows; its output has no text then."""
     display_id: str | None = None
-    shown: bool = False
-    """Whether it is in the cell."""
-    bytes: int = 0
-    """Of the text that is in the cell."""
+    size: int = 0
+    """Of a result or a display in the document."""
+    aside: bool = False
+    """Whether the whole of it is kept elsewhere."""
     changed: bool = True
+    """Whether the cell does not show it as it is."""
+    spot: _Spot | None = None
+    """Where it is in the cell, if it has been shown there."""
+    start: int = 0
+    """Where in its text that begins: what came before was shown, and somebody removed it."""
 
     @property
     def stream(self) -> str | None:
         return str(self.output["name"]) if self.screen is not None else None
+
+
+@dataclass(slots=True)
+class _Spot:
+    """An output in a cell, found again by its identity wherever it is by then."""
+
+    place: int
+    identity: bytes
+    content: Mapping[str, Any]
+    """What it showed when it was last written; of a stream without its text."""
+    bytes: int = 0
+    """Of the text of a stream."""
+    ending: str = ""
+    """The last line of that text, if it is not a stream's own."""
 
 
 @dataclass(slots=True)
@@ -67,9 +96,20 @@ class _Cut:
     index: int
     length: int
     lines: int
-    tail: str = ""
-    rest: list[str] = field(default_factory=list)
+    tail: str
+    rest: list[str]
     """What has not been handed out yet."""
+    begins: bool = True
+    """Whether nothing has been handed out yet."""
+
+
+@dataclass(slots=True)
+class _Dropped:
+    """There were more outputs than the document may hold."""
+
+    entry: _Entry
+    """What says so."""
+    count: int = 0
 
 
 class OutputLog:
@@ -84,15 +124,15 @@ class OutputLog:
         self._limits = limits
         self._notice = notice
         self._entries: list[_Entry] = []
-        self._first = 0  # the first entry that is, or will be, in the cell
-        self._place = 0  # where in the cell's outputs that one is
-        self._clear_first = False
-        self._clear_later = False
-        self._cut: _Cut | None = None
         self._printed = 0
         self._rich = 0
-        self._large: list[Overflow] = []
+        self._cut: _Cut | None = None
+        self._dropped: _Dropped | None = None
+        self._large: dict[int, Overflow] = {}
+        self._clear_later = False
+        self._clear_cell = False
         self._ended = False
+        self._written_to_the_end = False
         self.changed = False
         """Whether the cell does not show all of this."""
 
@@ -101,36 +141,16 @@ class OutputLog:
     def print(self, name: str, text: str) -> None:
         """Something was printed to stdout or stderr."""
         self._clear_if_due()
-        self.changed = True
-        text = _storable(text)
-        if self._cut is not None:
-            self._overflow(text)
+        if not text:
             return
-        last = self._entries[-1] if self._entries else None
-        if last is None or last.stream != name:
-            last = _Entry({"output_type": "stream", "name": name}, Screen())
-            self._entries.append(last)
-        assert last.screen is not None
-        last.changed = True
-        before = len(last.screen)
-        room = self._limits.stream - self._printed
-        if len(text) <= room or "\r" in text or "\b" in text:
-            last.screen.print(text)
-            text = ""
-        else:
-            last.screen.print(text[:room])
-            text = text[room:]
-        self._printed += len(last.screen) - before
-        over = self._printed - self._limits.stream
-        if over > 0:  # it went back and forth on the line, and grew in the end
-            text = last.screen.text[-over:] + text
-            last.screen.cut(len(last.screen) - over)
-            self._printed -= over
+        self.changed = True
+        text = _storable_text(text)
+        if self._cut is None:
+            text = self._show_printed(name, text)
         if text:
-            self._begin_cut()
-            self._overflow(text)
+            self._put_aside(text)
 
-    def add(self, output: dict[str, Any], size: int, display_id: str | None = None) -> None:
+    def add(self, output: Mapping[str, Any], size: int, display_id: str | None = None) -> None:
         """A result, a display or an error.
 
         Args:
@@ -138,14 +158,12 @@ class OutputLog:
         """
         self._clear_if_due()
         self.changed = True
-        cost = max(size, _LEAST)
-        index = len(self._entries)
-        if output["output_type"] != "error" and self._rich + cost > self._limits.rich:
-            self._large.append(Overflow(index, json.dumps(output), "json"))
-            output = self._stand_in(index, output, size)
-        else:
-            self._rich += cost
-        self._entries.append(_Entry(_storable(output), display_id=display_id))
+        if self._dropped is not None or len(self._entries) >= self._limits.count:
+            self._drop()
+            return
+        entry = _Entry({}, display_id=display_id)
+        self._entries.append(entry)
+        self._set(len(self._entries) - 1, entry, output, size)
 
     def clear(self, wait: bool) -> None:
         """Forget all outputs, at once or when the next one comes."""
@@ -156,55 +174,108 @@ class OutputLog:
 
     def update(self, display_id: str, data: Any, metadata: Any, size: int) -> bool:
         """Give displays another content; says whether there are any of this id."""
-        found = [entry for entry in self._entries if entry.display_id == display_id]
-        for entry in found:
-            index = self._entries.index(entry)
-            output = {**entry.output, "data": data, "metadata": metadata}
-            if size > self._limits.rich:
-                self._large.append(Overflow(index, json.dumps(output), "json"))
-                output = self._stand_in(index, output, size)
-            entry.output = _storable(output)
-            entry.changed = self.changed = True
-        return bool(found)
+        found = False
+        for index, entry in enumerate(self._entries):
+            if entry.display_id == display_id:
+                output = {**entry.output, "data": data, "metadata": metadata}
+                self._set(index, entry, output, size)
+                found = self.changed = True
+        return found
 
     def end(self) -> None:
         """Nothing more will come: what is left out can be said for good."""
         self._ended = True
         if self._cut is not None:
             self._entries[self._cut.index].changed = self.changed = True
+        if self._dropped is not None:
+            self._dropped.entry.output = _dropped(f"{self._dropped.count:,} more were")
+            self._dropped.entry.changed = self.changed = True
 
     def _clear_if_due(self) -> None:
         if self._clear_later:
-            self._clear_later = False
             self._clear()
 
     def _clear(self) -> None:
         self._entries.clear()
-        self._cut = None
+        self._large.clear()
+        self._cut = self._dropped = None
         self._printed = self._rich = 0
-        self._first = 0
-        self._clear_first = self.changed = True
+        self._clear_later = False
+        self._clear_cell = self.changed = True
 
-    def _begin_cut(self) -> None:
-        # The whole text is kept elsewhere, so it begins with what the document has.
-        texts = [entry.screen.text for entry in self._entries if entry.screen is not None]
-        index = max(i for i, entry in enumerate(self._entries) if entry.screen is not None)
-        length, lines = sum(map(len, texts)), sum(text.count("\n") for text in texts)
-        self._cut = _Cut(index, length, lines, "".join(texts)[-_TAIL:], texts)
+    def _show_printed(self, name: str, text: str) -> str:
+        """Print as much as there is room for, and return the rest."""
+        last = self._entries[-1] if self._entries else None
+        if last is None or last.stream != name:
+            if self._last_stream() is not None and len(self._entries) >= self._limits.count:
+                return text
+            last = _Entry({"output_type": "stream", "name": name}, Screen())
+            self._entries.append(last)
+        screen = last.screen
+        assert screen is not None
+        last.changed = True
+        before = len(screen)
+        room = self._limits.stream - self._printed
+        goes_back = "\r" in text or "\b" in text
+        fits = len(text) if goes_back else room
+        screen.print(text[:fits])
+        text = text[fits:]
+        grown = len(screen) - before
+        if grown > room:  # it went back and forth on its line, and was longer in the end
+            text = screen.cut(before + room) + text
+            grown = room
+        self._printed += grown
+        return text
 
-    def _overflow(self, text: str) -> None:
+    def _put_aside(self, text: str) -> None:
+        """Print to where the whole text is kept, which begins with what the document has."""
+        if self._cut is None:
+            index = self._last_stream()
+            assert index is not None
+            shown = "".join(entry.screen.text for entry in self._entries if entry.screen)
+            self._cut = _Cut(index, len(shown), shown.count("\n"), shown[-_TAIL:], [shown])
+            self._entries[index].aside = self._entries[index].changed = True
         cut = self._cut
-        assert cut is not None
         cut.length += len(text)
         cut.lines += text.count("\n")
         cut.tail = (cut.tail + text[-_TAIL:])[-_TAIL:]
         cut.rest.append(text)
 
+    def _last_stream(self) -> int | None:
+        indexes = range(len(self._entries) - 1, -1, -1)
+        return next((index for index in indexes if self._entries[index].screen is not None), None)
+
+    def _set(self, index: int, entry: _Entry, output: Mapping[str, Any], size: int) -> None:
+        """Give an entry another content, or what stands for it if that is too large."""
+        output = _storable(output)
+        limit = self._limits.rich
+        if output["output_type"] == "error":
+            limit += _FOR_ERRORS
+        self._rich -= entry.size
+        entry.aside = self._rich + size > limit
+        entry.size = 0 if entry.aside else size
+        entry.output = self._stand_in(index, output, size) if entry.aside else output
+        entry.changed = True
+        self._rich += entry.size
+        self._large.pop(index, None)
+        if entry.aside:
+            self._large[index] = Overflow(index, output)
+
     def _stand_in(self, index: int, output: Mapping[str, Any], size: int) -> dict[str, Any]:
+        if output["output_type"] == "error":
+            notice = self._notice(index, f"an error, {byte_count(size)}")
+            said = {name: str(output.get(name, ""))[:_MESSAGE] for name in ("ename", "evalue")}
+            return {**output, **said, "traceback": [notice]}
         data = output.get("data")
-        kinds = ", ".join(data) if isinstance(data, Mapping) else "output"
-        notice = self._notice(index, f"{kinds[:200]}, {_size(size)}")
+        kinds = ", ".join(map(line_safe, data)) if isinstance(data, Mapping) else "output"
+        notice = self._notice(index, f"{kinds[:200]}, {byte_count(size)}")
         return {**output, "data": {"text/plain": notice}, "metadata": {}}
+
+    def _drop(self) -> None:
+        if self._dropped is None:
+            self._dropped = _Dropped(_Entry(_dropped("more are")))
+            self._entries.append(self._dropped.entry)
+        self._dropped.count += 1
 
     # -- read --------------------------------------------------------------------------------
 
@@ -215,6 +286,11 @@ class OutputLog:
     def length(self) -> int:
         """Characters that were printed."""
         return self._printed if self._cut is None else self._cut.length
+
+    @property
+    def size(self) -> int:
+        """How much is remembered here, in characters or bytes, about."""
+        return self._printed + self._rich
 
     def outputs(self) -> list[dict[str, Any]]:
         """The outputs as nbformat has them; a stream of which only the head is here says so."""
@@ -232,127 +308,168 @@ class OutputLog:
             found.append(output)
         return found
 
-    def overflow(self) -> Iterator[Overflow]:
-        """What has to be kept elsewhere, once."""
-        large, self._large = self._large, []
-        yield from large
-        if self._cut is not None and self._cut.rest:
-            rest, self._cut.rest = self._cut.rest, []
-            yield Overflow(self._cut.index, "".join(rest), "text")
+    def is_aside(self, index: int) -> bool:
+        """Whether only a part of an output is here, and the whole of it elsewhere."""
+        return 0 <= index < len(self._entries) and self._entries[index].aside
+
+    def overflow(self) -> list[Overflow]:
+        """What has to be kept elsewhere; each part is handed out once."""
+        parts = list(self._large.values())
+        self._large.clear()
+        cut = self._cut
+        if cut is not None and cut.rest:
+            parts.append(Overflow(cut.index, "".join(cut.rest), cut.begins))
+            cut.rest.clear()
+            cut.begins = False
+        return parts
 
     # -- write; the caller holds the transaction ----------------------------------------------
 
     def write(self, shared: Array[Any]) -> None:
-        """Bring a cell's outputs up to date."""
+        """Bring a cell's outputs up to date.
+
+        What other people did to them stays: an output that they removed does not come back, and
+        what was printed since then is shown at the end.
+        """
         self.changed = False
-        if self._clear_first:
-            self._clear_first = False
+        if self._clear_cell:
+            self._clear_cell = False
             if len(shared):
                 shared.clear()
-            self._place = 0
-        elif not self._in_place(shared):
-            self._go_on_at_the_end(len(shared))
-        for index in range(self._first, len(self._entries)):
-            entry = self._entries[index]
-            if not entry.shown:
-                shared.append(self._new(index, entry))
-            elif entry.changed:
-                self._bring_up_to_date(shared, index, entry)
-            entry.shown, entry.changed = True, False
+        elif not self._written_to_the_end:
+            self._follow_move(shared)
+        for index, entry in enumerate(self._entries):
+            if entry.changed:
+                entry.changed = False
+                if entry.screen is None:
+                    self._write_rich(shared, entry)
+                else:
+                    self._write_stream(shared, entry, entry.screen, self._ending(index))
+        self._written_to_the_end = self._ended
 
-    def restart(self) -> None:
-        """The cell's outputs have been cleared and nothing is shown."""
-        self._first = self._place = 0
-        for entry in self._entries:
-            entry.shown, entry.changed = False, True
+    def _write_rich(self, shared: Array[Any], entry: _Entry) -> None:
+        if entry.spot is None:
+            entry.spot = _appended(shared, entry.output)
+        elif (place := _find(shared, entry.spot)) is not None:
+            shared[place] = Map(dict(entry.output))
+            entry.spot = _Spot(place, _identity(shared, place), entry.output)
 
-    def _in_place(self, shared: Array[Any]) -> bool:
-        """Whether the cell has what was written, and nothing else."""
-        shown = sum(entry.shown for entry in self._entries[self._first :])
-        if len(shared) != self._place + shown:
-            return False
-        for index in range(self._first, self._first + shown):
-            entry = self._entries[index]
-            if entry.changed and entry.screen is not None:
-                text = shared[self._place + index - self._first].get("text")
-                if not isinstance(text, Text) or len(text) != entry.bytes:
-                    return False
-        return True
-
-    def _go_on_at_the_end(self, place: int) -> None:
-        """Somebody cleared or changed the outputs: leave them, and add what comes from now on."""
-        entries = self._entries
-        shown = [index for index, entry in enumerate(entries) if entry.shown]
-        self._first = shown[-1] + 1 if shown else 0
-        self._place = place
-        last = entries[-1] if entries else None
-        if last is not None and last.screen is not None and last.shown and self._cut is None:
-            unchanged, new = last.screen.take()
-            if new:
-                rest = _Entry(dict(last.output), Screen())
-                assert rest.screen is not None
-                rest.screen.print(new)
-                last.screen.cut(unchanged)
-                last.screen.take()
-                entries.append(rest)
-
-    def _new(self, index: int, entry: _Entry) -> Map[Any]:
-        if entry.screen is None:
-            return _shared(entry.output)
-        entry.screen.take()
-        text = entry.screen.text + self._ending(index, entry)
-        entry.bytes = len(text.encode())
-        return Map({**entry.output, "text": Text(text)})
-
-    def _bring_up_to_date(self, shared: Array[Any], index: int, entry: _Entry) -> None:
-        place = self._place + index - self._first
-        if entry.screen is None:
-            shared[place] = _shared(entry.output)
+    def _write_stream(self, shared: Array[Any], entry: _Entry, screen: Screen, ending: str) -> None:
+        unchanged, new = screen.take()
+        spot = entry.spot
+        if spot is not None and not new and ending == spot.ending:
             return
-        text: Text = shared[place]["text"]
-        unchanged, new = entry.screen.take()
-        ending = self._ending(index, entry)
-        keep = len(entry.screen.text[:unchanged].encode())
-        if keep < entry.bytes:
-            del text[keep : entry.bytes]
-        if new or ending:
-            text += new + ending
-        entry.bytes = keep + len((new + ending).encode())
+        text = None if spot is None else self._text(shared, spot)
+        if spot is None or text is None:
+            if spot is not None:
+                entry.start = unchanged
+            content = screen.text[entry.start :] + ending
+            entry.spot = _appended(shared, {**entry.output, "text": Text(content)}, entry.output)
+            entry.spot.bytes, entry.spot.ending = len(content.encode()), ending
+            return
+        entry.start = min(entry.start, unchanged)
+        keep = len(screen.text[entry.start : unchanged].encode())
+        if keep < spot.bytes:
+            del text[keep : spot.bytes]
+        text += new + ending
+        spot.bytes, spot.ending = keep + len((new + ending).encode()), ending
 
-    def _ending(self, index: int, entry: _Entry) -> str:
-        if self._cut is None or self._cut.index != index:
+    def _ending(self, index: int) -> str:
+        """What follows the text of a stream: that there is more of it elsewhere."""
+        screen = self._entries[index].screen
+        if screen is None or self._cut is None or self._cut.index != index:
             return ""
-        assert entry.screen is not None
-        begin = "" if entry.screen.text.endswith("\n") else "\n"
-        said = f"{_size(self._cut.length)} in all" if self._ended else "still running"
+        begin = "" if screen.on_new_line else "\n"
+        said = f"{byte_count(self._cut.length)} in all" if self._ended else "still running"
         return f"{begin}{self._notice(index, said)}\n"
 
+    def _follow_move(self, shared: Array[Any]) -> None:
+        """Find the outputs again if somebody moved the cell: what is there now is a copy."""
+        spots = {entry.spot.identity: entry.spot for entry in self._entries if entry.spot}
+        if not spots or any(_identity(shared, place) in spots for place in range(len(shared))):
+            return
+        for entry in self._entries:
+            spot = entry.spot
+            if spot is not None and spot.place < len(shared):
+                content = dict(spot.content)
+                if entry.screen is not None:
+                    content["text"] = entry.screen.taken[entry.start :] + spot.ending
+                found = shared[spot.place]
+                if isinstance(found, Map) and found.to_py() == content:
+                    spot.identity = _identity(shared, spot.place)
 
-def _shared(output: Mapping[str, Any]) -> Map[Any]:
+    def _text(self, shared: Array[Any], spot: _Spot) -> Text | None:
+        """The shared text of a stream, if nobody has changed it."""
+        place = _find(shared, spot)
+        text = None if place is None else shared[place].get("text")
+        return text if isinstance(text, Text) and len(text) == spot.bytes else None
+
+
+def _appended(
+    shared: Array[Any], output: Mapping[str, Any], content: Mapping[str, Any] | None = None
+) -> _Spot:
+    shared.append(Map(dict(output)))
+    place = len(shared) - 1
+    return _Spot(place, _identity(shared, place), output if content is None else content)
+
+
+def _identity(shared: Array[Any], place: int) -> bytes:
+    """What an output keeps as long as it is there, and no other output ever has."""
+    return shared.sticky_index(place, Assoc.AFTER).encode()
+
+
+def _find(shared: Array[Any], spot: _Spot) -> int | None:
+    places = range(len(shared))
+    if spot.place not in places or _identity(shared, spot.place) != spot.identity:
+        found = (place for place in places if _identity(shared, place) == spot.identity)
+        place = next(found, None)
+        if place is None:
+            return None
+        spot.place = place
+    return spot.place
+
+
+def _dropped(how_many: str) -> dict[str, Any]:
+    said = f"[There were more outputs than a notebook can hold; {how_many} left out.]"
+    return {"output_type": "display_data", "data": {"text/plain": said}, "metadata": {}}
+
+
+def _storable(output: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as a document can hold it, and as JavaScript would have read it."""
     try:
-        json.dumps(output)
-        return Map(dict(output))
-    except (TypeError, ValueError, OverflowError) as error:
-        said = f"[an output that the notebook cannot hold: {error}]"
-        return Map({"output_type": "display_data", "data": {"text/plain": said}, "metadata": {}})
+        return {_storable_text(key): _storable_value(value) for key, value in output.items()}
+    except RecursionError:
+        said = "[an output that the notebook cannot hold: it is nested too deeply]"
+        return {**_dropped(""), "data": {"text/plain": said}}
 
 
-def _storable(value: Any) -> Any:
-    """The same without halves of characters, which no document can hold."""
+def _storable_value(value: Any) -> Any:
     if isinstance(value, str):
-        if value.isascii():
-            return value
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return value.encode(errors="replace").decode()
-        return value
-    if isinstance(value, dict):
-        return {_storable(key): _storable(item) for key, item in value.items()}
+        return _storable_text(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        return value if -_LARGEST < value < _LARGEST else _rounded(value)
+    if isinstance(value, Mapping):
+        return {_storable_text(key): _storable_value(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_storable(item) for item in value]
+        return [_storable_value(item) for item in value]
     return value
 
 
-def _size(count: int) -> str:
-    return f"{count / 1_000_000:.1f} MB" if count >= 100_000 else f"{count / 1_000:.1f} kB"
+def _storable_text(text: str) -> str:
+    """Without halves of characters, which no document can hold."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
+
+
+def _rounded(value: int) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None

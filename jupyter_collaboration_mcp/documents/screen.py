@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 
 _BACK = re.compile(r"[\r\b]")
 _PIECES = re.compile(r"[\r\b]|[^\r\b]+")
@@ -12,76 +13,99 @@ class Screen:
     """A text that is printed to piece by piece, and knows what changed since it was last taken."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []  # whole lines
-        self._lines_length = 0
-        self._line: list[str] = []  # the last one, to which is printed
-        self._line_length = 0
-        self._cursor = 0
-        self._unchanged = 0
+        self._settled: list[str] = []  # whole lines, which nothing can change any more
+        self._start = 0  # where the last line begins
+        self._line = StringIO()  # the last line; its position is the cursor
+        self._length = 0  # of the last line
+        self._taken_start = 0  # the last line as it was when the text was taken
+        self._taken_line = ""
 
     def __len__(self) -> int:
-        return self._lines_length + self._line_length
+        return self._start + self._length
 
     @property
     def text(self) -> str:
-        return "".join(self._lines) + "".join(self._line)
+        return "".join(self._settled) + self._line.getvalue()
+
+    @property
+    def taken(self) -> str:
+        """The text as it was last taken."""
+        return "".join(self._settled)[: self._taken_start] + self._taken_line
+
+    @property
+    def on_new_line(self) -> bool:
+        """Whether nothing stands on the last line."""
+        return self._length == 0
 
     def print(self, text: str) -> None:
         """Print at the cursor."""
-        if self._cursor == self._line_length and not _BACK.search(text):
-            self._append(text)
-            return
-        for number, line in enumerate(text.split("\n")):
-            if number:
-                self._new_line()
-            self._overwrite(line)
+        text = text.replace("\r\n", "\n")  # the same here, and shorter to print
+        position = 0
+        while position < len(text):
+            if self._line.tell() == self._length:
+                back = _BACK.search(text, position)  # most text never goes back
+                end = len(text) if back is None else back.start()
+                self._append(text[position:end])
+                position = end
+            end = text.find("\n", position)
+            end = len(text) if end < 0 else end
+            self._overwrite(text[position:end])
+            if end < len(text):
+                self._line.seek(self._length)
+                self._append("\n")
+            position = end + 1
 
-    def cut(self, length: int) -> None:
-        """Forget what is beyond a length."""
-        text = self.text[:length]
-        unchanged = min(self._unchanged, length)
-        self.__init__()  # type: ignore[misc]
-        self._append(text)
-        self._unchanged = unchanged
+    def cut(self, length: int) -> str:
+        """Forget what is beyond a length, and return it."""
+        text = self.text
+        start = text.rfind("\n", 0, length) + 1
+        if start < self._taken_start:
+            self._taken_start, self._taken_line = start, text[start:length]
+        self._settled, self._start = [text[:start]], start
+        self._line, self._length = StringIO(), 0
+        self._append(text[start:length])
+        return text[length:]
 
     def take(self) -> tuple[int, str]:
         """How many characters are as they were when it was last taken, and what follows them."""
-        text = self.text
-        unchanged = self._unchanged
-        start = text.rfind("\n") + 1
-        self._lines, self._line = [text[:start]], [text[start:]]
-        self._unchanged = len(text)
-        return unchanged, text[unchanged:]
+        settled, line = "".join(self._settled), self._line.getvalue()
+        rest = settled[self._taken_start :] + line
+        common = _common_length(self._taken_line, rest)
+        unchanged = self._taken_start + common
+        self._settled = [settled]
+        self._taken_start, self._taken_line = self._start, line
+        return unchanged, rest[common:]
 
     def _append(self, text: str) -> None:
+        """Print where the text ends, and nothing that goes back."""
         end = text.rfind("\n") + 1
         if end:
-            self._lines += (*self._line, text[:end])
-            self._lines_length += self._line_length + end
-            self._line, self._line_length = [], 0
-        if end < len(text):
-            self._line.append(text[end:])
-            self._line_length += len(text) - end
-        self._cursor = self._line_length
-
-    def _new_line(self) -> None:
-        self._lines += (*self._line, "\n")
-        self._lines_length += self._line_length + 1
-        self._line, self._line_length, self._cursor = [], 0, 0
+            self._settled += (self._line.getvalue(), text[:end])
+            self._start += self._length + end
+            self._line, self._length = StringIO(), 0
+        self._length += self._line.write(text[end:])
 
     def _overwrite(self, text: str) -> None:
-        if not text:
-            return
-        line = "".join(self._line)
+        """Print within the last line."""
         for piece in _PIECES.findall(text):
             if piece == "\r":
-                self._cursor = 0
+                self._line.seek(0)
             elif piece == "\b":
-                self._cursor = max(0, self._cursor - 1)
+                self._line.seek(max(0, self._line.tell() - 1))
             else:
-                end = self._cursor + len(piece)
-                if line[self._cursor : end] != piece:
-                    self._unchanged = min(self._unchanged, self._lines_length + self._cursor)
-                    line = line[: self._cursor] + piece + line[end:]
-                self._cursor = end
-        self._line, self._line_length = [line], len(line)
+                self._line.write(piece)
+                self._length = max(self._length, self._line.tell())
+
+
+def _common_length(one: str, other: str) -> int:
+    """How many characters two texts begin with that are the same."""
+    if other.startswith(one):
+        return len(one)
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

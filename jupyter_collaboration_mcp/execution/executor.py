@@ -70,11 +70,8 @@ class Executor:
         side_files: SideFiles,
         settings: ExecutorSettings,
         log: Logger,
-        busy_before: bool = False,
     ) -> None:
         self.link = link
-        self.busy_before = busy_before
-        """Whether it worked on something when it was first looked at; whose is not known."""
         self.current: Run | None = None
         self.lost: Fate | None = None
         self._interrupt = interrupt
@@ -355,7 +352,6 @@ class Executor:
                 if state == "idle":
                     run.idle = True
                 elif state == "busy":
-                    self.busy_before = False
                     run.become(RunState.working)
                 return
             case "execute_input":
@@ -407,7 +403,10 @@ class Executor:
     def _flush_soon(self, run: Run) -> None:
         if run not in self._flushes and run.log.changed:
             loop = asyncio.get_running_loop()
-            self._flushes[run] = loop.call_later(_FLUSH, self._flush_now, run)
+            # What prints for minutes is drawn less often: each change is stored for ever.
+            run.flushes += 1
+            delay = _FLUSH * min(10, 1 + run.flushes // 200)
+            self._flushes[run] = loop.call_later(delay, self._flush_now, run)
 
     def _flush_now(self, run: Run) -> None:
         task = asyncio.get_running_loop().create_task(self._flush(run))
@@ -441,8 +440,11 @@ class Executor:
             del self._flushes[run]
 
     async def _keep_overflow(self, run: Run) -> None:
-        if overflow := list(run.log.overflow()):
-            await self._side_files.keep(run.room_id.rpartition(":")[2], run.id, overflow)
+        if overflow := run.log.overflow():
+            try:
+                await self._side_files.keep(run.room_id.rpartition(":")[2], run.id, overflow)
+            except OSError as error:  # a full disk must not keep the run from its end
+                self._log.warning("The whole output of %s could not be kept: %s", run.id, error)
 
     def _spawn(self, work: Awaitable[None]) -> None:
         async def run() -> None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shutil
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from ..documents.output_log import Overflow
 from ..errors import OutputGone
 
-_KINDS = ("text", "json")
+Kind = Literal["text", "json"]
+"""Printed text, or a whole output."""
+
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _NAME = re.compile(r"[\w-]{1,80}")
+
+#: Seconds between two looks at whether something is too old or too much.
+_SWEEP = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,59 +56,36 @@ class SideFiles:
         self._directory = directory
         self.limits = limits
         self._sizes: dict[str, int] = {}
-        self._swept = 0.0
+        self._swept = -_SWEEP
+        self._lock = threading.Lock()  # nobody reads half of what is being written
 
     async def keep(self, notebook: str, run_id: str, overflow: Sequence[Overflow]) -> None:
-        """Append to what is kept of a run."""
+        """Keep more of a run."""
         await asyncio.to_thread(self._keep, notebook, run_id, overflow)
 
     async def page(self, notebook: str, run_id: str, index: int, start: int, length: int) -> Page:
-        """A part of an output that is kept here.
+        """A part of a printed text that is kept here.
 
         Raises:
             OutputGone: It is not, or not any more.
         """
         return await asyncio.to_thread(self._page, notebook, run_id, index, start, length)
 
+    async def output(self, notebook: str, run_id: str, index: int) -> dict[str, Any]:
+        """A result, a display or an error that is kept here.
+
+        Raises:
+            OutputGone: It is not, or not any more.
+        """
+        return await asyncio.to_thread(self._output, notebook, run_id, index)
+
+    async def kind(self, notebook: str, run_id: str, index: int) -> Kind | None:
+        """What is kept of an output, if anything."""
+        return await asyncio.to_thread(self._kind, notebook, run_id, index)
+
     async def sweep(self) -> None:
         """Delete what is too old or too much."""
         await asyncio.to_thread(self._sweep)
-
-    def _keep(self, notebook: str, run_id: str, overflow: Sequence[Overflow]) -> None:
-        directory = self._place(notebook, run_id)
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for part in overflow:
-            kept = self._sizes.get(run_id, 0)
-            content = part.content.encode(errors="replace")
-            room = self.limits.run - kept
-            if room <= 0:
-                continue
-            if len(content) > room:
-                said = f"\n[not kept beyond {self.limits.run:,} bytes of one run]\n".encode()
-                content = content[:room] + said
-            self._sizes[run_id] = kept + len(content)
-            with (directory / f"{part.index}.{part.kind}").open("ab") as file:
-                file.write(content)
-        if time.monotonic() - self._swept > 1:
-            self._sweep()
-
-    def _page(self, notebook: str, run_id: str, index: int, start: int, length: int) -> Page:
-        directory = self._place(notebook, run_id)
-        for kind in _KINDS:
-            file = directory / f"{index}.{kind}"
-            try:
-                with file.open("rb") as opened:
-                    size = file.stat().st_size
-                    opened.seek(max(0, start))
-                    return page_of(opened.read(length + 4), max(0, start), length, size)
-            except FileNotFoundError:
-                continue
-        raise self.gone(run_id, index)
-
-    def kind(self, notebook: str, run_id: str, index: int) -> str | None:
-        """What is kept of an output: its text, or all of it as JSON."""
-        place = self._place(notebook, run_id)
-        return next((kind for kind in _KINDS if (place / f"{index}.{kind}").exists()), None)
 
     def gone(self, run_id: str, index: int) -> OutputGone:
         """What to say of an output that is not here."""
@@ -113,30 +98,110 @@ class SideFiles:
             run_id=run_id,
         )
 
+    # -- in a thread -------------------------------------------------------------------------
+
+    def _keep(self, notebook: str, run_id: str, overflow: Sequence[Overflow]) -> None:
+        directory = self._place(notebook, run_id)
+        with self._lock:
+            for part in overflow:
+                directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+                if isinstance(part.content, str):
+                    self._keep_text(directory, part, part.content)
+                else:
+                    self._keep_output(directory, part)
+        if time.monotonic() - self._swept >= _SWEEP:
+            self._sweep()
+
+    def _keep_text(self, directory: Path, part: Overflow, text: str) -> None:
+        file = directory / f"{part.index}.text"
+        if part.begins:
+            self._forget(directory, part.index)
+        elif not file.exists():
+            return  # what came before has been deleted, and this alone is not the whole
+        content = text.encode(errors="replace")
+        room = self.limits.run - self._sizes.get(directory.name, 0)
+        if len(content) > room:
+            if room < 0:
+                return
+            said = f"\n[not kept beyond {self.limits.run:,} bytes of one run]\n".encode()
+            content = content[: boundary(content, room)] + said
+            self._sizes[directory.name] = self.limits.run + 1  # nothing may follow this
+        else:
+            self._grow(directory, len(content))
+        with file.open("ab") as opened:
+            opened.write(content)
+
+    def _keep_output(self, directory: Path, part: Overflow) -> None:
+        self._forget(directory, part.index)
+        content = json.dumps(part.content).encode()
+        if len(content) <= self.limits.run - self._sizes.get(directory.name, 0):
+            self._grow(directory, len(content))
+            (directory / f"{part.index}.json").write_bytes(content)
+
+    def _grow(self, directory: Path, size: int) -> None:
+        self._sizes[directory.name] = self._sizes.get(directory.name, 0) + size
+
+    def _forget(self, directory: Path, index: int) -> None:
+        for kind in _KINDS:
+            file = directory / f"{index}.{kind}"
+            if file.exists():
+                self._grow(directory, -file.stat().st_size)
+                file.unlink()
+
+    def _page(self, notebook: str, run_id: str, index: int, start: int, length: int) -> Page:
+        file = self._place(notebook, run_id) / f"{index}.text"
+        try:
+            with self._lock, file.open("rb") as opened:
+                size = file.stat().st_size
+                start = min(max(0, start), size)
+                opened.seek(start)
+                return page_of(opened.read(length + 4), start, length, size)
+        except FileNotFoundError:
+            raise self.gone(run_id, index) from None
+
+    def _output(self, notebook: str, run_id: str, index: int) -> dict[str, Any]:
+        file = self._place(notebook, run_id) / f"{index}.json"
+        try:
+            with self._lock:
+                content = file.read_bytes()
+        except FileNotFoundError:
+            raise self.gone(run_id, index) from None
+        output: dict[str, Any] = json.loads(content)
+        return output
+
+    def _kind(self, notebook: str, run_id: str, index: int) -> Kind | None:
+        if time.monotonic() - self._swept >= _SWEEP:
+            self._sweep()
+        place = self._place(notebook, run_id)
+        return next((kind for kind in _KINDS if (place / f"{index}.{kind}").exists()), None)
+
     def _place(self, notebook: str, run_id: str) -> Path:
         if not (_NAME.fullmatch(notebook) and _NAME.fullmatch(run_id)):
             raise OutputGone(
-                f"There is no run {run_id!r} of this notebook.", "Use a link from an answer."
+                f"There is no run {run_id[:100]!r} of this notebook.", "Use a link from an answer."
             )
         return self._directory / notebook / run_id
 
     def _sweep(self) -> None:
-        self._swept = time.monotonic()
-        oldest = time.time() - self.limits.age
-        found = []
+        with self._lock:
+            self._swept = time.monotonic()
+            oldest = time.time() - self.limits.age
+            total = 0
+            for written, size, run in sorted(self._runs(), reverse=True):
+                total += size
+                if written < oldest or total > self.limits.total:
+                    shutil.rmtree(run, ignore_errors=True)
+                    self._sizes.pop(run.name, None)
+
+    def _runs(self) -> Iterator[tuple[float, int, Path]]:
+        """When each run was last written, and its size."""
         for run in self._directory.glob("*/*"):
             try:
                 files = [file.stat() for file in run.iterdir()]
             except OSError:
                 continue
             written = max((file.st_mtime for file in files), default=0.0)
-            found.append((written, sum(file.st_size for file in files), run))
-        total = 0
-        for written, size, run in sorted(found, reverse=True):
-            total += size
-            if written < oldest or total > self.limits.total:
-                shutil.rmtree(run, ignore_errors=True)
-                self._sizes.pop(run.name, None)
+            yield written, sum(file.st_size for file in files), run
 
 
 def page_of(content: bytes, start: int, length: int, size: int) -> Page:
@@ -146,10 +211,25 @@ def page_of(content: bytes, start: int, length: int, size: int) -> Page:
         content: What follows `start`, a few bytes more than `length` if there are any.
     """
     first = 0
-    while first < min(4, len(content)) and content[first] & 0xC0 == 0x80:
+    while first < min(3, len(content)) and _continues(content[first]):
         first += 1
-    last = min(length, len(content))
-    while first < last < len(content) and content[last] & 0xC0 == 0x80:
-        last -= 1
+    last = boundary(content, length)
+    if last <= first:  # a page smaller than a character would never end
+        last = min(first + 1, len(content))
+        while last < len(content) and _continues(content[last]):
+            last += 1
     text = content[first:last].decode(errors="replace")
     return Page(text, start + first, start + last, size)
+
+
+def boundary(content: bytes, length: int) -> int:
+    """The end of the last whole character of UTF-8 within a length."""
+    end = min(length, len(content))
+    while 0 < end < len(content) and _continues(content[end]):
+        end -= 1
+    return end
+
+
+def _continues(byte: int) -> bool:
+    """Whether a byte of UTF-8 is not the first one of its character."""
+    return byte & 0xC0 == 0x80

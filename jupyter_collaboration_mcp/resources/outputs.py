@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ..errors import DocumentNotFound, InvalidArgument, OutputGone
+from ..errors import DocumentNotFound, InvalidArgument
 from ..tools.registry import Call
 from ..workspace.permissions import Level
 from ..workspace.runs import Runs
@@ -27,15 +28,15 @@ TEMPLATES = (
 )
 
 
+_NUMBER = re.compile(r"[0-9]{1,15}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Address:
     notebook: str
-    kind: str
-    """cells or executions."""
-    name: str
-    """Of the cell or the run."""
-    index: int
+    cell: str
     run: str | None
+    index: int
     offset: int
 
 
@@ -47,7 +48,6 @@ class OutputResources:
 
     def __init__(self, workspace: Workspace, runs: Runs) -> None:
         self._workspace = workspace
-        self._runs = runs
         self._outputs = WholeOutputs(runs)
 
     async def read(self, call: Call, uri: str) -> list[Part]:
@@ -64,15 +64,12 @@ class OutputResources:
             )
         path = self._workspace.resolve(path)
         await call.authorize(Level.read, path)
-        if address.kind == "executions":
-            run = self._runs.get(address.name)
-            if run.room_id.rpartition(":")[2] != address.notebook:
-                raise OutputGone("That run belongs to another notebook.", "Use a link as it is.")
-            return await self._outputs.of_run(run, address.index, address.offset)
+        if address.run is not None:
+            return await self._outputs.of_run_id(
+                address.notebook, address.run, address.index, address.offset
+            )
         here = await self._workspace.open(call.agent, path)
-        return await self._outputs.of_cell(
-            here, address.name, address.index, address.run, address.offset
-        )
+        return await self._outputs.of_cell(here, address.cell, address.index, address.offset)
 
 
 def next_page(uri: str, part: Part) -> str:
@@ -83,18 +80,18 @@ def next_page(uri: str, part: Part) -> str:
 
 
 def _parsed(uri: str) -> _Address:
-    parts = urlsplit(uri)
-    names = [unquote(name) for name in parts.path.strip("/").split("/")]
-    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     try:
-        notebook, kind, name, what, index = names
-        if parts.scheme != "notebook" or kind not in ("cells", "executions") or what != "outputs":
+        parts = urlsplit(uri)
+        notebook, kind, name, what, index = map(unquote, parts.path.strip("/").split("/"))
+        query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+        offset = query.get("offset", "0")
+        if parts.scheme != "notebook" or what != "outputs":
             raise ValueError
-        offset = int(query.get("offset", "0"))
-        if offset < 0:
+        run = {"cells": query.get("run"), "executions": name}[kind]
+        if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(offset)):
             raise ValueError
-        return _Address(notebook, kind, name, int(index), query.get("run"), offset)
-    except ValueError as error:
+        return _Address(notebook, name, run, int(index), int(offset))
+    except (KeyError, ValueError) as error:
         templates = " or ".join(template for template, _, _ in TEMPLATES)
         raise InvalidArgument(
             f"{uri[:300]!r} is not the address of an output.", f"Addresses are {templates}."

@@ -8,6 +8,7 @@ from logging import Logger
 from urllib.parse import quote
 
 from ..backends.base import Fate, KernelInfo, Kernels, KernelSpec
+from ..collaboration.peer import RoomPeer
 from ..documents.output_log import OutputLimits, OutputLog
 from ..errors import KernelBusy, KernelUnavailable, NotCode, RunNotFound
 from ..execution import introspection
@@ -19,6 +20,9 @@ from .workspace import OpenNotebook, Workspace
 
 #: Runs that can be asked for after their end.
 _KEPT = 100
+
+#: Characters and bytes of what they put out, all together.
+_KEPT_SIZE = 50_000_000
 
 #: Seconds that looking at variables may take.
 _INSPECTION_LIMIT = 10.0
@@ -57,6 +61,7 @@ class Runs:
         self._executors: dict[str, Executor] = {}
         self._runs: dict[str, Run] = {}
         self._live: dict[tuple[str, str], Run] = {}
+        workspace.on_join = self.heal
 
     # -- running -----------------------------------------------------------------------------
 
@@ -148,9 +153,8 @@ class Runs:
         if info is None or executor is None or executor.lost is not None:
             busy = info is not None and info.state == "busy"
             return KernelState(info, busy, busy, None, ())
-        by_others = _for_others(info, executor)
-        busy = executor.busy or info.state == "busy"
-        return KernelState(info, busy, by_others, executor.current, executor.waiting)
+        by_others = executor.busy_for_others
+        return KernelState(info, executor.busy, by_others, executor.current, executor.waiting)
 
     async def specs(self) -> tuple[Sequence[KernelSpec], str]:
         specs, default = await self._kernels.specs()
@@ -174,7 +178,7 @@ class Runs:
         """
         info = await self._existing(here)
         executor = await self._executor_of(info)
-        if _for_others(info, executor) and not force:
+        if executor.busy_for_others and not force:
             raise KernelBusy(
                 "The kernel works on something that no agent started; a person did, in JupyterLab.",
                 "Ask the person, or repeat with force=true.",
@@ -214,8 +218,8 @@ class Runs:
         """
         info = await self._existing(here)
         executor = await self._executor_of(info)
-        if executor.busy or info.state == "busy":
-            by = "something that no agent started" if _for_others(info, executor) else "a run"
+        if executor.busy:
+            by = "something that no agent started" if executor.busy_for_others else "a run"
             raise KernelBusy(
                 f"The kernel is busy with {by}; variables can only be looked at while it is idle.",
                 "Wait for the run with get_run, or interrupt it.",
@@ -290,9 +294,7 @@ class Runs:
             self._runs[run.id] = run
             if run.cell_id is not None:
                 self._live[run.room_id, run.cell_id] = run
-        for run_id in list(self._runs)[: max(0, len(self._runs) - _KEPT)]:
-            if self._runs[run_id].over:
-                del self._runs[run_id]
+        self._forget()
         here.seat.runs += len(runs)
 
         def release(run: Run) -> None:
@@ -304,6 +306,23 @@ class Runs:
             run.when_over = release
         executor.submit(runs)
 
+    def _forget(self) -> None:
+        """Remember only so many runs that are over, and only so much of what they put out."""
+        kept, size = 0, 0
+        for run in reversed(list(self._runs.values())):
+            kept += 1
+            size += run.log.size
+            if run.over and (kept > _KEPT or size > _KEPT_SIZE):
+                del self._runs[run.id]
+
+    async def heal(self, peer: RoomPeer) -> None:
+        """Take away the stars that a crash left: without a kernel nothing can be running."""
+        if peer.notebook.running() and await self._kernels.find(peer.link.path) is None:
+            await peer.catch_up()
+            with peer.doc.transaction(origin="heal"):
+                for index in peer.notebook.running():
+                    peer.notebook.set_running(index, False)
+
     async def _executor(self, here: OpenNotebook) -> Executor:
         """The queue of the notebook's kernel, which is started if there is none."""
         info = await self._kernels.find(here.path)
@@ -311,12 +330,15 @@ class Runs:
             spec = await self._spec(here)
             info = await self._kernels.start(here.path, spec.name)
             await here.peer.catch_up()
-            if not here.peer.notebook.kernelspec:
+            if not here.peer.notebook.kernelspec.get("name"):
                 self._write_spec(here, spec)
         return await self._executor_of(info)
 
     async def _executor_of(self, info: KernelInfo) -> Executor:
         link = await self._kernels.connect(info.id)
+        for kernel_id, old in list(self._executors.items()):
+            if old.lost is not None and old.current is None:
+                del self._executors[kernel_id]
         executor = self._executors.get(info.id)
         if executor is not None and (executor.lost is not None or executor.link is not link):
             executor.lose("restarted")
@@ -328,7 +350,6 @@ class Runs:
                 self.side_files,
                 self._settings,
                 self._log,
-                busy_before=info.state == "busy",
             )
         return executor
 
@@ -363,14 +384,6 @@ class Runs:
     def _lose(self, kernel_id: str, fate: Fate) -> None:
         if (executor := self._executors.pop(kernel_id, None)) is not None:
             executor.lose(fate)
-
-
-def _for_others(info: KernelInfo, executor: Executor) -> bool:
-    """Whether the kernel works on something that no agent asked for."""
-    if executor.busy_for_others:
-        return True
-    # It began before anybody listened: only the server knows.
-    return executor.busy_before and info.state == "busy" and executor.link.busy_with is None
 
 
 def _hours(seconds: float) -> str:

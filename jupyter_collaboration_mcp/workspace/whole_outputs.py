@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +23,7 @@ PAGE = 60_000
 #: Characters of base64 of one picture, sound or document, which cannot be paged.
 _WHOLE = 8_000_000
 
-_NOTICE = re.compile(r"\[Only a part is kept here .*outputs/\d+\?run=(run-[0-9a-f]{12})\]\s*\Z")
+_NOTICE = re.compile(r"\[Only a part is kept here .*outputs/(\d{1,9})\?run=([\w-]+)\]\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,54 +53,69 @@ class WholeOutputs:
         """An output of a run that is remembered.
 
         Raises:
-            OutputGone: It has no such output.
+            OutputGone: It has no such output, or not any more.
         """
-        notebook = run.room_id.rpartition(":")[2]
-        if (aside := await self._aside(notebook, run.id, index, offset)) is not None:
-            return aside
+        if run.log.is_aside(index):
+            aside = await self._aside(notebook_of(run), run.id, index, offset)
+            if aside is not None:
+                return aside
+            if run.over:  # otherwise it is just on its way
+                raise self._runs.side_files.gone(run.id, index)
         return _parts(_pick(run.log.outputs(), index, run.id), offset)
 
-    async def of_cell(
-        self, here: OpenNotebook, cell_id: str, index: int, run_id: str | None, offset: int = 0
+    async def of_run_id(
+        self, notebook: str, run_id: str, index: int, offset: int = 0
     ) -> list[Part]:
-        """An output of a cell: of a certain run, or as the cell has it now.
+        """An output of a run of a notebook, be it remembered or not.
+
+        Raises:
+            OutputGone: There is no such output of this notebook, or not any more.
+        """
+        try:
+            run = self._runs.get(run_id)
+        except RunNotFound:
+            run = None
+        if run is not None and notebook_of(run) == notebook:
+            return await self.of_run(run, index, offset)
+        aside = await self._aside(notebook, run_id, index, offset)
+        if aside is None:
+            raise self._runs.side_files.gone(run_id, index)
+        return aside
+
+    async def of_cell(
+        self, here: OpenNotebook, cell_id: str, index: int, offset: int = 0
+    ) -> list[Part]:
+        """An output as the cell has it now, in full if only a part of it is there.
 
         Raises:
             CellError: There is no such cell.
             OutputGone: There is no such output, or not any more.
         """
-        notebook = here.peer.link.room_id.rpartition(":")[2]
         position = here.peer.notebook.find(cell_id)
-        if run_id is None:
-            output = _pick(here.peer.notebook.view(position).outputs, index, f"cell {cell_id}")
-            if (cut := _NOTICE.search(_ending(output))) is None:
-                return _parts(output, offset)
-            run_id = cut[1]
-        if (aside := await self._aside(notebook, run_id, index, offset)) is not None:
-            return aside
-        try:
-            run = self._runs.get(run_id)
-        except RunNotFound as error:
-            raise self._runs.side_files.gone(run_id, index) from error
-        if run.room_id != here.peer.link.room_id:
-            raise self._runs.side_files.gone(run_id, index)
-        return _parts(_pick(run.log.outputs(), index, run_id), offset)
+        output = _pick(here.peer.notebook.view(position).outputs, index, f"cell {cell_id}")
+        if (cut := _NOTICE.search(_ending(output))) is None:
+            return _parts(output, offset)
+        notebook = here.peer.link.room_id.rpartition(":")[2]
+        return await self.of_run_id(notebook, cut[2], int(cut[1]), offset)
 
     async def _aside(
         self, notebook: str, run_id: str, index: int, offset: int
     ) -> list[Part] | None:
         files = self._runs.side_files
-        kind = files.kind(notebook, run_id, index)
-        if kind == "text":
-            page = await files.page(notebook, run_id, index, offset, PAGE)
-            return [Part("text/plain", page.text, None, page.start, page.end, page.size)]
-        if kind == "json":
-            page = await files.page(notebook, run_id, index, 0, files.limits.run)
-            try:
-                return _parts(json.loads(page.text), offset)
-            except ValueError as error:  # it was larger than what is kept of a run
-                raise files.gone(run_id, index) from error
-        return None
+        match await files.kind(notebook, run_id, index):
+            case "text":
+                page = await files.page(notebook, run_id, index, offset, PAGE)
+                return [Part("text/plain", page.text, None, page.start, page.end, page.size)]
+            case "json":
+                output = await files.output(notebook, run_id, index)
+                return await asyncio.to_thread(_parts, output, offset)
+            case _:
+                return None
+
+
+def notebook_of(run: Run) -> str:
+    """The file id of the notebook that a run belongs to."""
+    return run.room_id.rpartition(":")[2]
 
 
 def _pick(outputs: Sequence[Mapping[str, Any]], index: int, whose: str) -> Mapping[str, Any]:
@@ -113,7 +130,10 @@ def _pick(outputs: Sequence[Mapping[str, Any]], index: int, whose: str) -> Mappi
 def _ending(output: Mapping[str, Any]) -> str:
     """Where a notice would stand that most of an output was put aside."""
     data = output.get("data")
-    text = data.get("text/plain") if isinstance(data, Mapping) else output.get("text")
+    if isinstance(data, Mapping):
+        text = data.get("text/plain")
+    else:
+        text = output.get("text", output.get("traceback"))
     return texts.joined(text)[-1000:]
 
 
@@ -127,13 +147,16 @@ def _parts(output: Mapping[str, Any], offset: int) -> list[Part]:
 def _bundle(data: Mapping[str, Any], offset: int) -> Iterator[Part]:
     for mime, value in data.items():
         if _is_binary(mime):
-            content = texts.joined(value).replace("\n", "")
             if offset:
                 continue
-            if len(content) <= _WHOLE:
+            content = texts.joined(value).replace("\n", "")
+            if not _is_base64(content):
+                yield Part("text/plain", f"[{texts.line_safe(mime)} that cannot be read]")
+            elif len(content) <= _WHOLE:
                 yield Part(mime, base64=content)
             else:
-                yield Part("text/plain", f"[{mime} of {len(content) * 3 // 4:,} bytes: too large]")
+                size = texts.size(mime, content)
+                yield Part("text/plain", f"[{texts.line_safe(mime)} of {size}: too large]")
         else:
             text = (
                 texts.joined(value)
@@ -149,7 +172,16 @@ def _is_binary(mime: str) -> bool:
     return media or mime == "application/pdf"
 
 
+def _is_base64(content: str) -> bool:
+    try:
+        binascii.a2b_base64(content.encode(), strict_mode=True)
+    except ValueError:
+        return False
+    return True
+
+
 def _page(mime: str, text: str, offset: int) -> Part:
     content = text.encode(errors="replace")
+    offset = min(offset, len(content))
     page = page_of(content[offset : offset + PAGE + 4], offset, PAGE, len(content))
     return Part(mime, page.text, None, page.start, page.end, page.size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from logging import Logger
 
@@ -65,6 +66,8 @@ class Workspace:
         self._joining: dict[str, asyncio.Task[RoomPeer]] = {}
         self._seats: dict[tuple[str, str], Seat] = {}  # outlive an idle agent's leaving
         self._sweeper: asyncio.Task[None] | None = None
+        self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
+        """Called with a peer that has just come into its room."""
 
     def resolve(self, path: str) -> str:
         """The path in its normal form, if agents may touch it."""
@@ -139,7 +142,10 @@ class Workspace:
         if before is not None:  # its room died under it
             await self._close(before)
         link: RoomLink = await self._backend.join(room_id)
-        return RoomPeer(link)
+        peer = RoomPeer(link)
+        if self.on_join is not None:
+            await self.on_join(peer)
+        return peer
 
     def _seat(self, room_id: str, opened: _Open, agent: Agent) -> Seat:
         seat = opened.agents.get(agent.key)

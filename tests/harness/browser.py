@@ -1,13 +1,14 @@
 """A person's real browser: JupyterLab in Chromium, read as it is drawn in the page."""
 
+import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.async_api import Error, Page, async_playwright
+from playwright.async_api import ConsoleMessage, Error, Locator, Page, async_playwright
 
 from .yjs import Server
 
@@ -24,12 +25,15 @@ _FLAGS = [
     "--disable-sync",
 ]
 
+_THROWN = re.compile(r"(Uncaught )?\w*Error: ")
+
 _NOTEBOOK = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
 
 # The kernel too: a server told to stop while a kernel starts may take longer than it is given.
-_CONNECTED = """() => {
+_CONNECTED = """(path) => {
   const context = window.jupyterapp?.shell.currentWidget?.context;
   const notebook = context?.model?.sharedModel;
+  if (!context?.path?.endsWith(path)) return false;
   if (!notebook?.ydoc.getMap("state").get("document_id")) return false;
   const wantsKernel = notebook.getMetadata("kernelspec") !== undefined;
   return !wantsKernel || context.sessionContext.kernelDisplayStatus === "idle";
@@ -48,6 +52,46 @@ _SHOWS = f"""([notebook, index, text]) => {{
   return index === null
     ? Object.values(drawn).some((source) => source.includes(text))
     : (drawn[index] ?? "").includes(text);
+}}"""
+
+# Not before the tabs of the last time are back, which would come to the front.
+_OPEN = """async (path) => {
+  await window.jupyterapp.restored;
+  await window.jupyterapp.commands.execute("docmanager:open", { path });
+  return null;
+}"""
+
+_PROMPTS = """(notebook) => Object.fromEntries(
+  [...document.querySelectorAll(`${notebook} .jp-CodeCell`)].map((cell) => [
+    cell.dataset.windowedListIndex,
+    cell.querySelector(".jp-InputPrompt")?.textContent ?? "",
+  ]))"""
+
+_OUTPUTS = """(cell) => [...document.querySelectorAll(`${cell} .jp-OutputArea-output`)]
+  .map((output) => output.textContent)"""
+
+_HAS_PROMPTS = f"""([notebook, wanted]) => {{
+  const drawn = ({_PROMPTS})(notebook);
+  return Object.entries(wanted).every(([index, prompt]) => drawn[index] === prompt);
+}}"""
+
+_STATUS = """(status) => window.jupyterapp.shell.currentWidget
+  .context.sessionContext.kernelDisplayStatus === status"""
+
+_TRUSTED = """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
+  .every((cell) => cell.trusted)"""
+
+# Every state that is drawn, however short: what flickers is in the list.
+_RECORD = f"""([cell, name]) => {{
+  const states = ((window.recorded ??= {{}})[name] = []);
+  const look = () => {{
+    const prompt = document.querySelector(`${{cell}} .jp-InputPrompt`)?.textContent ?? "";
+    const state = [prompt, ...({_OUTPUTS})(cell)];
+    if (JSON.stringify(state) !== JSON.stringify(states.at(-1))) states.push(state);
+  }};
+  const options = {{ subtree: true, childList: true, characterData: true }};
+  new MutationObserver(look).observe(document.querySelector(cell), options);
+  look();
 }}"""
 
 
@@ -97,6 +141,7 @@ class LabPage:
         self.page = page
         self.errors: list[str] = []
         page.on("pageerror", self._on_error)
+        page.on("console", self._on_console)
 
     async def open(self, server: Server, path: str, timeout: float = 60) -> None:
         """Go to a notebook and wait until it is connected to its room and its kernel."""
@@ -104,8 +149,12 @@ class LabPage:
             f"{server.url.rstrip('/')}/lab/tree/{quote(path)}?token={server.token}",
             timeout=timeout * 1000,
         )
-        await self._wait(_CONNECTED, None, timeout, "the notebook to be connected")
-        await self.page.wait_for_selector(f"{_NOTEBOOK} .jp-Cell", timeout=timeout * 1000)
+        await self._connected(path, timeout)
+
+    async def show(self, path: str, timeout: float = 60) -> None:
+        """Open a notebook in a tab of the same page, as a click in the file browser would."""
+        await self.page.evaluate(_OPEN, path)
+        await self._connected(path, timeout)
 
     async def texts(self) -> dict[int, str]:
         """The sources of the cells as drawn, by index."""
@@ -121,6 +170,44 @@ class LabPage:
         output = self.page.locator(_cell(cell)).locator(".jp-OutputArea-output")
         await output.filter(has_text=text).first.wait_for(timeout=timeout * 1000)
 
+    async def prompts(self) -> dict[int, str]:
+        """The prompts of the code cells as drawn, by index: `[ ]:`, `[*]:` or `[1]:`."""
+        drawn = await self.page.evaluate(_PROMPTS, _NOTEBOOK)
+        return {int(index): prompt for index, prompt in drawn.items()}
+
+    async def wait_for_prompts(self, prompts: Mapping[int, str], timeout: float = 10) -> None:
+        """Wait until these cells have these prompts at the same time."""
+        wanted = {str(index): prompt for index, prompt in prompts.items()}
+        await self._wait(_HAS_PROMPTS, [_NOTEBOOK, wanted], timeout, f"the prompts {prompts}")
+
+    async def outputs(self, cell: int) -> list[str]:
+        """The texts of a cell's outputs as drawn, in order."""
+        outputs: list[str] = await self.page.evaluate(_OUTPUTS, _cell(cell))
+        return outputs
+
+    async def record(self, cell: int) -> None:
+        """From now on remember every prompt and output that is drawn in a cell."""
+        await self.page.evaluate(_RECORD, [_cell(cell), str(cell)])
+
+    async def recorded(self, cell: int) -> list[list[str]]:
+        """All that was drawn in a cell since `record`: lists of the prompt and the outputs."""
+        states: list[list[str]] = await self.page.evaluate("(name) => recorded[name]", str(cell))
+        return states
+
+    async def wait_for_kernel(self, status: str, timeout: float = 10) -> None:
+        """Wait until JupyterLab shows the kernel as idle, busy, ..."""
+        await self._wait(_STATUS, status, timeout, f"the kernel to be {status}")
+
+    async def is_trusted(self) -> bool:
+        """Whether JupyterLab draws all cells' outputs as they are, scripts too."""
+        trusted: bool = await self.page.evaluate(_TRUSTED)
+        return trusted
+
+    async def run(self, cell: int) -> None:
+        """Run a cell as a person does: Shift+Enter in it."""
+        await self.page.locator(_cell(cell)).locator(".cm-content").click(timeout=10_000)
+        await self.page.keyboard.press("Shift+Enter")
+
     async def type(self, cell: int, text: str, delay: float = 0) -> None:
         """Type at the end of a cell, with the keyboard."""
         await self.page.locator(_cell(cell)).locator(".cm-content").click(timeout=10_000)
@@ -132,21 +219,42 @@ class LabPage:
         dialogs = self.page.locator(".jp-Dialog")
         return await dialogs.first.inner_text() if await dialogs.count() else None
 
+    async def accept_dialog(self, timeout: float = 10) -> str:
+        """Wait for a dialog, accept it, and return what it said."""
+        dialog = self.page.locator(".jp-Dialog").first
+        text = await dialog.inner_text(timeout=timeout * 1000)
+        await dialog.locator(".jp-mod-accept").click(timeout=timeout * 1000)
+        await dialog.wait_for(state="detached", timeout=timeout * 1000)
+        return text
+
+    def cell(self, index: int) -> Locator:
+        """A cell as it is drawn, for what has no method here."""
+        return self.page.locator(_cell(index))
+
     async def screenshot(self, path: Path) -> None:
         """Write a picture of the page."""
         await self.page.screenshot(path=path)
+
+    async def _connected(self, path: str, timeout: float) -> None:
+        await self._wait(_CONNECTED, path, timeout, f"{path} to be connected")
+        await self.page.wait_for_selector(f"{_NOTEBOOK} .jp-Cell", timeout=timeout * 1000)
 
     async def _wait(self, expression: str, argument: Any, timeout: float, wanted: str) -> None:
         try:
             await self.page.wait_for_function(expression, arg=argument, timeout=timeout * 1000)
         except Error as error:
             raise TimeoutError(
-                f"Waited {timeout} s in vain for {wanted}; the page shows {await self.texts()}, "
-                f"and threw {self.errors}"
+                f"Waited {timeout} s in vain for {wanted}; the page shows {await self.texts()} "
+                f"with the prompts {await self.prompts()}, and threw {self.errors}"
             ) from error
 
     def _on_error(self, error: Error) -> None:
         self.errors.append(str(error))
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        # What a slot of a signal throws, JupyterLab catches: the page goes on, half up to date.
+        if message.type == "error" and _THROWN.match(message.text):
+            self.errors.append(message.text)
 
 
 def _cell(index: int) -> str:

@@ -1,0 +1,112 @@
+"""Printed text as JupyterLab shows it."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_collaboration_mcp.documents.screen import Screen
+
+PIECES = st.text(st.sampled_from("ab \n\r\b\né€😀e\u0301\ud83d\n"), max_size=20)
+
+
+def as_shown(text: str) -> str:
+    """JupyterLab's rules, one character after the other."""
+    shown: list[str] = []
+    cursor = 0
+    for character in text:
+        start = len(shown) - shown[::-1].index("\n") if "\n" in shown else 0
+        if character == "\n":
+            shown.append("\n")
+            cursor = len(shown)
+        elif character == "\r":
+            cursor = start
+        elif character == "\b":
+            cursor = max(start, cursor - 1)
+        else:
+            shown[cursor : cursor + 1] = [character]
+            cursor += 1
+    return "".join(shown)
+
+
+def printed(*pieces: str) -> Screen:
+    screen = Screen()
+    for piece in pieces:
+        screen.print(piece)
+    return screen
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_any_pieces_are_shown_as_jupyterlab_shows_them(pieces: list[str]) -> None:
+    screen = printed(*pieces)
+    assert screen.text == as_shown("".join(pieces))
+    assert len(screen) == len(screen.text)
+    assert screen.on_new_line is (screen.text.endswith("\n") or not screen.text)
+
+
+@given(st.lists(st.one_of(PIECES, st.none(), st.integers(0, 40)), max_size=16))
+def test_what_was_taken_and_what_is_new_make_the_text(steps: list[str | int | None]) -> None:
+    screen, taken = Screen(), ""
+    for step in steps:
+        if step is None:
+            unchanged, rest = screen.take()
+            taken = taken[:unchanged] + rest
+            assert taken == screen.text
+            assert screen.take() == (len(taken), "")
+        elif isinstance(step, int):
+            before = screen.text
+            assert screen.cut(step) == before[step:]
+            assert screen.text == before[:step]
+        else:
+            screen.print(step)
+    unchanged, rest = screen.take()
+    assert taken[:unchanged] + rest == screen.text
+
+
+def test_a_cut_text_goes_on_at_its_end() -> None:
+    screen = printed("one\ntwo\r")
+    assert screen.cut(5) == "wo"
+    screen.print("en\n")
+    assert screen.text == "one\nten\n"
+
+
+def test_only_what_differs_of_a_progress_bar_is_new() -> None:
+    screen = printed("epoch 1\n 10% |█   |")
+    screen.take()
+    screen.print("\r 10% |██  |")
+    assert screen.take() == (len("epoch 1\n 10% |█"), "█  |")
+    screen.print("\r 10% |██  |")
+    assert screen.take() == (len(screen.text), "")
+
+
+def test_lines_that_end_like_those_of_windows_are_lines() -> None:
+    assert printed("one\r\ntwo\r", "\nthree\r\r\n").text == "one\ntwo\nthree\n"
+
+
+def test_a_longer_line_shows_behind_a_shorter_one() -> None:
+    assert printed("longer line\rshort").text == "shortr line"
+
+
+def test_a_backspace_stays_on_its_line() -> None:
+    assert printed("a\n\b\b\bb\b\b\bc").text == "a\nc"
+
+
+def test_ten_megabytes_are_printed_at_once() -> None:
+    text = "0123456789" * 3 + "012345678\n"
+    for content in (text * 250_000, "x" * 10_000_000, "\r" + text * 250_000):
+        screen = Screen()
+        began = time.perf_counter()
+        screen.print(content)
+        assert time.perf_counter() - began < 0.15
+        assert len(screen) == len(content.lstrip("\r"))
+
+
+def test_a_spinner_behind_a_very_long_line_costs_little() -> None:
+    screen = printed("x" * 1_000_000)
+    began = time.perf_counter()
+    for _ in range(10_000):
+        screen.print("\b|")
+    assert time.perf_counter() - began < 1
+    assert screen.text == "x" * 999_999 + "|"
