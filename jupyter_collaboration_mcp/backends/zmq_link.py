@@ -77,7 +77,7 @@ class ZmqLink:
         self._ended: Fate | None = None
         self._input_header: dict[str, Any] = {}
         self._closed = False
-        self._draining = False
+        self._waits = False
         self._loop = asyncio.get_running_loop()
         self._sockets = {
             channel: _connected(context, manager, channel, self._session.bsession)
@@ -174,12 +174,12 @@ class ZmqLink:
         message = self._session.send(self._sockets[channel], kind, dict(content))
         assert message is not None
         # Sending may use up the signal that there is something to read.
-        self._loop.call_soon(self._drain)
+        self._go_on_soon()
         return str(message["header"]["msg_id"])
 
     def _drain(self) -> None:
         """Read what is there, for a turn. The descriptor tells of a change, not of a state."""
-        if self._closed or self._draining:
+        if self._closed or self._waits:
             return
         until = time.perf_counter() + _TURN
         for channel, socket in self._sockets.items():
@@ -191,8 +191,18 @@ class ZmqLink:
                 if not self._handle(channel, frames):
                     return  # goes on when a large message has been read
                 if time.perf_counter() > until:
-                    self._loop.call_soon(self._drain)
+                    self._go_on_soon()
                     return
+
+    def _go_on_soon(self) -> None:
+        """Read on in the next turn of the loop, and not before: once for each turn, not more."""
+        if not self._waits:
+            self._waits = True
+            self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._waits = False
+        self._drain()
 
     def _handle(self, channel: _Channel, frames: list[bytes]) -> bool:
         """Read one message; False if that happens elsewhere and the rest has to wait."""
@@ -216,7 +226,7 @@ class ZmqLink:
         if len(content) < _LARGE:
             self._deliver(channel, header, parent, signature, signed)
             return True
-        self._draining = True
+        self._waits = True
         task = self._loop.create_task(self._read_large(channel, header, parent, signature, signed))
         task.add_done_callback(self._go_on)
         return False
@@ -235,7 +245,7 @@ class ZmqLink:
             self._pass_on(channel, header, parent, content, signed)
 
     def _go_on(self, task: asyncio.Task[None]) -> None:
-        self._draining = False
+        self._waits = False
         if not task.cancelled() and (error := task.exception()) is not None:
             self._log.error("A message of kernel %s was lost", self.kernel_id, exc_info=error)
         self._drain()

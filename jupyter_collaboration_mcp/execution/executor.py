@@ -186,7 +186,8 @@ class Executor:
         self._done.set()
 
     async def close(self) -> None:
-        """Stop; runs that are not over stay as they are in their cells."""
+        """Stop; runs that are not over keep what their cells show, without the star."""
+        left = [run for run in (self.current, *self._queue) if run is not None]
         tasks = [self._worker, self._watcher, *self._tasks, *self._flushes.values()]
         for task in tasks:
             if task is not None:
@@ -194,6 +195,8 @@ class Executor:
         ending = [task for task in tasks if isinstance(task, asyncio.Task)]
         if ending:
             await asyncio.wait(ending)
+        for run in left:
+            await self._skip(run, "the server was stopped")
 
     # -- one after another -------------------------------------------------------------------
 
@@ -253,7 +256,7 @@ class Executor:
         elif run.error is not None:
             state = RunState.failed
         elif state is RunState.cancelled:
-            run.reason = run.reason or "it was interrupted"
+            run.reason = _why_cancelled(run)
         run.prompt = None
         run.log.end()
         await self._settle_flush(run)
@@ -466,6 +469,12 @@ def wants_no_input(run: Run) -> NoInputWanted:
         run_id=run.id,
         state=run.state.value,
     )
+
+
+def _why_cancelled(run: Run) -> str:
+    if (run.reply or {}).get("status") == "aborted":
+        return "the kernel dropped it each time, because something before it failed"
+    return "it was interrupted"
 
 
 def _outcome(run: Run) -> RunState:

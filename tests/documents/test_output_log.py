@@ -231,8 +231,10 @@ class Files:
     def keep(self, log: OutputLog) -> list[Overflow]:
         parts = log.overflow()
         for part in parts:
-            before = "" if part.begins else self.content[part.index]
-            self.content[part.index] = before + part.content if before else part.content
+            if part.begins:
+                self.content[part.index] = part.content
+            else:
+                self.content[part.index] += part.content
         assert log.overflow() == []
         return parts
 
@@ -575,7 +577,7 @@ def test_nothing_is_doubled_or_lost_whatever_people_do(steps: list[Sequence[Any]
                         outputs.insert(min(step[-1], len(outputs)), Map(display(word)))
                         theirs.add(word)
                     else:
-                        gone = outputs.to_py()[position(step[1])].get("data", {})
+                        gone = cell.shown()[position(step[1])].get("data", {})
                         theirs -= {gone.get("text/plain")}
                         if step[0] == "removed":
                             del outputs[position(step[1])]

@@ -54,12 +54,18 @@ _SHOWS = f"""([notebook, index, text]) => {{
     : (drawn[index] ?? "").includes(text);
 }}"""
 
-# Not before the tabs of the last time are back, which would come to the front.
 _OPEN = """async (path) => {
   await window.jupyterapp.restored;
   await window.jupyterapp.commands.execute("docmanager:open", { path });
-  return null;
 }"""
+
+# After a reload another tab may come to the front late: that of the page's address.
+_IN_FRONT = f"""(path) => {{
+  const shell = window.jupyterapp.shell;
+  const tab = [...shell.widgets("main")].find((tab) => tab.context?.path?.endsWith(path));
+  if (tab && tab !== shell.currentWidget) shell.activateById(tab.id);
+  return ({_CONNECTED})(path);
+}}"""
 
 _PROMPTS = """(notebook) => Object.fromEntries(
   [...document.querySelectorAll(`${notebook} .jp-CodeCell`)].map((cell) => [
@@ -149,12 +155,12 @@ class LabPage:
             f"{server.url.rstrip('/')}/lab/tree/{quote(path)}?token={server.token}",
             timeout=timeout * 1000,
         )
-        await self._connected(path, timeout)
+        await self._connected(_CONNECTED, path, timeout)
 
     async def show(self, path: str, timeout: float = 60) -> None:
         """Open a notebook in a tab of the same page, as a click in the file browser would."""
         await self.page.evaluate(_OPEN, path)
-        await self._connected(path, timeout)
+        await self._connected(_IN_FRONT, path, timeout)
 
     async def texts(self) -> dict[int, str]:
         """The sources of the cells as drawn, by index."""
@@ -235,8 +241,8 @@ class LabPage:
         """Write a picture of the page."""
         await self.page.screenshot(path=path)
 
-    async def _connected(self, path: str, timeout: float) -> None:
-        await self._wait(_CONNECTED, path, timeout, f"{path} to be connected")
+    async def _connected(self, expression: str, path: str, timeout: float) -> None:
+        await self._wait(expression, path, timeout, f"{path} to be connected")
         await self.page.wait_for_selector(f"{_NOTEBOOK} .jp-Cell", timeout=timeout * 1000)
 
     async def _wait(self, expression: str, argument: Any, timeout: float, wanted: str) -> None:

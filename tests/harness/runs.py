@@ -6,7 +6,7 @@ from typing import Any
 
 from .agents import AgentClient
 from .collaborator import Collaborator
-from .kernels import Gate
+from .kernels import Gate, eventually
 
 
 async def run(client: AgentClient, path: str, cell: str | int, **more: Any) -> dict[str, Any]:
@@ -25,7 +25,26 @@ async def start(client: AgentClient, path: str, cell: str | int, gate: Gate) -> 
     """Run a cell that waits at a gate, and come back when it does; returns the run's id."""
     told = await run(client, path, cell, timeout=0)
     await gate.reached()
+    await works(client, told["run_id"])
     return str(told["run_id"])
+
+
+async def works(client: AgentClient, run_id: str) -> None:
+    """Wait until the server knows that the kernel works on a run."""
+
+    async def look() -> dict[str, Any]:
+        return await client.ask("get_run", run_id=run_id, wait=0)
+
+    await eventually(look, lambda facts: facts["state"] == "working")
+
+
+async def busy_for_a_person(client: AgentClient, path: str) -> str:
+    """Wait until an agent sees that a person keeps the kernel busy; returns what it reads."""
+
+    async def look() -> str:
+        return await client.say("get_notebook_status", path=path)
+
+    return str(await eventually(look, lambda text: "no agent started" in text))
 
 
 async def finish(client: AgentClient, run_id: str) -> dict[str, Any]:

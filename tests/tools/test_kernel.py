@@ -17,7 +17,7 @@ from tests.harness.agents import AgentClient, agent, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import KernelApi, Person, eventually, install_kernel
-from tests.harness.runs import finish, printed, run, shows, start
+from tests.harness.runs import finish, printed, run, shows, start, works
 from tests.harness.waiting import until
 from tests.tools.conftest import MakeGate, New, Tab, Warm
 
@@ -427,7 +427,7 @@ async def test_code_that_takes_long_is_a_run_like_any_other(
     path = await warm("1")
     facts = await ada.ask("run_code", path=path, code=f"{door.code}\nprint('end')", timeout=0)
     (told,) = facts["runs"]
-    await door.reached()
+    await works(ada, told["run_id"])
     status = await ada.say("get_notebook_status", path=path)
     assert f"busy with {told['run_id']} of Ada (scratch code" in status
     door.open()
@@ -579,8 +579,7 @@ async def test_the_status_tells_cells_kernel_people_and_what_runs(
     )
     assert await api.sessions(path) == []
     async with Collaborator(server.url, server.token, path, name="Ana"):
-        told = await run(ada, path, 0, timeout=0)
-        await door.reached()
+        run_id = await start(ada, path, 0, door)
         facts = await ada.ask("get_notebook_status", path=path)
         (session,) = await api.sessions(path)
         assert facts["kernel"]["id"] == session["kernel"]["id"]
@@ -589,7 +588,7 @@ async def test_the_status_tells_cells_kernel_people_and_what_runs(
         assert facts["running_cells"] == ["cell-0"]
         assert facts["runs"] == [
             {
-                "run_id": told["run_id"],
+                "run_id": run_id,
                 "state": "working",
                 "agent": "Ada",
                 "cell_id": "cell-0",
@@ -598,9 +597,9 @@ async def test_the_status_tells_cells_kernel_people_and_what_runs(
         assert "Ana" in facts["people"]
         assert facts["last_modified"]
         text = await ada.say("get_notebook_status", path=path)
-        assert f"busy with {told['run_id']} of Ada ([0] cell-0" in text
+        assert f"busy with {run_id} of Ada ([0] cell-0" in text
         door.open()
-        await ada.ask("get_run", run_id=told["run_id"], wait=20)
+        await finish(ada, run_id)
         facts = await ada.ask("get_notebook_status", path=path)
         assert facts["kernel"]["state"] == "idle"
         assert facts["runs"] == []
