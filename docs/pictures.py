@@ -23,7 +23,7 @@ _PATH = "rain.ipynb"
 
 _CELLS = [
     notebooks.markdown(
-        "title", "# Rain in Bergen\n\nPat has the numbers, Claude looks for what is in them."
+        "title", "# A year of rain\n\nPat has the numbers, Claude looks for what is in them."
     ),
     notebooks.code(
         "data",
@@ -41,7 +41,7 @@ plt.bar(months, rain, color=["#1f77b4" if mm > 150 else "#9ecae1" for mm in rain
 plt.ylabel("mm");"""
 
 _FIT = """\
-for model in candidates:
+for model in []:
     print(f"{model.name:7} error {model.fit(rain):4.1f} mm", flush=True)"""
 
 #: What the last cell works with: not in the picture, and slow enough for one.
@@ -80,7 +80,7 @@ async def running(target: Path) -> None:
             plot, fit = (cell["id"] for cell in inserted["cells"])
             await claude.ask("execute_notebook_cell", path=_PATH, cell_id=plot, timeout=60)
             await page.cell(2).locator("img").wait_for()
-            update = {"cell_id": fit, "old_text": "candidates", "new_text": "models"}
+            update = {"cell_id": fit, "old_text": "[]", "new_text": "models"}
             await claude.ask("batch_update_notebook_cells", path=_PATH, updates=[update], timeout=0)
             await page.wait_for_output("sine", 3)
             await page.screenshot(target)

@@ -355,19 +355,22 @@ class OutputLog:
             entry.spot = _Spot(place, _identity(shared, place), entry.output)
 
     def _write_stream(self, shared: Array[Any], entry: _Entry, screen: Screen, ending: str) -> None:
+        line, end = screen.taken_line
         unchanged, new = screen.take()
+        redrawn = unchanged < end
         spot = entry.spot
-        if spot is not None and not new and ending == spot.ending:
+        if spot is not None and not new and not redrawn and ending == spot.ending:
             return
-        text = None if spot is None else self._text(shared, spot)
+        text = None if spot is None else _text(shared, spot)
         if spot is None or text is None:
             if spot is not None:
-                entry.start = unchanged
+                entry.start = line if redrawn else unchanged
             content = screen.text[entry.start :] + ending
             entry.spot = _appended(shared, {**entry.output, "text": Text(content)}, entry.output)
             entry.spot.bytes, entry.spot.ending = len(content.encode()), ending
             return
-        entry.start = min(entry.start, unchanged)
+        if redrawn and line < entry.start:
+            entry.start, unchanged, new = line, line, screen.text[line:]
         keep = len(screen.text[entry.start : unchanged].encode())
         if keep < spot.bytes:
             del text[keep : spot.bytes]
@@ -395,14 +398,8 @@ class OutputLog:
                 if entry.screen is not None:
                     content["text"] = entry.screen.taken[entry.start :] + spot.ending
                 found = shared[spot.place]
-                if isinstance(found, Map) and found.to_py() == content:
+                if (found.to_py() if isinstance(found, Map) else found) == content:
                     spot.identity = _identity(shared, spot.place)
-
-    def _text(self, shared: Array[Any], spot: _Spot) -> Text | None:
-        """The shared text of a stream, if nobody has changed it."""
-        place = _find(shared, spot)
-        text = None if place is None else shared[place].get("text")
-        return text if isinstance(text, Text) and len(text) == spot.bytes else None
 
 
 def _appended(
@@ -419,6 +416,7 @@ def _identity(shared: Array[Any], place: int) -> bytes:
 
 
 def _find(shared: Array[Any], spot: _Spot) -> int | None:
+    """Where an output is now, unless somebody removed it."""
     places = range(len(shared))
     if spot.place not in places or _identity(shared, spot.place) != spot.identity:
         found = (place for place in places if _identity(shared, place) == spot.identity)
@@ -427,6 +425,13 @@ def _find(shared: Array[Any], spot: _Spot) -> int | None:
             return None
         spot.place = place
     return spot.place
+
+
+def _text(shared: Array[Any], spot: _Spot) -> Text | None:
+    """The shared text of a stream, if nobody has removed or changed it."""
+    place = _find(shared, spot)
+    text = None if place is None else shared[place].get("text")
+    return text if isinstance(text, Text) and len(text) == spot.bytes else None
 
 
 def _dropped(how_many: str) -> dict[str, Any]:

@@ -308,11 +308,10 @@ class Runs:
 
     def _forget(self) -> None:
         """Remember only so many runs that are over, and only so much of what they put out."""
-        kept, size = 0, 0
-        for run in reversed(list(self._runs.values())):
-            kept += 1
+        size = 0
+        for newer, run in enumerate(reversed(list(self._runs.values()))):
             size += run.log.size
-            if run.over and (kept > _KEPT or size > _KEPT_SIZE):
+            if run.over and (newer >= _KEPT or size > _KEPT_SIZE):
                 del self._runs[run.id]
 
     async def heal(self, peer: RoomPeer) -> None:

@@ -453,16 +453,31 @@ def test_output_goes_on_after_somebody_cleared_the_cell() -> None:
 
 def test_a_progress_bar_goes_on_after_somebody_cleared_the_cell() -> None:
     log, cell = new_log(), Cell()
+    log.print("stdout", "start\n 10% é")
+    cell.show(log)
+    with somebody(cell) as outputs:
+        outputs.clear()
+    log.print("stdout", "\r 11% é")
+    assert cell.show(log)[0]["text"] == " 11% é"
+    log.print("stdout", "\r 12% é")
+    assert cell.show(log)[0]["text"] == " 12% é"
+    log.print("stdout", "!\nend")
+    assert cell.show(log)[0]["text"] == " 12% é!\nend"
+    assert len(cell.shown()) == 1
+
+
+def test_a_line_that_is_drawn_again_is_shown_from_its_beginning() -> None:
+    log, cell = new_log(), Cell()
     log.print("stdout", "start\n 10%")
     cell.show(log)
     with somebody(cell) as outputs:
         outputs.clear()
-    log.print("stdout", "\r 10% é")
+    log.print("stdout", " é")
     assert cell.show(log)[0]["text"] == " é"
-    log.print("stdout", "\r 20% é")
-    assert cell.show(log)[0]["text"] == "20% é"
-    log.print("stdout", "\rab\n")
-    assert cell.show(log)[0]["text"] == "ab0% é\n"
+    log.print("stdout", "\r 20%")
+    assert cell.show(log)[0]["text"] == " 20% é"
+    log.print("stdout", " é!")
+    assert cell.show(log)[0]["text"] == " 20% é!"
 
 
 def test_output_grows_where_it_is_when_somebody_changes_the_others() -> None:
@@ -623,9 +638,11 @@ def test_fifty_thousand_prints_take_well_under_a_second() -> None:
 
 @pytest.mark.parametrize("text", [("x" * 39 + "\n") * 250_000, "é" * 5_000_000])
 def test_one_print_of_ten_megabytes_takes_no_time(text: str) -> None:
-    log, cell = OutputLog(OutputLimits(), notice), Cell()
-    began = time.perf_counter()
-    log.print("stdout", text)
-    took = time.perf_counter() - began
-    assert took < 0.15
+    took = []
+    for _ in range(5):
+        log, cell = OutputLog(OutputLimits(), notice), Cell()
+        began = time.perf_counter()
+        log.print("stdout", text)
+        took.append(time.perf_counter() - began)
+    assert min(took) < 0.05
     assert len(cell.show(log)[0]["text"]) < 1_000_100

@@ -323,20 +323,34 @@ async def test_another_notebooks_address_does_not_open_a_run(
     assert error.message.startswith("cell_not_found: ")
 
 
-async def test_a_path_that_is_kept_from_agents_is_kept_from_readers(
-    server: JupyterProcess, ada: AgentClient
-) -> None:
-    # It was readable when it ran, and was moved since.
-    root = Path(server.root)
+@pytest.fixture
+async def moved(server: JupyterProcess, ada: AgentClient) -> tuple[str, str]:
+    """A run, and the address of its output, whose notebook went where no agent may look."""
     path = "moved.ipynb"
-    notebooks.write(root / path, notebooks.notebook([notebooks.code("printed", CODE["printed"])]))
+    shown = Path(server.root) / path
+    if not shown.exists():
+        code = notebooks.code("printed", CODE["printed"])
+        notebooks.write(shown, notebooks.notebook([code]))
     told = await run(ada, "printed", path)
     identity = await file_id(ada, path)
     uri = f"notebook://any/{identity}/cells/printed/outputs/0?run={told['run_id']}"
     assert "".join(await pages(ada, uri)) == PRINTED_WHOLE
-    await move(server, path, "secret/moved.ipynb")
-    error = await refused(ada, uri)
+    await move(server, path, f"secret/{told['run_id']}.ipynb")
+    return told["run_id"], uri
+
+
+async def test_a_path_that_is_kept_from_agents_is_kept_from_readers(
+    ada: AgentClient, moved: tuple[str, str]
+) -> None:
+    error = await refused(ada, moved[1])
     assert error.message.startswith("permission_refused: ")
+
+
+async def test_a_path_that_is_kept_from_agents_is_kept_from_those_who_ask_for_runs(
+    ada: AgentClient, moved: tuple[str, str]
+) -> None:
+    error = await ada.refused("get_run", run_id=moved[0], output=0)
+    assert error["code"] == "permission_refused"
 
 
 async def move(server: JupyterProcess, path: str, to: str) -> None:
