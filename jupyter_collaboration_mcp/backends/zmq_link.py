@@ -73,7 +73,8 @@ class ZmqLink:
         )
         self._receiver: Callable[[KernelMessage], None] | None = None
         self._requests: set[str] = set()
-        self._heard = asyncio.Event()
+        self._heard = asyncio.Event()  # on iopub, whose subscription may come later than the rest
+        self._answered = False
         self._ended: Fate | None = None
         self._input_header: dict[str, Any] = {}
         self._closed = False
@@ -95,8 +96,8 @@ class ZmqLink:
         began = time.monotonic()
         while not self._heard.is_set():
             waited = time.monotonic() - began
-            if self.busy_with is not None and waited > _BUSY_LIMIT:
-                return
+            if (self.busy_with is not None or self._answered) and waited > _BUSY_LIMIT:
+                return  # or it publishes nothing about requests on the control channel
             if await self.fate() != "alive":
                 raise KernelUnavailable(
                     f"The kernel {self._manager.kernel_name} ended while it started.",
@@ -213,7 +214,9 @@ class ZmqLink:
         except ValueError:
             self._log.warning("A message of kernel %s could not be read", self.kernel_id)
             return True
-        self._heard.set()
+        self._answered = True
+        if channel == "iopub":
+            self._heard.set()
         kind, request = str(header.get("msg_type")), str(parent.get("msg_id"))
         if channel == "iopub" and kind == "status":
             self._follow(request, parent, content)

@@ -34,10 +34,15 @@ class CallRecord:
         self.changes: list[Change] = []
         self.wrote_text = False
         """Whether the latest thing that was done is the insertion of text into a cell."""
+        self.written: tuple[int, int] | None = None
+        """The last character that was written, by client and clock, where that is known."""
 
-    def __call__(self, change: Change, wrote_text: bool = False) -> None:
+    def __call__(
+        self, change: Change, wrote_text: bool = False, written: tuple[int, int] | None = None
+    ) -> None:
         self.changes.append(change)
         self.wrote_text = wrote_text
+        self.written = written
 
 
 @dataclass(slots=True)
@@ -93,7 +98,9 @@ class RoomPeer:
         self._attribute(seat, call)
         if record.changes:
             seat.undo.push(Step(self.version, call, tuple(record.changes)))
-        if seat.presence is not None and record.wrote_text:
+        if seat.presence is not None and record.written is not None:
+            seat.presence.write_at(*record.written)
+        elif seat.presence is not None and record.wrote_text:
             seat.presence.write_at(self.doc.client_id, self._clock - 1)
 
     @contextmanager

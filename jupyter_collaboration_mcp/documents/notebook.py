@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pycrdt import Array, Doc, Map, Text
+from pycrdt import Array, Assoc, Doc, Map, Text
 
 from ..errors import AmbiguousCell, CellNotFound
 from . import text
@@ -151,6 +151,18 @@ class Notebook:
         """The shared text of a cell, for placing a caret in it."""
         shared: Text = self._cells[index].shared["source"]
         return shared
+
+    def last_character(self, index: int) -> tuple[int, int] | None:
+        """The last character of a cell that has just been inserted, by client and clock."""
+        shared = self.shared_source(index)
+        source = str(shared)
+        if not source:
+            return None
+        # Fresh text is one block, whose characters have consecutive clocks in UTF-16 units. Only
+        # of its first character pycrdt is asked, for it is wrong about others (see Presence).
+        first = shared.sticky_index(0, Assoc.AFTER).to_json()["item"]
+        length = len(source.encode("utf-16-le")) // 2
+        return int(first["client"]), int(first["clock"]) + length - 1
 
     def view(self, index: int, outputs: bool = True) -> CellView:
         """A cell as plain values."""

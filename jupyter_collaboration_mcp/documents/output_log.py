@@ -7,7 +7,7 @@ smallest change. What is too large for a document is handed out, to be kept else
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,9 @@ class OutputLimits:
 
 #: Characters of the end of a printed text that are remembered when it is cut.
 _TAIL = 4_000
+
+#: Bytes that are written anew while a run goes on because an output before them has changed.
+_ANEW = 100_000
 
 #: Bytes beyond the limit that errors may have: what went wrong is always worth its place.
 _FOR_ERRORS = 100_000
@@ -69,6 +72,11 @@ class _Entry:
     """Where it is in the cell, if it has been shown there."""
     start: int = 0
     """Where in its text that begins: what came before was shown, and somebody removed it."""
+
+    @property
+    def shown_size(self) -> int:
+        """Bytes in the cell, about."""
+        return self.size + (0 if self.spot is None else self.spot.bytes)
 
     @property
     def stream(self) -> str | None:
@@ -338,14 +346,51 @@ class OutputLog:
                 shared.clear()
         elif not self._written_to_the_end:
             self._follow_move(shared)
+        held = self._make_way(shared)
         for index, entry in enumerate(self._entries):
-            if entry.changed:
-                entry.changed = False
-                if entry.screen is None:
-                    self._write_rich(shared, entry)
-                else:
-                    self._write_stream(shared, entry, entry.screen, self._ending(index))
+            if entry.changed and index not in held:
+                self._write_entry(shared, index)
         self._written_to_the_end = self._ended
+
+    def _make_way(self, shared: Array[Any]) -> Sequence[int]:
+        """Write an output that has changed anew, with all that follow it, if it is not the last.
+
+        JupyterLab can only change the last output of a cell: what replaces another one it draws at
+        the end, and any change of a text it makes in the last one; if that has no text, it throws
+        and the cell keeps its star. Returns entries that have to wait for the end of the run,
+        because too much follows them.
+        """
+        last = len(shared) - 1
+        spots = [entry.spot for entry in self._entries if entry.changed and entry.spot is not None]
+        places = [place for spot in spots if (place := _find(shared, spot)) is not None]
+        first = min(places, default=last)
+        if first >= last:
+            return ()
+        ours = {
+            place: index
+            for index, entry in enumerate(self._entries)
+            if entry.spot is not None and (place := _find(shared, entry.spot)) is not None
+        }
+        rest = [ours[place] for place in range(first, last + 1) if place in ours]
+        if not self._ended and sum(self._entries[index].shown_size for index in rest) > _ANEW:
+            return [i for i in rest if self._entries[i].changed and ours.get(last) != i]
+        outputs = [_plain(shared[place]) for place in range(first, last + 1)]
+        del shared[first : last + 1]
+        for place, output in enumerate(outputs, first):
+            if place in ours:
+                self._entries[ours[place]].spot = None
+                self._write_entry(shared, ours[place])
+            else:  # somebody else's
+                _appended(shared, _with_text(output))
+        return ()
+
+    def _write_entry(self, shared: Array[Any], index: int) -> None:
+        entry = self._entries[index]
+        entry.changed = False
+        if entry.screen is None:
+            self._write_rich(shared, entry)
+        else:
+            self._write_stream(shared, entry, entry.screen, self._ending(index))
 
     def _write_rich(self, shared: Array[Any], entry: _Entry) -> None:
         if entry.spot is None:
@@ -397,8 +442,7 @@ class OutputLog:
                 content = dict(spot.content)
                 if entry.screen is not None:
                     content["text"] = entry.screen.taken[entry.start :] + spot.ending
-                found = shared[spot.place]
-                if (found.to_py() if isinstance(found, Map) else found) == content:
+                if _plain(shared[spot.place]) == content:
                     spot.identity = _identity(shared, spot.place)
 
 
@@ -413,6 +457,18 @@ def _appended(
 def _identity(shared: Array[Any], place: int) -> bytes:
     """What an output keeps as long as it is there, and no other output ever has."""
     return shared.sticky_index(place, Assoc.AFTER).encode()
+
+
+def _with_text(output: Mapping[str, Any]) -> dict[str, Any]:
+    """An output as a document holds it: the text of a stream can be added to."""
+    if output.get("output_type") != "stream":
+        return dict(output)
+    return {**output, "text": Text(str(output.get("text", "")))}
+
+
+def _plain(output: Any) -> Any:
+    """An output as a value; JupyterLab writes maps, other programs may write what they like."""
+    return output.to_py() if isinstance(output, Map) else output
 
 
 def _find(shared: Array[Any], spot: _Spot) -> int | None:

@@ -45,7 +45,7 @@ class Screen:
     def print(self, text: str) -> None:
         """Print at the cursor."""
         if "\r" not in text and "\b" not in text and self._line.tell() == self._length:
-            self._append(text)  # as most text; ten times as fast as looking for both at once
+            self._append(text)  # as most text: this test is far faster than a search
             return
         text = text.replace("\r\n", "\n")  # the same here, and shorter to print
         position = 0

@@ -45,11 +45,14 @@ _AGAIN = 5
 #: Runs whose displays can still be updated.
 _REMEMBERED = 50
 
-_FATES: dict[Fate, str] = {
-    "died": "died (it crashed, exited or ran out of memory); Jupyter starts it again by itself",
-    "restarted": "was restarted",
-    "gone": "was shut down, culled or replaced",
-    "alive": "is there, but the connection to it was given up",
+_FATES: dict[Fate, tuple[str, str]] = {
+    "died": (
+        "died",
+        " It crashed, exited or ran out of memory; Jupyter starts it again by itself.",
+    ),
+    "restarted": ("was restarted", ""),
+    "gone": ("was shut down, culled or replaced", ""),
+    "alive": ("is there, but the connection to it was given up", ""),
 }
 
 
@@ -251,7 +254,8 @@ class Executor:
         state = _outcome(run)
         if self.lost is not None:
             run.error = _lost(self.lost, run)
-            run.log.print("stderr", f"[The kernel {_FATES[self.lost]} while this ran.]\n")
+            happened, more = _FATES[self.lost]
+            run.log.print("stderr", f"[The kernel {happened} while this ran.{more}]\n")
             state = RunState.failed
         elif run.error is not None:
             state = RunState.failed
@@ -507,10 +511,11 @@ def _output(message: KernelMessage) -> dict[str, Any]:
 
 
 def _lost(fate: Fate, run: Run | None) -> KernelLost:
-    while_running = "before this could run" if run is None else "while this ran"
-    done = "" if run is None else " What it had put out until then is kept."
+    happened, more = _FATES[fate]
+    when = "before this could run" if run is None else "while this ran"
+    kept = "" if run is None else " What this had put out until then is kept."
     return KernelLost(
-        f"The kernel {_FATES[fate]}, {while_running}. All its variables are lost.{done}",
+        f"The kernel {happened} {when}.{more} All its variables are lost.{kept}",
         "Run the cells that define what you need, then this one again.",
         fate=fate,
     )

@@ -133,7 +133,8 @@ def insert_cells(
             values = [new_cell(cells[n].cell_type, cells[n].content) for n in numbers]
             for number, cell_id in zip(numbers, notebook.insert(place, values), strict=True):
                 ids[number] = cell_id
-                record(undo.Inserted(cell_id, cells[number].content))
+                written = notebook.last_character(notebook.find(cell_id))
+                record(undo.Inserted(cell_id, cells[number].content), written=written)
     return ids
 
 

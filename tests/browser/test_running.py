@@ -22,10 +22,6 @@ from tests.harness.jupyter import JupyterProcess
 pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.timeout(120)]
 
 # JupyterLab draws what replaces an output at the end, and changes the text of the last one only.
-not_yet = pytest.mark.xfail(
-    run=False, reason="OutputLog.write has to write anew what follows an output that changed"
-)
-
 #: Characters that a cell may print before the rest is put aside.
 STREAM = 2_000
 
@@ -228,7 +224,6 @@ print("\\ndone")
         assert bar.rstrip() == f"{percent:3}% {'█' * (percent // 10)}".rstrip()
 
 
-@not_yet
 async def test_a_display_that_is_updated_keeps_its_place(show: Show) -> None:
     source = f"""\
 from IPython.display import HTML, display
@@ -253,7 +248,6 @@ print("at the end")
     assert await page.outputs(0) == ["before\n", "new", "after\nat the end\n"]
 
 
-@not_yet
 async def test_output_that_is_cut_says_so_above_what_comes_after_it(show: Show) -> None:
     source = f"print('y\\n' * {STREAM})\ndisplay('after it')\n{wait_for('go')}"
     scene = await show(much=source)

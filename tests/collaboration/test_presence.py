@@ -54,6 +54,26 @@ async def test_a_person_sees_name_and_caret_of_an_agent(server: JupyterProcess) 
         assert index > len("x = 1")
 
 
+async def test_the_caret_is_at_the_end_of_a_cell_that_the_agent_inserted(
+    server: JupyterProcess,
+) -> None:
+    async with (
+        agent(server, "Ina") as ina,
+        Collaborator(server.url, server.token, PATH, "Ana") as ana,
+    ):
+        source = "# 😀é\nx"
+        await ina.ask(
+            "batch_insert_notebook_cells", path=PATH, cells=[{"content": source}], exec=False
+        )
+        await ana.until(lambda: "cursors" in (agents_state(ana, "Ina") or {}))
+        state = agents_state(ana, "Ina")
+        assert state is not None
+        text = ana.notebook.ycells[3]["source"]
+        with ana.doc.transaction():
+            index = StickyIndex.from_json(state["cursors"][0]["head"], text).get_index()
+        assert index == len(source.encode("utf-16-le")) // 2
+
+
 async def test_who_comes_later_sees_the_agent_at_once(server: JupyterProcess) -> None:
     async with agent(server, "Early") as early:
         await early.ask("create_notebook_session", path=PATH)

@@ -501,6 +501,25 @@ def test_output_grows_where_it_is_when_somebody_changes_the_others() -> None:
     ]
 
 
+def test_outputs_that_are_no_maps_do_no_harm() -> None:
+    log, cell = new_log(), Cell()
+    log.add(display("a"), 10, "id")
+    log.print("stdout", "one")
+    cell.show(log)
+    with somebody(cell) as outputs:
+        outputs.insert(1, display("a plain object"))
+        outputs.append(display("another"))
+    log.update("id", {"text/plain": "b"}, {}, 10)
+    log.print("stdout", " two")
+    log.end()
+    assert cell.show(log) == [
+        display("b"),
+        display("a plain object"),
+        {"output_type": "stream", "name": "stdout", "text": "one two"},
+        display("another"),
+    ]
+
+
 def test_a_stranger_of_the_same_length_is_left_alone() -> None:
     log, cell = new_log(), Cell()
     log.print("stdout", "aé")
