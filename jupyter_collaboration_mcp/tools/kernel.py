@@ -219,7 +219,7 @@ async def run_answer(
     await shown.wait(call, runs, timeout)
     await here.peer.catch_up()
     told = await shown.tell(runs, here)
-    error = next((run.error for run in runs if run.error is not None), None)
+    error = next((run.error for run in runs if run.over and run.error is not None), None)
     return answer(
         here,
         [*(lines or []), *told.lines],
@@ -234,7 +234,8 @@ async def run_only(shown: RunAnswers, run: Run) -> Answer:
     """How one run stands, without a look at its notebook."""
     told = await shown.tell([run])
     facts = {"path": run.path, **told.facts[0]}
-    return Answer("\n".join(told.lines), facts, told.pictures, told.links, run.error)
+    error = run.error if run.over else None
+    return Answer("\n".join(told.lines), facts, told.pictures, told.links, error)
 
 
 def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:
