@@ -107,10 +107,12 @@ class JupyterCollaborationMCP(ExtensionApp):
         self._kernels = InProcessKernels(self.serverapp)
         self._kernels.start_watching()
         limits = SideLimits(self.aside_limit, self.aside_total, self.aside_age)
+        side_files = SideFiles(self._journal_directory() / "outputs", limits)
+        self.serverapp.io_loop.add_callback(side_files.sweep)
         self._runs = Runs(
             self._workspace,
             self._kernels,
-            SideFiles(self._journal_directory() / "outputs", limits),
+            side_files,
             OutputLimits(self.max_stream_size, self.max_display_size),
             ExecutorSettings(self.input_timeout),
             self.log,

@@ -125,12 +125,14 @@ class InProcessKernels:
             raise KernelUnavailable(
                 f"The kernel {kernel_id} is gone.", "Run the cell again: a new kernel is started."
             ) from error
-        await self._alive(kernel_id, manager)
+        came_back = await self._alive(kernel_id, manager)
         if self._context is None:
             self._context = zmq.Context()
         link = ZmqLink(
             self._context, manager, kernel_id, lambda: self._holds(kernel_id, manager), self._log
         )
+        if came_back:
+            link.busy_with = None  # what the server still believes of the one that died
         try:
             await link.ready()
         except BaseException:
@@ -139,8 +141,12 @@ class InProcessKernels:
         self._links[kernel_id] = link
         return link
 
-    async def _alive(self, kernel_id: str, manager: Any) -> None:
-        """Wait for a kernel that died a moment ago: Jupyter starts it again by itself."""
+    async def _alive(self, kernel_id: str, manager: Any) -> bool:
+        """Wait for a kernel that died a moment ago: Jupyter starts it again by itself.
+
+        Returns whether it was dead.
+        """
+        waited = False
         deadline = time.monotonic() + _COME_BACK
         while not await ensure_async(manager.is_alive()):
             if time.monotonic() > deadline or not self._holds(kernel_id, manager):
@@ -149,7 +155,9 @@ class InProcessKernels:
                     "Call restart_notebook_kernel; its variables are lost.",
                     kernel_id=kernel_id,
                 )
+            waited = True
             await asyncio.sleep(0.05)
+        return waited
 
     def _holds(self, kernel_id: str, manager: Any) -> bool:
         return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) is manager

@@ -86,6 +86,7 @@ class ZmqLink:
         }
         for socket in self._sockets.values():
             self._loop.add_reader(socket.fileno(), self._drain)
+        self._probe = self._send("shell", "kernel_info_request", {}) if busy else None
 
     async def ready(self) -> None:
         """Return when the kernel is heard: what it published before would be lost.
@@ -222,6 +223,8 @@ class ZmqLink:
             self._follow(request, parent, content)
         elif channel == "iopub" and kind == "shutdown_reply":
             self._ended = "restarted" if json.loads(content).get("restart") else "gone"
+        elif channel == "shell" and request == self._probe and self.busy_with == _UNKNOWN:
+            self.busy_with = None  # the shell is served in order: what was before is over
         ours = request in self._requests
         if not ours and kind != "update_display_data":
             return True

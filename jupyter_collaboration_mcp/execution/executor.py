@@ -254,8 +254,7 @@ class Executor:
         state = _outcome(run)
         if self.lost is not None:
             run.error = _lost(self.lost, run)
-            happened, more = _FATES[self.lost]
-            run.log.print("stderr", f"[The kernel {happened} while this ran.{more}]\n")
+            run.log.add(_last_words(self.lost), 0)
             state = RunState.failed
         elif run.error is not None:
             state = RunState.failed
@@ -508,6 +507,15 @@ def _output(message: KernelMessage) -> dict[str, Any]:
     if message.type == "execute_result":
         output["execution_count"] = content.get("execution_count")
     return output
+
+
+def _last_words(fate: Fate) -> dict[str, Any]:
+    """What a cell shows in the end whose kernel is not there any more."""
+    happened, more = _FATES[fate]
+    said = f"The kernel {happened} while this ran.{more}"
+    name = "KernelDied" if fate == "died" else "KernelLost"
+    traceback = [f"{name}: {said}"]
+    return {"output_type": "error", "ename": name, "evalue": said, "traceback": traceback}
 
 
 def _lost(fate: Fate, run: Run | None) -> KernelLost:

@@ -168,8 +168,7 @@ class KernelTools:
     ) -> Answer:
         """How a run stands, with a digest of its output so far; waits for its end. With output:
         that one in full, page by page."""
-        run = self._runs.get(run_id)
-        await call.authorize(Level.read, self._workspace.resolve(run.path))
+        run = await self._run(call, Level.read, run_id)
         await self._shown.wait(call, [run], wait)
         if output is None:
             return await run_only(self._shown, run)
@@ -180,8 +179,7 @@ class KernelTools:
         self, call: Call, run_id: RunId, text: str, timeout: Timeout = 30
     ) -> Answer:
         """Answer code that called input(), and wait for what it does next."""
-        run = self._runs.get(run_id)
-        await call.authorize(Level.execute, self._workspace.resolve(run.path))
+        run = await self._run(call, Level.execute, run_id)
         self._runs.reply_to_input(run, text)
         await self._shown.wait(call, [run], timeout)
         return await run_only(self._shown, run)
@@ -199,6 +197,13 @@ class KernelTools:
         here = await self._open(call, Level.execute, path)
         found = await self._runs.inspect(here, names, max_results, _PREVIEW)
         return _inspected(here, found)
+
+    async def _run(self, call: Call, level: Level, run_id: str) -> Run:
+        run = self._runs.get(run_id)
+        # Where the notebook is by now: it may have been moved to where agents may not go.
+        path = self._workspace.path_of(run.room_id.rpartition(":")[2]) or run.path
+        await call.authorize(level, self._workspace.resolve(path))
+        return run
 
     async def _open(self, call: Call, level: Level, path: str) -> OpenNotebook:
         path = self._workspace.resolve(path)

@@ -153,7 +153,10 @@ def delete_cells(
     with here.peer.edit(here.seat, "batch_delete_notebook_cells") as record:
         # Last first: taken back in reverse, each finds the one before it in place.
         for index in sorted(set(indexes), reverse=True):
-            record(undo.Deleted(notebook.value(index), _follows(notebook, index)))
+            value = notebook.value(index)
+            if "execution_state" in value:
+                value["execution_state"] = "idle"  # a run may be over when it comes back
+            record(undo.Deleted(value, _follows(notebook, index)))
         notebook.delete(indexes)
     return ids
 
