@@ -123,11 +123,17 @@ class JupyterCollaborationMCP(ExtensionApp):
     async def stop_extension(self) -> None:
         if not hasattr(self, "_endpoint"):
             return  # it could not be loaded
-        await self._endpoint.stop()
-        await self._runs.close()
-        await self._kernels.close()
-        await self._workspace.close()
-        await self._backend.stop()
+        for part in (
+            self._endpoint.stop,
+            self._runs.close,
+            self._kernels.close,
+            self._workspace.close,
+            self._backend.stop,
+        ):
+            try:
+                await part()
+            except Exception:  # the others have to be stopped all the same
+                self.log.exception("A part of the MCP endpoint could not be stopped")
 
     def _build_server(self) -> MCPServer:
         from .documents.images import ImageLimits

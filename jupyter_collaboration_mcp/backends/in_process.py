@@ -178,6 +178,8 @@ class InProcessBackend:
                 await self._discard(room)
                 room = None
             created = room is None
+            if self._files.get_path(room_id.split(":", 2)[2]) is None:
+                raise _not_found(room_id)
             if room is None:
                 room = self._new_room(room_id)
             try:
@@ -352,6 +354,7 @@ class InProcessLink:
         self._awareness: str | None = None
         self._wishes: dict[int, Any] = {}
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def enter(self) -> None:
         """Sit down: from now on nothing that the room does is missed."""
@@ -377,7 +380,7 @@ class InProcessLink:
 
     @property
     def alive(self) -> bool:
-        return self._backend.lives(self._room)
+        return not self._closed and self._backend.lives(self._room)
 
     @property
     def saved(self) -> bool:
@@ -462,6 +465,7 @@ class InProcessLink:
         await self._backend._flush(self._watch)
 
     async def close(self) -> None:
+        self._closed = True
         self._watch.listeners.discard(self._on_update)
         if self._awareness is not None:
             self._room.awareness.unobserve(self._awareness)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -125,6 +126,14 @@ class InProcessKernels:
             raise KernelUnavailable(
                 f"The kernel {kernel_id} is gone.", "Run the cell again: a new kernel is started."
             ) from error
+        await self._started(manager)
+        if manager.transport == "tcp" and not manager.shell_port:
+            raise KernelUnavailable(
+                f"The kernel {manager.kernel_name} ({kernel_id}) runs behind a gateway, where it "
+                "cannot be reached from here.",
+                "Ask the person to run the cell, or to start Jupyter without a kernel gateway.",
+                kernel_id=kernel_id,
+            )
         came_back = await self._alive(kernel_id, manager)
         if self._context is None:
             self._context = zmq.Context()
@@ -140,6 +149,14 @@ class InProcessKernels:
             raise
         self._links[kernel_id] = link
         return link
+
+    async def _started(self, manager: Any) -> None:
+        """Wait for a kernel that is only about to be started."""
+        ready = getattr(manager, "ready", None)
+        if isinstance(ready, concurrent.futures.Future):
+            ready = asyncio.wrap_future(ready)
+        if asyncio.isfuture(ready):
+            await asyncio.wait([ready], timeout=_RESTART_LIMIT)
 
     async def _alive(self, kernel_id: str, manager: Any) -> bool:
         """Wait for a kernel that died a moment ago: Jupyter starts it again by itself.
@@ -183,10 +200,19 @@ class InProcessKernels:
                 await link.close()
 
     async def change(self, path: str, name: str) -> KernelInfo:
-        sessions = self._sessions
         session = await self._session(path)
         if session is None:
             return await self.start(path, name)
+        lock = self._starting.setdefault(path, asyncio.Lock())
+        async with lock:
+            current = await self._session(path)
+            await self._replace(session if current is None else current, path, name)
+        changed = await self._session(path)
+        assert changed is not None
+        return _info(changed["kernel"], path)
+
+    async def _replace(self, session: Mapping[str, Any], path: str, name: str) -> None:
+        sessions = self._sessions
         try:
             kernel_id = await sessions.start_kernel_for_session(
                 session["id"], path, session["name"], session["type"], name
@@ -201,9 +227,6 @@ class InProcessKernels:
             await ensure_async(self._kernels.shutdown_kernel(old))
         except (KeyError, HTTPError):
             self._log.info("The kernel %s was gone already", old)
-        changed = await self._session(path)
-        assert changed is not None
-        return _info(changed["kernel"], path)
 
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
         found = await ensure_async(self._specs.get_all_specs())

@@ -7,6 +7,7 @@ takes the manager's identity, so that two of them steal each other's replies (B1
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import time
@@ -31,6 +32,9 @@ _READY_LIMIT = 60.0
 
 #: Seconds after which a kernel that says nothing, because it is busy, counts as connected.
 _BUSY_LIMIT = 3.0
+
+#: Seconds that a kernel that is heard has to say which language it speaks.
+_INTRODUCTION = 1.0
 
 #: Seconds between two requests for a sign of life.
 _ASK_AGAIN = 0.25
@@ -75,6 +79,7 @@ class ZmqLink:
         self._requests: set[str] = set()
         self._heard = asyncio.Event()  # on iopub, whose subscription may come later than the rest
         self._answered = False
+        self._introduced = asyncio.Event()
         self._ended: Fate | None = None
         self._input_header: dict[str, Any] = {}
         self._closed = False
@@ -86,7 +91,7 @@ class ZmqLink:
         }
         for socket in self._sockets.values():
             self._loop.add_reader(socket.fileno(), self._drain)
-        self._probe = self._send("shell", "kernel_info_request", {}) if busy else None
+        self._probe = self._ask("shell")
 
     async def ready(self) -> None:
         """Return when the kernel is heard: what it published before would be lost.
@@ -112,11 +117,22 @@ class ZmqLink:
                     kernel_id=self.kernel_id,
                 )
             # On the control channel, which is served while code runs; its status is published.
-            self._requests.add(self._send("control", "kernel_info_request", {}))
+            # Not all kernels know the question there, and those that do not are asked on the shell.
+            self._ask("control")
+            if self.busy_with is None and waited > _ASK_AGAIN:
+                self._ask("shell")
             try:
                 await asyncio.wait_for(self._heard.wait(), _ASK_AGAIN)
             except TimeoutError:
                 continue
+        if self.busy_with is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._introduced.wait(), _INTRODUCTION)
+
+    def _ask(self, channel: _Channel) -> str:
+        request = self._send(channel, "kernel_info_request", {})
+        self._requests.add(request)
+        return request
 
     def listen(self, receiver: Callable[[KernelMessage], None]) -> None:
         self._receiver = receiver
@@ -150,11 +166,12 @@ class ZmqLink:
         self._session.send(
             self._sockets["stdin"], "input_reply", {"value": text}, parent=self._input_header
         )
+        self._go_on_soon()
 
     async def fate(self) -> Fate:
         manager = self._manager
-        if not self._exists():
-            return "gone"
+        if self._closed or not self._exists():
+            return self._ended or "gone"
         if self._ended is not None:
             return self._ended
         if _incarnation(manager) is not self._incarnation:
@@ -190,7 +207,12 @@ class ZmqLink:
                     frames = socket.recv_multipart(zmq.NOBLOCK)
                 except zmq.Again:
                     break
-                if not self._handle(channel, frames):
+                try:
+                    done = self._handle(channel, frames)
+                except Exception:
+                    self._log.exception("A message of kernel %s was lost", self.kernel_id)
+                    done = True
+                if not done:
                     return  # goes on when a large message has been read
                 if time.perf_counter() > until:
                     self._go_on_soon()
@@ -286,6 +308,7 @@ class ZmqLink:
         if kind == "kernel_info_reply":
             language = content.get("language_info") or {}
             self.language = str(language.get("name")) if language.get("name") else None
+            self._introduced.set()
             return
         if kind == "input_request":
             self._input_header = header
@@ -342,6 +365,6 @@ def _connected(
 
 def _incarnation(manager: Any) -> object:
     """Something that is another one after a restart."""
-    provisioner = manager.provisioner
+    provisioner = getattr(manager, "provisioner", None)
     process = getattr(provisioner, "process", None)
     return process if process is not None else getattr(provisioner, "pid", None)

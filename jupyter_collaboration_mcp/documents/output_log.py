@@ -25,7 +25,7 @@ class OutputLimits:
     """Characters that were printed."""
     rich: int = 5_000_000
     """Bytes of results and displays, all together; errors may have a little more."""
-    count: int = 10_000
+    count: int = 1_000
     """Outputs of any kind."""
 
 
@@ -294,6 +294,11 @@ class OutputLog:
     def length(self) -> int:
         """Characters that were printed."""
         return self._printed if self._cut is None else self._cut.length
+
+    @property
+    def has_displays(self) -> bool:
+        """Whether something in it could be updated later."""
+        return any(entry.display_id is not None for entry in self._entries)
 
     @property
     def size(self) -> int:

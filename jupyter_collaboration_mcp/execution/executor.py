@@ -56,6 +56,12 @@ _FATES: dict[Fate, tuple[str, str]] = {
 }
 
 
+#: Not failures of a run, but the end of the task or of the process.
+_ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+
+_BEFORE_IT = "a cell before it failed"
+
+
 class ExecutorSettings(NamedTuple):
     """What configuration decides about running."""
 
@@ -84,6 +90,7 @@ class Executor:
         self._queue: deque[Run] = deque()
         self._requests: dict[str, Run] = {}
         self._replies: dict[str, asyncio.Future[KernelMessage]] = {}
+        self._asked: deque[str] = deque(maxlen=_REMEMBERED)  # one may work on after its time-out
         self._displays: deque[Run] = deque(maxlen=_REMEMBERED)
         self._done = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
@@ -106,7 +113,7 @@ class Executor:
     def busy_for_others(self) -> bool:
         """Whether it works on something that no agent asked for."""
         request = self.link.busy_with
-        return request is not None and request not in self._requests
+        return request is not None and request not in self._requests and request not in self._asked
 
     def submit(self, runs: Iterable[Run]) -> None:
         """Queue runs, to be made in this order."""
@@ -166,8 +173,13 @@ class Executor:
         )
         reply: asyncio.Future[KernelMessage] = asyncio.get_running_loop().create_future()
         self._replies[request] = reply
+        self._asked.append(request)
+        deadline = time.monotonic() + timeout
         try:
             message = await asyncio.wait_for(reply, timeout)
+            # The reply comes on another channel than the end, and often before it.
+            while self.link.busy_with == request and time.monotonic() < deadline:
+                await asyncio.sleep(0.001)
         except TimeoutError as error:
             raise KernelUnavailable(
                 f"The kernel did not answer within {timeout:g} s.",
@@ -187,6 +199,13 @@ class Executor:
             if not reply.done():
                 reply.set_exception(_lost(fate, None))
         self._done.set()
+        # What was not sent must not reach the process that is started in its place.
+        self._spawn(self.link.close())
+
+    async def ended(self) -> None:
+        """Return when nothing of it writes to a cell any more."""
+        if self._worker is not None:
+            await asyncio.wait([self._worker])
 
     async def close(self) -> None:
         """Stop; runs that are not over keep what their cells show, without the star."""
@@ -207,10 +226,16 @@ class Executor:
         while self._queue:
             run = self.current = self._queue.popleft()
             try:
-                await self._perform(run)
+                if _fails_before(run):
+                    await self._skip(run, _BEFORE_IT)
+                else:
+                    await self._perform(run)
             except CollaborationError as error:
                 await self._give_up(run, error)
-            except Exception as error:
+            except BaseException as error:
+                if isinstance(error, _ENDINGS):
+                    raise
+                # pycrdt's panics are no Exceptions, and one bad run must not end all others.
                 self._log.exception("%s could not be run to its end", run.id)
                 await self._give_up(run, _unexpected(error))
             finally:
@@ -219,6 +244,8 @@ class Executor:
                 await self._skip_rest(run)
 
     async def _perform(self, run: Run) -> None:
+        if self.lost is None and (fate := await self.link.fate()) != "alive":
+            self.lose(fate)  # else it would be sent to the one that is started in its place
         if self.lost is not None:
             raise _lost(self.lost, None)
         if run.target is not None:
@@ -226,11 +253,11 @@ class Executor:
         self._done.clear()
         request = self._send(run)
         try:
-            if run.target is not None:
-                run.target.begin()  # while the kernel works already
-            for _ in range(_AGAIN):
+            self._begin(run)  # while the kernel works already
+            for attempt in range(_AGAIN + 1):
                 await self._done.wait()
-                if self.lost is not None or (run.reply or {}).get("status") != "aborted":
+                aborted = (run.reply or {}).get("status") == "aborted"
+                if self.lost is not None or not aborted or attempt == _AGAIN:
                     break
                 # Somebody else's cell failed, and the kernel threw away all that waited.
                 del self._requests[request]
@@ -242,6 +269,18 @@ class Executor:
         finally:
             self._requests.pop(request, None)
             self.link.forget(request)
+
+    def _begin(self, run: Run) -> None:
+        if run.target is None:
+            return
+        try:
+            run.target.begin()
+        except BaseException as error:
+            if isinstance(error, _ENDINGS):
+                raise
+            # The code runs by now: follow it, if only for the agent.
+            self._log.exception("%s cannot be shown in its cell", run.id)
+            run.target = None
 
     def _send(self, run: Run) -> str:
         # Scratch code leaves no history and no count.
@@ -267,15 +306,14 @@ class Executor:
         if run.target is not None:
             timings = {} if self.lost is not None else run.timings
             await run.target.end(run.log, run.count, timings)
-        self._displays.append(run)
+        if run.log.has_displays:
+            self._displays.append(run)
         run.become(state)
 
     async def _give_up(self, run: Run, error: CollaborationError) -> None:
         run.error = error
-        if run.started is None:
-            await self._skip(run, error.happened)
-        else:
-            run.become(RunState.failed)
+        state = RunState.cancelled if run.started is None else RunState.failed
+        await self._skip(run, error.happened, state)
 
     async def _skip_rest(self, failed: Run) -> None:
         """The others that were asked for together with a run that failed do not run."""
@@ -284,26 +322,34 @@ class Executor:
             self._queue.remove(run)
             if failed.error is not None:
                 run.error = failed.error
-            await self._skip(run, "a cell before it failed")
+            await self._skip(run, _BEFORE_IT)
 
-    async def _skip(self, run: Run, reason: str) -> None:
+    async def _skip(self, run: Run, reason: str, state: RunState = RunState.cancelled) -> None:
         run.reason = reason
-        if run.target is not None:
-            try:
+        try:
+            if run.target is not None:
                 await run.target.skip()
-            except CollaborationError as error:
-                self._log.info("%s: %s", run.id, error.happened)
-        run.become(RunState.cancelled)
+        except CollaborationError as error:
+            self._log.info("%s: %s", run.id, error.happened)
+        except BaseException as error:
+            if isinstance(error, _ENDINGS):
+                raise
+            self._log.exception("The cell of %s could not be told that it is over", run.id)
+        finally:
+            run.become(state)
 
     async def _watch(self) -> None:
         """See that the kernel lives while something runs, and that nothing waits for ever."""
         while self._worker is not None and not self._worker.done() and self.lost is None:
             await asyncio.wait([self._worker], timeout=_WATCH)
-            fate = await self.link.fate()
-            if fate != "alive":
-                self.lose(fate)
-            elif (run := self.current) is not None:
-                await self._check(run)
+            try:
+                fate = await self.link.fate()
+                if fate != "alive":
+                    self.lose(fate)
+                elif (run := self.current) is not None:
+                    await self._check(run)
+            except Exception:
+                self._log.exception("A kernel could not be looked at")
 
     async def _check(self, run: Run) -> None:
         now = time.monotonic()
@@ -427,8 +473,10 @@ class Executor:
                 run.log.changed = False
             await self._keep_overflow(run)
         except CollaborationError as error:
+            run.log.changed = False  # the next output tries again, and the end writes it all
             self._log.warning("The output of %s could not be shown: %s", run.id, error)
         except Exception:
+            run.log.changed = False
             self._log.exception("The output of %s could not be shown", run.id)
 
     def _flushed(self, run: Run) -> None:
@@ -471,6 +519,13 @@ def wants_no_input(run: Run) -> NoInputWanted:
         "Call get_run to see how it stands.",
         run_id=run.id,
         state=run.state.value,
+    )
+
+
+def _fails_before(run: Run) -> bool:
+    """Whether a run that this one was to follow did not end well."""
+    return run.batch.stop_on_error and any(
+        before.over and before.state is not RunState.completed for before in run.batch.after
     )
 
 
@@ -529,7 +584,7 @@ def _lost(fate: Fate, run: Run | None) -> KernelLost:
     )
 
 
-def _unexpected(error: Exception) -> RunBroken:
+def _unexpected(error: BaseException) -> RunBroken:
     return RunBroken(
         f"The run could not be followed to its end: {type(error).__name__}: {error}",
         "Call get_notebook_status, and read the cell before you run it again.",

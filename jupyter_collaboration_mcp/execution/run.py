@@ -59,6 +59,8 @@ class Batch:
     """Runs that were asked for together."""
 
     stop_on_error: bool = True
+    after: list[Run] = field(default_factory=list)
+    """Runs of others that were under way already: if one fails, these do not run."""
 
 
 @dataclass(eq=False, slots=True)
@@ -133,8 +135,15 @@ class Run:
 
     async def settled(self, timeout: float) -> bool:
         """Wait until it is over or wants an answer, or until the time is up."""
+        return await self._until(lambda: self.at_rest, timeout)
+
+    async def finished(self, timeout: float) -> bool:
+        """Wait until it is over, or until the time is up."""
+        return await self._until(lambda: self.over, timeout)
+
+    async def _until(self, condition: Callable[[], bool], timeout: float) -> bool:
         deadline = time.monotonic() + timeout
-        while not self.at_rest:
+        while not condition():
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
@@ -142,7 +151,7 @@ class Run:
                 async with asyncio.timeout(left):
                     await self._changed.wait()
             except TimeoutError:
-                return self.at_rest
+                return condition()
         return True
 
     def uri(self, index: int) -> str:

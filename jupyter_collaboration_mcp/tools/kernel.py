@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..backends.base import KernelInfo
 from ..documents import render
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, PermissionRefused
 from ..execution.run import Run
 from ..workspace import editing
 from ..workspace.permissions import Level
@@ -21,8 +22,9 @@ from .running import RunAnswers
 
 RunId = Annotated[str, Field(description="from an earlier answer")]
 
-#: Characters of a preview of a variable.
+#: Characters of a preview of a variable, and of all of them.
 _PREVIEW = 300
+_PREVIEWS = 24_000
 
 
 class KernelTools:
@@ -66,6 +68,7 @@ class KernelTools:
             facts["cleared"] = cleared
         if not exec:
             return answer(here, lines, facts)
+        await call.authorize(Level.write, here.path)
         runs = await self._runs.run_cells(here, editing.code_cells(here.peer.notebook), True)
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
 
@@ -83,7 +86,7 @@ class KernelTools:
         facts = about(here)
         if run is None:
             return answer(here, ["Interrupted; no agent's run was hit."], facts)
-        await run.settled(2)
+        await run.finished(2)
         told = await self._shown.tell([run], here)
         facts["runs"] = told.facts
         return answer(here, ["Interrupted.", *told.lines], facts, pictures=told.pictures)
@@ -93,7 +96,7 @@ class KernelTools:
         """List kernels to choose from (kernelspecs) and those that run, with their notebooks."""
         await call.authorize(Level.read, None)
         specs, default = await self._runs.specs()
-        running = await self._runs.running()
+        running = [kernel for kernel in await self._runs.running() if await _seen(call, kernel)]
         lines = ["Kernels to choose from:"]
         lines += [
             f"{spec.name}: {spec.display_name}, {spec.language}"
@@ -195,7 +198,8 @@ class KernelTools:
         """Names, types, shapes and previews of the variables in a Python kernel. Leaves no trace,
         runs nothing of yours. Refused while the kernel is busy."""
         here = await self._open(call, Level.execute, path)
-        found = await self._runs.inspect(here, names, max_results, _PREVIEW)
+        preview = min(_PREVIEW, _PREVIEWS // max_results)
+        found = await self._runs.inspect(here, names, max_results, preview)
         return _inspected(here, found)
 
     async def _run(self, call: Call, level: Level, run_id: str) -> Run:
@@ -209,6 +213,16 @@ class KernelTools:
         path = self._workspace.resolve(path)
         await call.authorize(level, path)
         return await self._workspace.open(call.agent, path)
+
+
+async def _seen(call: Call, kernel: KernelInfo) -> bool:
+    """Whether the caller may know what a kernel is for."""
+    if kernel.path is not None:
+        try:
+            await call.authorize(Level.read, kernel.path)
+        except PermissionRefused:
+            return False
+    return True
 
 
 async def run_answer(

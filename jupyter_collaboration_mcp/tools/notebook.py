@@ -198,6 +198,8 @@ class NotebookTools:
         stop_on_error: bool,
         if_revision: str | list[str] | None,
     ) -> Answer:
+        # Its outputs are written to the notebook, so that is asked for too.
+        await call.authorize(Level.write, self._workspace.resolve(path))
         here = await self._open(call, Level.execute, path)
         notebook = here.peer.notebook
         if cell_ids is None and (start_index is None or end_index != start_index + 1):
@@ -205,9 +207,11 @@ class NotebookTools:
         else:
             indexes = editing.target_indexes(notebook, start_index, end_index, cell_ids)
             self._runs.check(here, indexes)
-        editing.guard(here, indexes, as_list(if_revision))
+        revisions = as_list(if_revision)
+        editing.guard(here, indexes, revisions)
         ids = [notebook.id_at(index) for index in indexes]
-        runs = await self._runs.run_cells(here, list(dict.fromkeys(ids)), stop_on_error)
+        expected = dict(zip(ids, revisions, strict=True)) if revisions is not None else None
+        runs = await self._runs.run_cells(here, ids, stop_on_error, expected)
         return await run_answer(self._shown, call, here, runs, timeout)
 
     async def _run_then_delete(
@@ -218,19 +222,25 @@ class NotebookTools:
         revisions: Sequence[str] | None,
         running: editing.Running,
     ) -> Answer:
-        """Cells are deleted only after they ran well."""
+        """Cells are deleted only after they ran well, and if nobody has changed them meanwhile."""
         notebook = here.peer.notebook
         editing.guard(here, indexes, revisions)
-        code = [i for i in indexes if notebook.cell_type(i) == "code"]
-        for index in code:
-            running.check(notebook.cell_type(index))
-        ids = [notebook.id_at(index) for index in indexes]
-        runs = await self._runs.run_cells(here, [notebook.id_at(i) for i in code], True)
+        before = {notebook.id_at(i): notebook.revision(i) for i in indexes}
+        code = [notebook.id_at(i) for i in indexes if notebook.cell_type(i) == "code"]
+        for _ in code:
+            running.check("code")
+        if not code:
+            return await self._deleted(
+                here, editing.delete_cells(here, list(dict.fromkeys(indexes)), None, running)
+            )
+        runs = await self._runs.run_cells(here, code, True, before)
         ran = await run_answer(self._shown, call, here, runs, _DELETE_WAIT)
         if any(run.state is not RunState.completed for run in runs):
             text = f"{ran.text}\nNothing was deleted: not all of these cells ran to their end."
             return replace(ran, text=text, facts={**ran.facts, "deleted": []})
-        there = [notebook.find(cell_id) for cell_id in ids if notebook.has(cell_id)]
+        await here.peer.catch_up()
+        there = [notebook.find(cell_id) for cell_id in before if notebook.has(cell_id)]
+        editing.guard(here, there, [before[notebook.id_at(index)] for index in there])
         gone = editing.delete_cells(here, there, None, editing.Running(False))
         done = await self._deleted(here, gone)
         facts = {**done.facts, "runs": ran.facts["runs"]}
@@ -352,7 +362,8 @@ class NotebookTools:
         if not code:
             return answer(here, lines, facts)
         try:
-            runs = await self._runs.run_cells(here, list(dict.fromkeys(code)), True)
+            expected = {cell["id"]: cell["revision"] for cell in cells}
+            runs = await self._runs.run_cells(here, code, True, expected)
         except CollaborationError as error:
             # The edit stands, and who reads the error has to know.
             return answer(here, lines, facts, error=error)

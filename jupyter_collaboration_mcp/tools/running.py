@@ -22,6 +22,9 @@ _REPORT = 5.0
 _ONE = 8_000
 _ALL = 24_000
 
+#: Characters and bytes of output that are looked at on the event loop.
+_LARGE = 200_000
+
 #: Runs that an answer lists at most, and those whose links it gives.
 _LISTED = 200
 _LINKED = 5
@@ -90,8 +93,9 @@ class RunAnswers:
         def make() -> Digest:
             return digest(outputs, link=run.uri, max_length=length, images=images)
 
-        # Pictures are decoded and scaled, which takes its time.
-        return await asyncio.to_thread(make) if _has_pictures(outputs) else make()
+        # Pictures are decoded and scaled, and large values read, which takes its time.
+        slow = _has_pictures(outputs) or run.log.size > _LARGE
+        return await asyncio.to_thread(make) if slow else make()
 
     def _name(self, run: Run, here: OpenNotebook | None) -> _Name:
         if run.cell_id is None:

@@ -19,8 +19,7 @@ class CellTarget:
         self._peer: RoomPeer = here.peer
         self._seat: Seat = here.seat
         self._cell_id = cell_id
-        self.missing = False
-        """Whether the cell was deleted, or is no code cell any more."""
+        self._over = False
 
     async def ready(self) -> None:
         if await self._find() is None:
@@ -44,6 +43,7 @@ class CellTarget:
 
     async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
         index = await self._find()
+        self._over = True
         log.changed = False
         if index is None:
             return
@@ -61,10 +61,17 @@ class CellTarget:
 
     async def _find(self) -> int | None:
         """Where the cell is now. Nothing may be awaited between this and an edit."""
-        self._peer = await self._workspace.peer(self._room_id, self._peer)
+        if not self._over:
+            self._peer = await self._workspace.peer(self._room_id)
+        else:
+            # A display that is updated later does not open a notebook that everybody has left.
+            peer = self._workspace.peer_of(self._room_id)
+            if peer is None or not peer.link.alive:
+                return None
+            await peer.catch_up()
+            self._peer = peer
         notebook = self._peer.notebook
         index = notebook.find(self._cell_id) if notebook.has(self._cell_id) else None
         if index is not None and notebook.cell_type(index) != "code":
             index = None
-        self.missing = index is None
         return index

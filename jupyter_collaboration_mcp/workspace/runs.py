@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from logging import Logger
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from ..execution import introspection
 from ..execution.executor import Executor, ExecutorSettings, wants_no_input
 from ..execution.run import Batch, Run, new_run_id
 from ..execution.side_files import SideFiles
+from . import editing
 from .cell_target import CellTarget
 from .workspace import OpenNotebook, Workspace
 
@@ -92,22 +93,40 @@ class Runs:
             await self._spec(here)
 
     async def run_cells(
-        self, here: OpenNotebook, cell_ids: Sequence[str], stop_on_error: bool
+        self,
+        here: OpenNotebook,
+        cell_ids: Sequence[str],
+        stop_on_error: bool,
+        expected: Mapping[str, str] | None = None,
     ) -> list[Run]:
-        """Start code cells in order; a cell that runs already, unchanged, is not run again."""
+        """Start code cells in order; a cell that runs already, unchanged, is not run again.
+
+        Args:
+            expected: Revisions that cells must still have when they are started.
+
+        Raises:
+            CellError: A cell is gone or has changed while the kernel started; nothing was run.
+        """
         executor = await self._executor(here)
         await here.peer.catch_up()  # a kernel may have taken long to start
+        notebook = here.peer.notebook
+        indexes = [notebook.find(cell_id) for cell_id in cell_ids]
+        self.check(here, indexes)
+        guarded = [i for i in indexes if notebook.id_at(i) in (expected or {})]
+        revisions = [(expected or {})[notebook.id_at(i)] for i in guarded]
+        editing.guard(here, guarded, revisions)
         batch = Batch(stop_on_error)
         runs: list[Run] = []
         new: list[Run] = []
-        for cell_id in cell_ids:
-            live = self._alive(here, cell_id)
-            if live is None:
-                live = self._new_run(here, cell_id, batch)
-                if live is None:
-                    continue  # deleted since it was asked for
-                new.append(live)
-            runs.append(live)
+        for cell_id in dict.fromkeys(cell_ids):
+            # Behind something new it has to run again: that may change what it does.
+            run = None if new else self._alive(here, cell_id)
+            if run is not None:
+                batch.after.append(run)
+            else:
+                run = self._new_run(here, cell_id, batch)
+                new.append(run)
+            runs.append(run)
         self._show_waiting(here, new[1:] if not executor.busy else new)
         self._submit(here, executor, new)
         return runs
@@ -190,8 +209,10 @@ class Runs:
     async def restart(self, here: OpenNotebook) -> KernelInfo:
         """Restart the notebook's kernel; what runs in it is lost."""
         info = await self._existing(here)
-        self._lose(info.id, "restarted")
+        lost = self._lose(info.id, "restarted")
         await self._kernels.restart(info.id)
+        if lost is not None:
+            await lost.ended()
         return await self._existing(here)
 
     async def change(self, here: OpenNotebook, name: str) -> KernelInfo:
@@ -247,10 +268,8 @@ class Runs:
 
     # -- parts -------------------------------------------------------------------------------
 
-    def _new_run(self, here: OpenNotebook, cell_id: str, batch: Batch) -> Run | None:
+    def _new_run(self, here: OpenNotebook, cell_id: str, batch: Batch) -> Run:
         notebook = here.peer.notebook
-        if not notebook.has(cell_id):
-            return None
         index = notebook.find(cell_id)
         place = f"cells/{quote(cell_id, safe='')}"
         run = self._prepared(here, notebook.source(index), new_run_id(), place)
@@ -335,13 +354,15 @@ class Runs:
 
     async def _executor_of(self, info: KernelInfo) -> Executor:
         link = await self._kernels.connect(info.id)
-        for kernel_id, old in list(self._executors.items()):
-            if old.lost is not None and old.current is None:
-                del self._executors[kernel_id]
+        await self._drop_dead(info.id)
         executor = self._executors.get(info.id)
         if executor is not None and (executor.lost is not None or executor.link is not link):
             executor.lose("restarted")
-            executor = None
+            # Its runs must not write to cells, nor be joined, once others have begun.
+            await executor.ended()
+            executor = self._executors.get(info.id)
+            if executor is not None and executor.link is not link:
+                executor = None
         if executor is None:
             executor = self._executors[info.id] = Executor(
                 link,
@@ -351,6 +372,12 @@ class Runs:
                 self._log,
             )
         return executor
+
+    async def _drop_dead(self, wanted: str) -> None:
+        """Forget the queues of kernels that are not there any more."""
+        for kernel_id, executor in list(self._executors.items()):
+            if kernel_id != wanted and not executor.busy and await executor.link.fate() != "alive":
+                self._executors.pop(kernel_id, None)
 
     async def _existing(self, here: OpenNotebook) -> KernelInfo:
         info = await self._kernels.find(here.path)
@@ -380,9 +407,11 @@ class Runs:
             with here.peer.output(here.seat):
                 here.peer.notebook.set_kernelspec(wanted)
 
-    def _lose(self, kernel_id: str, fate: Fate) -> None:
-        if (executor := self._executors.pop(kernel_id, None)) is not None:
+    def _lose(self, kernel_id: str, fate: Fate) -> Executor | None:
+        executor = self._executors.pop(kernel_id, None)
+        if executor is not None:
             executor.lose(fate)
+        return executor
 
 
 def _hours(seconds: float) -> str:

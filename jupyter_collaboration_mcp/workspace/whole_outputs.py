@@ -17,8 +17,8 @@ from ..execution.side_files import page_of
 from .runs import Runs
 from .workspace import OpenNotebook
 
-#: Bytes of one page: about 20,000 tokens.
-PAGE = 60_000
+#: Bytes of one page: about 10,000 tokens, twice in an answer that has them as facts too.
+PAGE = 40_000
 
 #: Characters of base64 of one picture, sound or document, which cannot be paged.
 _WHOLE = 8_000_000
@@ -145,6 +145,7 @@ def _parts(output: Mapping[str, Any], offset: int) -> list[Part]:
 
 
 def _bundle(data: Mapping[str, Any], offset: int) -> Iterator[Part]:
+    length = PAGE // max(1, sum(not _is_binary(mime) for mime in data))
     for mime, value in data.items():
         if _is_binary(mime):
             if offset:
@@ -164,7 +165,7 @@ def _bundle(data: Mapping[str, Any], offset: int) -> Iterator[Part]:
                 else json.dumps(value, ensure_ascii=False)
             )
             if offset == 0 or offset < len(text.encode(errors="replace")):
-                yield _page(mime, text, offset)
+                yield _page(mime, text, offset, length)
 
 
 def _is_binary(mime: str) -> bool:
@@ -180,8 +181,8 @@ def _is_base64(content: str) -> bool:
     return True
 
 
-def _page(mime: str, text: str, offset: int) -> Part:
+def _page(mime: str, text: str, offset: int, length: int = PAGE) -> Part:
     content = text.encode(errors="replace")
     offset = min(offset, len(content))
-    page = page_of(content[offset : offset + PAGE + 4], offset, PAGE, len(content))
+    page = page_of(content[offset : offset + length + 4], offset, length, len(content))
     return Part(mime, page.text, None, page.start, page.end, page.size)

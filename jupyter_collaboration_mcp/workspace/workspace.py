@@ -91,12 +91,13 @@ class Workspace:
         await opened.peer.catch_up()
         return OpenNotebook(path, opened.peer, seat)
 
-    async def peer(self, room_id: str, peer: RoomPeer) -> RoomPeer:
-        """The peer of a room: the one given, unless its room died and was opened again."""
-        if not peer.link.alive:
-            peer = (await self._join(room_id)).peer
-        await peer.catch_up()
-        return peer
+    async def peer(self, room_id: str) -> RoomPeer:
+        """The peer of a room that is current; the room is opened again if it died."""
+        opened = self._open.get(room_id)
+        if opened is None or not opened.peer.link.alive:
+            opened = await self._join(room_id)
+        await opened.peer.catch_up()
+        return opened.peer
 
     def path_of(self, file_id: str) -> str | None:
         """Where the notebook with a file id is."""
@@ -139,12 +140,16 @@ class Workspace:
 
     async def _new_peer(self, room_id: str) -> RoomPeer:
         before = self._open.pop(room_id, None)
+        agents = {} if before is None else dict(before.agents)
         if before is not None:  # its room died under it
             await self._close(before)
         link: RoomLink = await self._backend.join(room_id)
         peer = RoomPeer(link)
         if self.on_join is not None:
             await self.on_join(peer)
+        self._open[room_id] = _Open(peer, agents)
+        for seat in agents.values():
+            peer.seat(seat)
         return peer
 
     def _seat(self, room_id: str, opened: _Open, agent: Agent) -> Seat:

@@ -188,9 +188,11 @@ async def test_the_example_of_the_readme_runs(server: JupyterProcess, tmp_path: 
     )
     said, complaints = (text.decode() for text in await process.communicate())
     assert process.returncode == 0, complaints
-    outline, inserted, undone = said.strip().split("\n\n")
+    outline, inserted, ran, undone = said.strip().split("\n\n")
     assert outline.startswith("welcome.ipynb: 5 cells")
     assert inserted.startswith("Inserted 1 cell")
+    assert ran.startswith("completed in")
+    assert "42" in ran
     assert undone.startswith("Took back 1 of your calls")
 
 

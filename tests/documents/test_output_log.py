@@ -643,25 +643,25 @@ def overwritten(log: OutputLog) -> set[str]:
 # -- speed -----------------------------------------------------------------------------------
 
 
-def test_fifty_thousand_prints_take_well_under_a_second() -> None:
+def test_many_prints_take_linear_time() -> None:
     log, cell = new_log(10_000_000), Cell()
     line = "x" * 38 + "é\n"
-    began = time.perf_counter()
+    began = time.process_time()
     for number in range(50_000):
         log.print("stdout", line)
         if number % 1000 == 999:
             cell.show(log)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 10  # quadratic would be minutes
     assert len(cell.texts()[0]) == 40 * 50_000
 
 
 @pytest.mark.parametrize("text", [("x" * 39 + "\n") * 250_000, "é" * 5_000_000])
-def test_one_print_of_ten_megabytes_takes_no_time(text: str) -> None:
+def test_one_large_print_is_not_looked_at_as_a_whole(text: str) -> None:
     took = []
     for _ in range(5):
         log, cell = OutputLog(OutputLimits(), notice), Cell()
-        began = time.perf_counter()
+        began = time.process_time()
         log.print("stdout", text)
-        took.append(time.perf_counter() - began)
-    assert min(took) < 0.05
+        took.append(time.process_time() - began)
+    assert min(took) < 1
     assert len(cell.show(log)[0]["text"]) < 1_000_100
