@@ -69,6 +69,24 @@ class ExecutorSettings(NamedTuple):
     """Seconds that a run waits for an answer."""
 
 
+class _Question:
+    """Something that is asked of a kernel besides all runs."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._reply: Mapping[str, Any] | None = None
+        self._idle = False
+
+    def hear(self, message: KernelMessage) -> None:
+        """It is answered when the kernel is done with it, which is said on another channel."""
+        if message.type == "execute_reply":
+            self._reply = message.content
+        elif message.type == "status":
+            self._idle = self._idle or message.content.get("execution_state") == "idle"
+        if self._reply is not None and self._idle and not self.answer.done():
+            self.answer.set_result(self._reply)
+
+
 class Executor:
     """Everything that agents run in one kernel process."""
 
@@ -89,7 +107,7 @@ class Executor:
         self._log = log
         self._queue: deque[Run] = deque()
         self._requests: dict[str, Run] = {}
-        self._replies: dict[str, asyncio.Future[KernelMessage]] = {}
+        self._questions: dict[str, _Question] = {}
         self._asked: deque[str] = deque(maxlen=_REMEMBERED)  # one may work on after its time-out
         self._displays: deque[Run] = deque(maxlen=_REMEMBERED)
         self._done = asyncio.Event()
@@ -171,33 +189,28 @@ class Executor:
             allow_stdin=False,
             user_expressions=expressions,
         )
-        reply: asyncio.Future[KernelMessage] = asyncio.get_running_loop().create_future()
-        self._replies[request] = reply
+        question = self._questions[request] = _Question()
         self._asked.append(request)
-        deadline = time.monotonic() + timeout
         try:
-            message = await asyncio.wait_for(reply, timeout)
-            # The reply comes on another channel than the end, and often before it.
-            while self.link.busy_with == request and time.monotonic() < deadline:
-                await asyncio.sleep(0.001)
+            content = await asyncio.wait_for(question.answer, timeout)
         except TimeoutError as error:
             raise KernelUnavailable(
                 f"The kernel did not answer within {timeout:g} s.",
                 "Call get_notebook_status to see whether it is busy.",
             ) from error
         finally:
-            del self._replies[request]
+            del self._questions[request]
             self.link.forget(request)
-        return dict(message.content)
+        return dict(content)
 
     def lose(self, fate: Fate) -> None:
         """The kernel process is not there any more, and with it all that ran in it."""
         if self.lost is not None:
             return
         self.lost = fate
-        for reply in self._replies.values():
-            if not reply.done():
-                reply.set_exception(_lost(fate, None))
+        for question in self._questions.values():
+            if not question.answer.done():
+                question.answer.set_exception(_lost(fate, None))
         self._done.set()
         # What was not sent must not reach the process that is started in its place.
         self._spawn(self.link.close())
@@ -370,9 +383,8 @@ class Executor:
         if message.type == "update_display_data":
             self._update_display(message)
             return
-        if (reply := self._replies.get(message.parent)) is not None:
-            if message.type == "execute_reply" and not reply.done():
-                reply.set_result(message)
+        if (question := self._questions.get(message.parent)) is not None:
+            question.hear(message)
             return
         run = self._requests.get(message.parent)
         if run is None:
