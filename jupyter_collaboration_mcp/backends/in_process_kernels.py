@@ -200,13 +200,17 @@ class InProcessKernels:
                 await link.close()
 
     async def change(self, path: str, name: str) -> KernelInfo:
-        session = await self._session(path)
-        if session is None:
-            return await self.start(path, name)
+        if await self._session(path) is None:
+            info = await self.start(path, name)
+            if info.name == name:
+                return info  # else somebody started another one in the same moment
         lock = self._starting.setdefault(path, asyncio.Lock())
         async with lock:
-            current = await self._session(path)
-            await self._replace(session if current is None else current, path, name)
+            session = await self._session(path)
+            if session is not None:
+                await self._replace(session, path, name)
+        if session is None:  # closed by somebody in between
+            return await self.start(path, name)
         changed = await self._session(path)
         assert changed is not None
         return _info(changed["kernel"], path)

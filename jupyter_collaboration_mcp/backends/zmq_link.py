@@ -241,16 +241,21 @@ class ZmqLink:
         if channel == "iopub":
             self._heard.set()
         kind, request = str(header.get("msg_type")), str(parent.get("msg_id"))
-        if channel == "iopub" and kind == "status":
-            self._follow(request, parent, content)
-        elif channel == "iopub" and kind == "shutdown_reply":
-            self._ended = "restarted" if json.loads(content).get("restart") else "gone"
+        signed = [head, parent_head, metadata, content]
+        if channel == "iopub" and kind in ("status", "shutdown_reply"):
+            # Ports are used again: what is heard may be another kernel than the one that died.
+            if not self._genuine(signature, signed):
+                self._log.warning("A message of kernel %s is not signed by it", self.kernel_id)
+                return True
+            if kind == "status":
+                self._follow(request, parent, content)
+            else:
+                self._ended = "restarted" if json.loads(content).get("restart") else "gone"
         elif channel == "shell" and request == self._probe and self.busy_with == _UNKNOWN:
             self.busy_with = None  # the shell is served in order: what was before is over
         ours = request in self._requests
         if not ours and kind != "update_display_data":
             return True
-        signed = [head, parent_head, metadata, content]
         if len(content) < _LARGE:
             self._deliver(channel, header, parent, signature, signed)
             return True

@@ -123,6 +123,11 @@ class Executor:
         return tuple(self._queue)
 
     @property
+    def under_way(self) -> Sequence[Run]:
+        """Runs that are not over, in the order in which they are made."""
+        return self.waiting if self.current is None else (self.current, *self.waiting)
+
+    @property
     def busy(self) -> bool:
         """Whether the kernel works on anything, whoever asked for it."""
         return self.current is not None or bool(self._queue) or self.link.busy_with is not None
@@ -165,9 +170,12 @@ class Executor:
 
         Raises:
             NoInputWanted: It asks nothing.
+            KernelLost: There is nobody any more who could be answered.
         """
         if run.state is not RunState.input_required or run is not self.current:
             raise wants_no_input(run)
+        if self.lost is not None:
+            raise _lost(self.lost, run)
         self.link.reply_to_input(text)
         # As JupyterLab does it: question and answer stay to be read.
         run.log.print("stdout", f"{run.prompt or ''}{text}\n")
@@ -259,10 +267,10 @@ class Executor:
     async def _perform(self, run: Run) -> None:
         if self.lost is None and (fate := await self.link.fate()) != "alive":
             self.lose(fate)  # else it would be sent to the one that is started in its place
-        if self.lost is not None:
-            raise _lost(self.lost, None)
-        if run.target is not None:
+        if self.lost is None and run.target is not None:
             await run.target.ready()
+        if self.lost is not None:  # by now: nothing is awaited between this and the request
+            raise _lost(self.lost, None)
         self._done.clear()
         request = self._send(run)
         try:
@@ -487,7 +495,9 @@ class Executor:
         except CollaborationError as error:
             run.log.changed = False  # the next output tries again, and the end writes it all
             self._log.warning("The output of %s could not be shown: %s", run.id, error)
-        except Exception:
+        except BaseException as error:
+            if isinstance(error, _ENDINGS):
+                raise
             run.log.changed = False
             self._log.exception("The output of %s could not be shown", run.id)
 

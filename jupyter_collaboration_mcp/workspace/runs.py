@@ -118,12 +118,16 @@ class Runs:
         batch = Batch(stop_on_error)
         runs: list[Run] = []
         new: list[Run] = []
+        ahead = list(executor.under_way)
         for cell_id in dict.fromkeys(cell_ids):
-            # Behind something new it has to run again: that may change what it does.
-            run = None if new else self._alive(here, cell_id)
-            if run is not None:
+            run = self._alive(here, cell_id)
+            if run is not None and run in ahead:
+                # What follows it here has to come after it there.
+                del ahead[: ahead.index(run) + 1]
                 batch.after.append(run)
             else:
+                # Behind something new all have to run again: that may change what they do.
+                ahead.clear()
                 run = self._new_run(here, cell_id, batch)
                 new.append(run)
             runs.append(run)
@@ -222,8 +226,8 @@ class Runs:
             raise _not_installed(name, list(specs), "There is no kernel")
         before = await self._kernels.find(here.path)
         info = await self._kernels.change(here.path, name)
-        if before is not None:
-            self._lose(before.id, "gone")
+        if before is not None and (lost := self._lose(before.id, "gone")) is not None:
+            await lost.ended()
         await here.peer.catch_up()
         self._write_spec(here, specs[name])
         await here.peer.link.acknowledged()

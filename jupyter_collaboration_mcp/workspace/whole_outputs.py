@@ -18,7 +18,7 @@ from .runs import Runs
 from .workspace import OpenNotebook
 
 #: Bytes of one page: about 10,000 tokens, twice in an answer that has them as facts too.
-PAGE = 40_000
+PAGE = 30_000
 
 #: Characters of base64 of one picture, sound or document, which cannot be paged.
 _WHOLE = 8_000_000

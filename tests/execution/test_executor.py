@@ -1,0 +1,436 @@
+"""One kernel's queue, with kernels and cells that fail in ways that real ones cannot be made to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from jupyter_collaboration_mcp.backends.base import Fate, KernelMessage
+from jupyter_collaboration_mcp.documents.output_log import OutputLimits, OutputLog
+from jupyter_collaboration_mcp.errors import (
+    InputMissing,
+    KernelLost,
+    NoInputWanted,
+    RunBroken,
+)
+from jupyter_collaboration_mcp.execution import executor as module
+from jupyter_collaboration_mcp.execution.executor import Executor, ExecutorSettings
+from jupyter_collaboration_mcp.execution.run import Batch, Run, RunState
+from jupyter_collaboration_mcp.execution.side_files import SideFiles, SideLimits
+from tests.harness.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+#: Seconds for what takes no time, unless it never comes.
+SOON = 5.0
+
+
+class Panic(BaseException):
+    """What pycrdt raises when its Rust side panics: no Exception."""
+
+
+FAULTS = [RuntimeError, Panic]
+
+
+class FakeLink:
+    """A kernel that does with each code what the code's name says."""
+
+    kernel_id = "fake"
+    language: str | None = None
+    busy_with: str | None = None
+
+    def __init__(self) -> None:
+        self.fate_now: Fate = "alive"
+        self.sent: list[str] = []
+        self.replies: list[str] = []
+        self.closed = False
+        self._receiver: Callable[[KernelMessage], None] = lambda _: None
+
+    def listen(self, receiver: Callable[[KernelMessage], None]) -> None:
+        self._receiver = receiver
+
+    def execute(
+        self,
+        code: str,
+        *,
+        silent: bool = False,
+        store_history: bool = True,
+        allow_stdin: bool = True,
+        user_expressions: Mapping[str, str] | None = None,
+    ) -> str:
+        assert not self.closed
+        self.sent.append(code)
+        request = f"request-{len(self.sent)}"
+        asyncio.get_running_loop().call_soon(self._work, request, code)
+        return request
+
+    def forget(self, request: str) -> None:
+        pass
+
+    def reply_to_input(self, text: str) -> None:
+        assert not self.closed
+        self.replies.append(text)
+
+    async def fate(self) -> Fate:
+        return self.fate_now
+
+    async def close(self) -> None:
+        self.closed = True
+
+    def print(self, text: str) -> None:
+        """The latest code prints something."""
+        content = {"name": "stdout", "text": text}
+        self._say("iopub", "stream", f"request-{len(self.sent)}", content)
+
+    def _work(self, request: str, code: str) -> None:
+        if code == "aborted":
+            self._say("shell", "execute_reply", request, {"status": "aborted"})
+            self._say("iopub", "status", request, {"execution_state": "idle"})
+            return
+        self._say("iopub", "status", request, {"execution_state": "busy"})
+        match code:
+            case "go on":
+                return
+            case "ask":
+                self._say("stdin", "input_request", request, {"prompt": "Well? "})
+                return
+            case "fail":
+                self._say("shell", "execute_reply", request, {"status": "error"})
+            case _:
+                self._say("shell", "execute_reply", request, {"status": "ok"})
+        self._say("iopub", "status", request, {"execution_state": "idle"})
+
+    def _say(
+        self,
+        channel: Literal["shell", "iopub", "stdin"],
+        kind: str,
+        request: str,
+        content: Mapping[str, Any],
+    ) -> None:
+        self._receiver(KernelMessage(channel, kind, request, "", content, {}, 0))
+
+
+class FakeTarget:
+    """A cell of which one part fails, or takes its time."""
+
+    def __init__(
+        self,
+        fails: str = "",
+        fault: type[BaseException] | None = None,
+        wait: Awaitable[object] | None = None,
+    ) -> None:
+        self.calls: list[str] = []
+        self._fails = fails
+        self._fault = fault
+        self._wait = wait
+
+    async def ready(self) -> None:
+        self._note("ready")
+        if self._wait is not None:
+            await self._wait
+
+    def begin(self) -> None:
+        self._note("begin")
+
+    async def write(self, log: OutputLog) -> None:
+        self._note("write")
+        log.changed = False
+
+    async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
+        self._note("end")
+
+    async def skip(self) -> None:
+        self._note("skip")
+
+    def _note(self, part: str) -> None:
+        self.calls.append(part)
+        if part == self._fails and self._fault is not None:
+            raise self._fault("out of order")
+
+
+class Kernel:
+    """An executor with a fake link, and the runs that were over, in this order."""
+
+    def __init__(self, directory: Path, input_limit: float = 300) -> None:
+        self.link = FakeLink()
+        self.over: list[Run] = []
+        self.interrupts = 0
+        self.interrupt_fault: Exception | None = None
+        self.executor = Executor(
+            self.link,
+            self._interrupt,
+            SideFiles(directory, SideLimits()),
+            ExecutorSettings(input_limit),
+            logging.getLogger("test"),
+        )
+        self._count = 0
+
+    def run(self, code: str, target: FakeTarget | None = None, batch: Batch | None = None) -> Run:
+        """A run, of which it is noted when it is over."""
+        self._count += 1
+        log = OutputLog(OutputLimits(), lambda index, said: said)
+        run = Run(code, log, "Ada", "a.ipynb", "json:notebook:a", f"run-{self._count}", "address")
+        run.target = target
+        run.when_over = self.over.append
+        if batch is not None:
+            run.batch = batch
+        return run
+
+    def submit(self, *runs: Run) -> None:
+        self.executor.submit(runs)
+
+    async def finish(self, *runs: Run) -> None:
+        """Wait until runs are over, each of them once."""
+        for run in runs:
+            assert await run.finished(SOON), f"{run.code} is {run.state}"
+        assert sorted(run.id for run in self.over) == sorted({run.id for run in self.over})
+        assert set(runs) <= set(self.over)
+
+    async def _interrupt(self) -> None:
+        self.interrupts += 1
+        if self.interrupt_fault is not None:
+            raise self.interrupt_fault
+
+
+MakeKernel = Callable[..., Kernel]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> MakeKernel:
+    def make_kernel(**more: Any) -> Kernel:
+        return Kernel(tmp_path, **more)
+
+    return make_kernel
+
+
+async def turns(count: int = 200) -> None:
+    """Let the loop do all that it would do at once."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+# -- nothing ends the queue -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
+async def test_a_cell_that_cannot_show_the_end_fails_its_run_and_no_other(
+    make: MakeKernel, fault: type[BaseException]
+) -> None:
+    kernel = make()
+    target = FakeTarget("end", fault)
+    broken, same_batch = kernel.run("ok", target), kernel.run("never")
+    same_batch.batch = broken.batch
+    after = kernel.run("ok", FakeTarget())
+    kernel.submit(broken, same_batch, after)
+    await kernel.finish(broken, same_batch, after)
+    assert broken.state is RunState.failed
+    assert isinstance(broken.error, RunBroken)
+    assert "out of order" in broken.error.happened
+    assert target.calls[-2:] == ["end", "skip"]
+    assert (same_batch.state, same_batch.error) == (RunState.cancelled, broken.error)
+    assert after.state is RunState.completed
+    assert kernel.link.sent == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
+async def test_a_cell_that_cannot_be_told_that_it_will_not_run_ends_no_queue(
+    make: MakeKernel, fault: type[BaseException]
+) -> None:
+    kernel = make()
+    batch = Batch()
+    first = kernel.run("fail", batch=batch)
+    rest = [kernel.run("never", FakeTarget("skip", fault), batch) for _ in range(2)]
+    after = kernel.run("ok")
+    kernel.submit(first, *rest, after)
+    await kernel.finish(first, *rest, after)
+    assert first.state is RunState.failed
+    assert [run.state for run in rest] == [RunState.cancelled] * 2
+    assert [run.reason for run in rest] == ["a cell before it failed"] * 2
+    assert after.state is RunState.completed
+    assert kernel.link.sent == ["fail", "ok"]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
+async def test_a_cell_that_is_not_ready_is_not_run_and_no_other_is_held_up(
+    make: MakeKernel, fault: type[BaseException]
+) -> None:
+    kernel = make()
+    broken, after = kernel.run("never", FakeTarget("ready", fault)), kernel.run("ok")
+    kernel.submit(broken, after)
+    await kernel.finish(broken, after)
+    assert broken.state is RunState.cancelled
+    assert isinstance(broken.error, RunBroken)
+    assert after.state is RunState.completed
+    assert kernel.link.sent == ["ok"]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
+async def test_code_that_runs_already_is_followed_though_its_cell_cannot_show_it(
+    make: MakeKernel, fault: type[BaseException]
+) -> None:
+    kernel = make()
+    run, after = kernel.run("ok", FakeTarget("begin", fault)), kernel.run("ok")
+    kernel.submit(run, after)
+    await kernel.finish(run, after)
+    assert run.state is after.state is RunState.completed
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
+async def test_output_that_cannot_be_shown_is_tried_again_only_with_the_next(
+    make: MakeKernel, fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FLUSH", 0)  # a loop would go round at once
+    kernel = make()
+    target = FakeTarget("write", fault)
+    run = kernel.run("go on", target)
+    kernel.submit(run)
+    await until(lambda: run.state is RunState.working)
+    for number in (1, 2):
+        kernel.link.print("more\n")
+        await turns()
+        assert target.calls.count("write") == number
+    kernel.executor.lose("died")
+    await kernel.finish(run)
+    assert target.calls[-1] == "end"  # which writes it all
+    assert run.log.outputs()[0]["text"] == "more\nmore\n"
+
+
+# -- what the kernel throws away --------------------------------------------------------------
+
+
+async def test_a_run_that_the_kernel_drops_each_time_is_cancelled_with_a_reason(
+    make: MakeKernel,
+) -> None:
+    kernel = make()
+    dropped, after = kernel.run("aborted", FakeTarget()), kernel.run("ok")
+    kernel.submit(dropped, after)
+    await kernel.finish(dropped, after)
+    assert dropped.state is RunState.cancelled
+    assert dropped.reason is not None
+    assert "dropped it each time" in dropped.reason
+    assert dropped.error is None
+    assert kernel.link.sent == ["aborted"] * 6 + ["ok"]
+    assert after.state is RunState.completed
+
+
+# -- runs that follow others ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop_on_error", [True, False])
+async def test_what_follows_a_run_of_another_call_stops_with_it_if_it_is_to_stop(
+    make: MakeKernel, stop_on_error: bool
+) -> None:
+    kernel = make()
+    other = kernel.run("fail")
+    batch = Batch(stop_on_error, after=[other])
+    follower, last = kernel.run("ok", FakeTarget(), batch), kernel.run("ok", batch=batch)
+    kernel.submit(other)
+    kernel.submit(follower, last)
+    await kernel.finish(other, follower, last)
+    states = [RunState.cancelled if stop_on_error else RunState.completed] * 2
+    assert [follower.state, last.state] == states
+    assert kernel.link.sent == ["fail"] + ([] if stop_on_error else ["ok", "ok"])
+
+
+# -- kernels that are lost --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fate", ["died", "restarted", "gone"])
+async def test_nothing_is_sent_to_a_kernel_that_is_not_the_one_it_was_asked_for(
+    make: MakeKernel, fate: Fate
+) -> None:
+    kernel = make()
+    kernel.link.fate_now = fate
+    target = FakeTarget()
+    run = kernel.run("never", target)
+    kernel.submit(run)
+    await kernel.finish(run)
+    assert kernel.link.sent == []
+    assert target.calls == ["skip"]
+    assert run.state is RunState.cancelled
+    assert isinstance(run.error, KernelLost)
+    assert run.error.detail == {"fate": fate}
+    assert kernel.executor.lost == fate
+    await until(lambda: kernel.link.closed)
+
+
+async def test_a_kernel_that_is_lost_ends_what_runs_and_what_waits_and_its_link(
+    make: MakeKernel,
+) -> None:
+    kernel = make()
+    targets = [FakeTarget(), FakeTarget()]
+    runs = [kernel.run("go on", targets[0]), kernel.run("never", targets[1])]
+    kernel.submit(*runs)
+    await until(lambda: runs[0].state is RunState.working)
+    kernel.executor.lose("restarted")
+    await kernel.executor.ended()
+    await kernel.finish(*runs)
+    assert [run.state for run in runs] == [RunState.failed, RunState.cancelled]
+    assert all(isinstance(run.error, KernelLost) for run in runs)
+    assert targets[0].calls[-1] == "end"
+    assert targets[1].calls == ["skip"]
+    assert kernel.link.sent == ["go on"]
+    await until(lambda: kernel.link.closed)
+    late = kernel.run("never")
+    kernel.submit(late)
+    await kernel.finish(late)
+    assert isinstance(late.error, KernelLost)
+    assert kernel.link.sent == ["go on"]
+
+
+async def test_a_kernel_that_is_lost_while_a_cell_gets_ready_is_not_sent_its_code(
+    make: MakeKernel,
+) -> None:
+    kernel = make()
+    ready = asyncio.Event()
+    target = FakeTarget(wait=ready.wait())
+    run = kernel.run("never", target)
+    kernel.submit(run)
+    await until(lambda: target.calls == ["ready"])
+    kernel.executor.lose("restarted")
+    ready.set()
+    await kernel.finish(run)
+    assert kernel.link.sent == []
+    assert run.state is RunState.cancelled
+    assert isinstance(run.error, KernelLost)
+    assert target.calls == ["ready", "skip"]
+
+
+async def test_a_question_of_a_kernel_that_is_lost_cannot_be_answered(make: MakeKernel) -> None:
+    kernel = make()
+    run = kernel.run("ask")
+    kernel.submit(run)
+    await until(lambda: run.state is RunState.input_required)
+    kernel.executor.lose("died")
+    with pytest.raises(KernelLost, match="died"):
+        kernel.executor.reply_to_input(run, "too late")
+    await kernel.finish(run)
+    with pytest.raises(NoInputWanted):
+        kernel.executor.reply_to_input(run, "even later")
+    assert kernel.link.replies == []
+
+
+async def test_an_interrupt_that_fails_does_not_end_the_watch(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WATCH", 0.001)
+    kernel = make(input_limit=0)
+    kernel.interrupt_fault = RuntimeError("no such process")
+    run, waiting = kernel.run("ask"), kernel.run("never")
+    kernel.submit(run, waiting)
+    await until(lambda: kernel.interrupts)
+    assert isinstance(run.error, InputMissing)
+    assert not run.over
+    await turns()
+    kernel.link.fate_now = "died"
+    await kernel.finish(run, waiting)
+    assert kernel.executor.lost == "died"
+    assert run.state is RunState.failed
+    assert isinstance(run.error, KernelLost)
+    assert isinstance(waiting.error, KernelLost)
+    assert kernel.interrupts == 1
