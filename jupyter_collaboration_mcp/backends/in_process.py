@@ -21,6 +21,7 @@ from ..errors import CorruptDocument, DocumentNotFound, NotANotebook, RoomUnavai
 from .base import Authorship, Listing, NotebookEntry, RoomLink
 from .journal import Journal, JournalError
 from .memory_channel import MemoryChannel
+from .threads import end_with_the_process
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
@@ -57,6 +58,7 @@ class InProcessBackend:
 
     def start(self) -> None:
         """Watch every room from the moment it is loaded, whoever opens it."""
+        end_with_the_process()
         events = self._serverapp.event_logger
         assert events is not None
         events.add_listener(schema_id=_SESSION_EVENTS, listener=self._on_session_event)
