@@ -29,6 +29,12 @@
     ├── UndoError
     │   ├── NothingToUndo
     │   └── UndoRefused          would remove or strand somebody else's text
+    ├── ServerError
+    │   ├── ServerUnreachable    a Jupyter server that does not answer
+    │   ├── TokenRefused         a Jupyter server that does not know the token
+    │   ├── NotJupyter           something else answers at that address
+    │   └── UnknownServer        no server has that alias, or one has it already
+    ├── NoCollaboration          a Jupyter server that has no rooms at all
     └── RoomUnavailable          no collaboration, room gone, or the edit could not be made durable
 
 Each error has a code, says what happened and what is true now, and names one next step.
@@ -131,9 +137,19 @@ class PathRefused(PathError):
 class DocumentNotFound(PathError):
     code = "document_not_found"
 
+    @classmethod
+    def at(cls, path: str) -> DocumentNotFound:
+        next_step = "Call list_notebooks to see what is there."
+        return cls(f"There is no notebook at {path!r}.", next_step, path=path)
+
 
 class NotANotebook(PathError):
     code = "not_a_notebook"
+
+    @classmethod
+    def at(cls, path: str, kind: str) -> NotANotebook:
+        next_step = "Name a .ipynb file; list_notebooks shows them."
+        return cls(f"{path!r} is a {kind}, not a notebook.", next_step, path=path, type=kind)
 
 
 class CorruptDocument(PathError):
@@ -170,6 +186,30 @@ class NothingToUndo(UndoError):
 
 class UndoRefused(UndoError):
     code = "undo_refused"
+
+
+class ServerError(CollaborationError):
+    code = "server_error"
+
+
+class ServerUnreachable(ServerError):
+    code = "server_unreachable"
+
+
+class TokenRefused(ServerError):
+    code = "token_refused"
+
+
+class NotJupyter(ServerError):
+    code = "not_jupyter"
+
+
+class UnknownServer(ServerError):
+    code = "unknown_server"
+
+
+class NoCollaboration(CollaborationError):
+    code = "no_collaboration"
 
 
 class RoomUnavailable(CollaborationError):

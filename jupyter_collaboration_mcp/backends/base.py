@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
+from pycrdt import Doc
+
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
@@ -46,6 +48,9 @@ class Listing:
 class RoomLink(Protocol):
     """One seat in one room, shared by all agents of this process."""
 
+    on_end: Callable[[], None] | None
+    """Called once when the room is gone for good and `alive` has become false."""
+
     @property
     def room_id(self) -> str:
         """`format:type:file id`, as the collaboration extension names rooms."""
@@ -67,8 +72,19 @@ class RoomLink(Protocol):
         """Whether all that the room has is in the file."""
 
     @property
+    def mode(self) -> Literal["live", "file"]:
+        """Whether there is a room that people may be in, or only the file."""
+
+    @property
+    def durable(self) -> bool:
+        """Whether what is acknowledged survives a crash of the server without our help."""
+
+    @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
         """Who is in the room: awareness states by client id."""
+
+    def attach(self, doc: Doc[Any]) -> None:
+        """The Doc of who sits here; it is asked what the room lacks."""
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Have a function called when somebody comes, or changes a wish about saving."""
@@ -175,7 +191,7 @@ class KernelMessage(NamedTuple):
     """Bytes of its content on the wire."""
 
 
-Fate = Literal["alive", "died", "restarted", "gone"]
+Fate = Literal["alive", "died", "restarted", "gone", "unreachable"]
 """What became of a kernel since a link to it was made; "gone" is culled or shut down."""
 
 

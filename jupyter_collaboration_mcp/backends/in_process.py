@@ -10,10 +10,10 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from jupyter_server.utils import ensure_async
-from pycrdt import YMessageType, handle_sync_message
+from pycrdt import Doc, YMessageType, handle_sync_message
 from tornado.web import HTTPError
 
 from ..documents.render import people
@@ -90,7 +90,7 @@ class InProcessBackend:
     async def identify(self, path: str) -> str:
         model = await self._metadata(path)
         if model["type"] != "notebook":
-            raise _not_a_notebook(path, model["type"])
+            raise NotANotebook.at(path, model["type"])
         return f"json:notebook:{self._files.index(path)}"
 
     def known(self, path: str) -> str | None:
@@ -141,7 +141,7 @@ class InProcessBackend:
         try:
             model = await ensure_async(self._contents.get(path, content=False))
         except HTTPError as error:
-            raise _not_found(path) from error
+            raise DocumentNotFound.at(path) from error
         return cast("Mapping[str, Any]", model)
 
     async def _is_directory(self, path: str) -> bool:
@@ -181,7 +181,7 @@ class InProcessBackend:
                 room = None
             created = room is None
             if self._files.get_path(room_id.split(":", 2)[2]) is None:
-                raise _not_found(room_id)
+                raise DocumentNotFound.at(room_id)
             if room is None:
                 room = self._new_room(room_id)
             try:
@@ -357,6 +357,7 @@ class InProcessLink:
         self._wishes: dict[int, Any] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self.on_end: Callable[[], None] | None = None  # never: who uses a dead room opens it anew
 
     async def enter(self) -> None:
         """Sit down: from now on nothing that the room does is missed."""
@@ -389,8 +390,19 @@ class InProcessLink:
         return self._watch.saved
 
     @property
+    def mode(self) -> Literal["live", "file"]:
+        return "live"
+
+    @property
+    def durable(self) -> bool:
+        return True  # the journal sees to it
+
+    @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
         return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
+
+    def attach(self, doc: Doc[Any]) -> None:
+        """Nothing is asked of it: this room is given every update at once."""
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         # No snapshot of the awareness is sent to who joins: they would learn of us after 15 s.
@@ -485,24 +497,9 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _not_found(path: str) -> DocumentNotFound:
-    return DocumentNotFound(
-        f"There is no notebook at {path!r}.", "Call list_notebooks to see what is there.", path=path
-    )
-
-
-def _not_a_notebook(path: str, kind: str) -> NotANotebook:
-    return NotANotebook(
-        f"{path!r} is a {kind}, not a notebook.",
-        "Name a .ipynb file; list_notebooks shows them.",
-        path=path,
-        type=kind,
-    )
-
-
 def _load_error(path: str, error: HTTPError) -> DocumentNotFound | CorruptDocument:
     if error.status_code == 404:
-        return _not_found(path)
+        return DocumentNotFound.at(path)
     return CorruptDocument(
         f"{path!r} cannot be loaded as a notebook: {error.log_message or error.reason}. "
         "The file was not touched.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pycrdt import Doc, TransactionEvent, YMessageType, handle_sync_message
 
@@ -41,6 +41,9 @@ class MemoryLink:
     path = "memory.ipynb"
     alive = True
     saved = False
+    durable = True
+    mode: Literal["live", "file"] = "live"
+    on_end: Callable[[], None] | None = None
     states: Mapping[int, Mapping[str, Any]] = {}
 
     def __init__(self, room: Doc[Any]) -> None:
@@ -49,6 +52,9 @@ class MemoryLink:
         self._own = False
         self.recorded: list[Authorship] = []
         room.observe(self._on_update)
+
+    def attach(self, doc: Doc[Any]) -> None:
+        pass
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         pass

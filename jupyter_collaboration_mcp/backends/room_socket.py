@@ -1,0 +1,719 @@
+"""A seat in a room of another Jupyter server, over its collaboration WebSocket.
+
+The connection may break and come back: what was written meanwhile is in the Doc, and the sync
+after the reconnect carries it over. A room that is not the one we left must never get our old
+Doc, or its text could double: then the seat is given up, and who wants to go on joins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from logging import Logger
+from typing import Any, Literal, cast
+
+from pycrdt import (
+    Awareness,
+    Decoder,
+    Doc,
+    Encoder,
+    YMessageType,
+    YSyncMessageType,
+    create_sync_message,
+    handle_sync_message,
+    read_message,
+)
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from ..errors import (
+    CollaborationError,
+    CorruptDocument,
+    DocumentNotFound,
+    NoCollaboration,
+    NotJupyter,
+    RoomUnavailable,
+    ServerUnreachable,
+)
+from .base import Authorship
+from .jupyter_api import JupyterApi, Refused
+from .room_state import RoomState
+from .updates import decode_state
+
+#: The pause before a reconnect grows from the first to the second, in seconds; while somebody
+#: waits for it, only to the third.
+_SOON, _LATER, _WANTED = 0.2, 10.0, 1.0
+
+#: A connection that held this long was a good one: the next pause is a short one again.
+_STEADY = 2.0
+
+#: Seconds for a whole attempt to connect.
+_ATTEMPT = 20.0
+
+#: Seconds that a call waits for the server to be there again, and for its answer.
+_AWAY, _ANSWER = 10.0, 30.0
+
+#: Seconds for saving before leaving, and for the last words on leaving.
+_FLUSH, _GOODBYE = 10.0, 2.0
+
+#: Seconds between two looks at whether the file is still there; and to look again before
+#: believing that it is not: a rename takes effect in several places.
+_LOOK, _LOOK_AGAIN = 10.0, 1.0
+
+#: Bytes of updates kept for a peer that does not ask; beyond, they come in one piece when it does.
+_BACKLOG = 1 << 26
+
+#: Own updates that the room will send back are recognised, this many at most.
+_ECHOES = 1000
+
+#: The collaboration server's own type of message, beside SYNC and AWARENESS.
+_RAW = 2
+
+_NOTHING = b"\x00\x00"
+
+_SIGN_OF_LIFE = b""
+
+_ANEW = "Read the notebook again; its room is opened anew."
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a server says about a document when it is asked for its room."""
+
+    file_id: str
+    id: str
+    """Of the server's process, in effect: another one after a restart."""
+
+
+async def open_session(api: JupyterApi, path: str) -> Session:
+    """Ask a server for the room of a notebook.
+
+    Raises:
+        DocumentNotFound: The server knows no such file.
+        NoCollaboration: It has no rooms at all.
+        Refused: It cannot say now.
+    """
+    try:
+        answer = await api.request(
+            "PUT",
+            *("api", "collaboration", "session", *path.split("/")),
+            body={"format": "json", "type": "notebook"},
+        )
+    except Refused as refused:
+        if refused.status in (404, 405):
+            if "does not exist" in str(refused):
+                raise DocumentNotFound.at(path) from refused
+            raise NoCollaboration(
+                f"The Jupyter server at {api.address.base} has no real-time collaboration.",
+                "Ask the person to `pip install 'jupyter-collaboration>=5'` there and to restart "
+                "the server.",
+                url=api.address.base,
+            ) from refused
+        raise
+    return Session(str(answer["fileId"]), str(answer["sessionId"]))
+
+
+class _Lost(Exception):
+    """The connection broke in a way that may pass."""
+
+
+class RoomSocket:
+    """One seat in one room, for as long as it is the same room."""
+
+    durable = False
+    mode: Literal["live", "file"] = "live"
+
+    def __init__(self, api: JupyterApi, room_id: str, path: str, log: Logger) -> None:
+        self.room_id = room_id
+        self.on_end: Callable[[], None] | None = None
+        self.ended = ""
+        """Why the seat is lost for good; empty while it is not."""
+        self.gone = False
+        """Whether that is because the document is not where it was."""
+        self._api = api
+        self._file_id = room_id.split(":", 2)[2]
+        self._path = path
+        self._log = log
+        self._session_id = ""
+        self._doc: Doc[Any] | None = None
+        self._state: RoomState | None = None
+        self._ahead: RoomState | None = None  # knows what nobody has received yet
+        self._flushing = asyncio.Lock()
+        self._received: list[bytes] = []
+        self._received_size = 0
+        self._last_answer: int | None = None
+        self._echoes: dict[int, None] = {}
+        self._sent = self._applied = 0  # updates; and how many of them the room surely has
+        self._own_clock = 0  # ... through which it surely has ours
+        self._notices: list[str] = []
+        self._awareness = Awareness(Doc())
+        self._awareness.set_local_state(None)  # nobody: each agent has a client id of its own
+        self._wishes: dict[int, Any] = {}
+        self._arrival: Callable[[], None] | None = None
+        self._awareness.observe(self._on_awareness)
+        self._connection: _Connection | None = None
+        self._in_sync = asyncio.Event()  # also set when there is nothing left to wait for
+        self._wanted = asyncio.Event()  # while somebody waits for the connection
+        self._waiting = 0
+        self._last_error: Exception | None = None
+        self.closed = False
+        """Whether the seat was given up."""
+        self._entered: asyncio.Future[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def enter(self) -> None:
+        """Sit down, and have the whole document.
+
+        Raises:
+            CollaborationError: The server, the document or its room is not to be had.
+        """
+        loop = asyncio.get_running_loop()
+        self._entered = loop.create_future()
+        self._tasks = [loop.create_task(self._stay_connected())]
+        try:
+            await self._entered
+        except BaseException:
+            await self.close()
+            raise
+        if self.alive:
+            self._tasks += [
+                loop.create_task(self._awareness.start()),
+                loop.create_task(self._watch_file()),
+            ]
+
+    @property
+    def session_id(self) -> str:
+        return self._session_id
+
+    @property
+    def path(self) -> str:
+        return self._path if self._state is None else self._state.path
+
+    @property
+    def alive(self) -> bool:
+        return not self.closed and not self.ended
+
+    @property
+    def connected(self) -> bool:
+        """Whether it is in sync with the room now."""
+        return self._in_sync.is_set() and self.alive
+
+    @property
+    def saved(self) -> bool:
+        return self._state is None or self._state.saved
+
+    @property
+    def states(self) -> Mapping[int, Mapping[str, Any]]:
+        return cast("Mapping[int, Mapping[str, Any]]", self._awareness.states)
+
+    def attach(self, doc: Doc[Any]) -> None:
+        self._doc = doc
+        self._state = RoomState(doc, self._path)
+
+    def on_arrival(self, tell: Callable[[], None]) -> None:
+        self._arrival = tell
+
+    def notices(self) -> Sequence[str]:
+        notices, self._notices = self._notices, []
+        return notices
+
+    def send(self, message: bytes) -> None:
+        connection = self._connection
+        if message[0] == YMessageType.AWARENESS:
+            # A farewell is not sent back to its sender, so that we would stay here for ever.
+            self._awareness.apply_awareness_update(read_message(message[1:]), "own")
+        elif message[1] == YSyncMessageType.SYNC_UPDATE:
+            self._sent += 1
+            if connection is not None:
+                self._expect_echo(read_message(message[2:]))
+        if connection is not None:  # else the Doc has it, and tells on the next connection
+            connection.send(message)
+
+    def receive(self) -> Sequence[bytes]:
+        received, self._received = self._received, []
+        self._received_size = 0
+        return received
+
+    def record(self, authorship: Authorship) -> None:
+        """Another server remembers no authors."""
+
+    async def current(self) -> None:
+        await self._round_trip()
+
+    async def acknowledged(self) -> None:
+        # The server takes the messages of a client in their order: when it has answered a
+        # question it has applied all that was sent before.
+        try:
+            await self._round_trip()
+        except RoomUnavailable as error:
+            raise RoomUnavailable(
+                f"{error.happened} The edit was on its way and may not have been kept.",
+                "Read the notebook again and repeat the edit if it is missing.",
+                path=self.path,
+            ) from error
+
+    async def flush(self) -> None:
+        if self._state is None or not self.alive:
+            return
+        try:
+            async with self._flushing, asyncio.timeout(_FLUSH):
+                await self._round_trip()
+                await self._save(self._state)
+        except TimeoutError:
+            self._log.warning("%s could not be saved within %g s", self.path, _FLUSH)
+        except CollaborationError as error:
+            self._log.warning("%s could not be saved: %s", self.path, error.happened)
+
+    async def close(self) -> None:
+        self.closed = True
+        self._in_sync.set()
+        if self._connection is not None:
+            await self._connection.sent(_GOODBYE)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._state is not None:
+            self._state.close()
+
+    # -- the connection ----------------------------------------------------------------------
+
+    async def _stay_connected(self) -> None:
+        pause = _SOON
+        while True:
+            began = None
+            try:
+                began = await self._connect_once()
+            except (_Lost, Refused, ServerUnreachable, NotJupyter, TimeoutError) as error:
+                self._last_error = error
+                if not self._refuse_entry(error):
+                    self._log.debug("The connection to %s broke: %s", self.path, error)
+            except CollaborationError as error:
+                if not self._refuse_entry(error):
+                    self._end(error)
+            except Exception as error:
+                self._log.exception("The connection to %s is given up", self.path)
+                if not self._refuse_entry(error):
+                    self._end(self._unavailable(f"{type(error).__name__}: {error}"))
+            if self.ended or self._entered is None or self._entered.exception() is not None:
+                return
+            if began is not None and time.monotonic() - began > _STEADY:
+                pause = _SOON
+            await self._rest(pause)
+            pause = min(2 * pause, _LATER)
+
+    async def _rest(self, pause: float) -> None:
+        pause *= random.uniform(0.5, 1.5)
+        await asyncio.sleep(min(pause, _WANTED))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, pause - _WANTED)):
+                await self._wanted.wait()
+
+    async def _connect_once(self) -> float:
+        """Connect and stay until the connection ends. Returns when it was in sync."""
+        async with asyncio.timeout(_ATTEMPT):
+            await self._check_session()
+            websocket = await self._open_websocket()
+        connection = _Connection(websocket, self)
+        code, reason = await connection.serve()
+        self._judge(code, reason)
+        if connection.in_sync_since is None:
+            raise _Lost(f"the server closed the connection ({code} {reason})".rstrip())
+        self._last_error = _Lost(f"the connection broke ({code} {reason})".rstrip())
+        return connection.in_sync_since
+
+    async def _check_session(self) -> None:
+        """Never sync with a server that has restarted, or with another document."""
+        session = await open_session(self._api, self.path)
+        if not self._session_id:
+            if session.file_id != self._file_id:
+                raise DocumentNotFound.at(self.path)
+            self._session_id = session.id
+        elif session.id != self._session_id:
+            raise self._unavailable("the Jupyter server was restarted")
+        elif session.file_id != self._file_id:
+            await self._look()  # the document may only have another path
+
+    async def _open_websocket(self) -> ClientConnection:
+        try:
+            return await self._api.websocket(
+                "api", "collaboration", "room", self.room_id, sessionId=self._session_id
+            )
+        except Refused as refused:
+            if 400 <= refused.status < 500 and refused.status != 429:
+                raise self._unavailable(f"the server refuses the connection ({refused})") from None
+            raise
+
+    def _judge(self, code: int | None, reason: str) -> None:
+        """Raise if a server has closed a connection for good."""
+        path = self.path
+        if code == 4404:
+            raise DocumentNotFound.at(path)
+        if code in (4400, 4500):
+            raise CorruptDocument(
+                f"{path!r} cannot be loaded as a notebook. The file was not touched.",
+                "Ask the person to look into the log of the Jupyter server, and to repair or "
+                "restore the file.",
+                path=path,
+            )
+        if code == 1003:
+            raise self._unavailable(f"the server ended the session ({reason})")
+        if code == 1009:
+            raise self._unavailable("the document is too large for the server")
+
+    def _refuse_entry(self, error: Exception) -> bool:
+        """Whether somebody was waiting to enter, who is told."""
+        assert self._entered is not None
+        if self._entered.done():
+            return False
+        if not isinstance(error, CollaborationError):
+            error = self._unavailable(str(error) or type(error).__name__)
+        self._entered.set_exception(error)
+        return True
+
+    def _end(self, error: CollaborationError) -> None:
+        """The seat is lost. Nothing is tried again: a refused token stays refused."""
+        if not self.alive:
+            return
+        self._log.info("%s: %s", self.room_id, error.happened)
+        self.ended = error.happened
+        self.gone = isinstance(error, DocumentNotFound)
+        self._in_sync.set()
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        if self.on_end is not None:
+            self.on_end()
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def on_message(self, connection: _Connection, message: bytes) -> None:
+        """What the server sends, in its order."""
+        if message[0] == YMessageType.SYNC:
+            content = read_message(message[2:])
+            if message[1] == YSyncMessageType.SYNC_STEP1:
+                self._introduce(connection, message)
+            elif message[1] == YSyncMessageType.SYNC_STEP2:
+                if hash(content) != self._last_answer:  # each has all deletions that ever were
+                    self._last_answer = hash(content)
+                    self._take(content)
+                connection.on_answer()
+                if connection.in_sync_since is None:
+                    self._on_sync(connection)
+            else:
+                self._take(content)
+        elif message[0] == YMessageType.AWARENESS:
+            self._awareness.apply_awareness_update(read_message(message[1:]), "room")
+        elif message[0] == _RAW:
+            decoder = Decoder(message)
+            decoder.read_var_uint()
+            said = json.loads(decoder.read_var_string())
+            if said.get("type") == "save":
+                connection.on_saved(said.get("responseTo"))
+            elif said.get("type") == "conflict":
+                raise self._unavailable("the server has other contents than the edits were made in")
+
+    def on_lost(self) -> None:
+        """The connection is of no more use to anybody."""
+        self._connection = None
+        self._echoes.clear()
+        if self.alive:
+            self._in_sync.clear()
+
+    def question(self) -> tuple[bytes, Callable[[], None]]:
+        """What asks the room for all that is missing here, and what its answer proves."""
+        doc: Doc[Any] = Doc() if self._doc is None else self._doc
+        sent, clock = self._sent, decode_state(doc.get_state()).get(doc.client_id, 0)
+
+        def answered() -> None:
+            self._applied, self._own_clock = sent, clock
+
+        return create_sync_message(doc), answered
+
+    def _introduce(self, connection: _Connection, message: bytes) -> None:
+        """The server says what it has; it is told what it lacks, and from now on all news."""
+        if self._doc is not None:
+            if self._lacks_what_it_had(read_message(message[2:])):
+                raise self._unavailable("the server loaded the document anew")
+            if (missing := handle_sync_message(message[1:], self._doc)) is not None:
+                connection.send(missing)
+        self._connection = connection
+
+    def _lacks_what_it_had(self, theirs: bytes) -> bool:
+        # A room is cleaned up a minute after the last one left. Where it is not kept in a store
+        # it begins a new history, into which the old one must not be merged.
+        assert self._doc is not None
+        has, own = decode_state(theirs), self._doc.client_id
+        return any(
+            has.get(client, 0) < (self._own_clock if client == own else clock)
+            for client, clock in decode_state(self._doc.get_state()).items()
+        )
+
+    def _on_sync(self, connection: _Connection) -> None:
+        connection.in_sync_since = time.monotonic()
+        self._in_sync.set()
+        assert self._entered is not None
+        if not self._entered.done():
+            self._entered.set_result(None)
+        elif self._arrival is not None:
+            self._arrival()  # the room may have forgotten who is here
+
+    def _take(self, update: bytes) -> None:
+        if update == _NOTHING or self._is_echo(update):
+            return
+        self._received.append(update)
+        self._received_size += len(update)
+        if self._state is not None:
+            if self._received_size > _BACKLOG:
+                self.receive()  # the answer to the next question has it all
+                self._last_answer = None
+            if self._sent != self._applied:
+                self._state.doubt(update)
+        if self._ahead is not None:
+            if self._sent != self._applied:
+                self._ahead.doubt(update)
+            self._ahead.doc.apply_update(update)
+
+    def _expect_echo(self, update: bytes) -> None:
+        self._echoes[hash(update)] = None
+        if len(self._echoes) > _ECHOES:
+            del self._echoes[next(iter(self._echoes))]
+
+    def _is_echo(self, update: bytes) -> bool:
+        """The room sends everything to everybody, also to whom it has it from."""
+        key = hash(update)
+        if key not in self._echoes:
+            return False
+        del self._echoes[key]
+        if self._ahead is not None:
+            self._ahead.doc.apply_update(update)
+        return True
+
+    def _on_awareness(self, topic: str, changes: tuple[dict[str, Any], Any]) -> None:
+        wishes = {client: state.get("autosave") for client, state in self.states.items() if state}
+        if topic == "change" and wishes != self._wishes:
+            self._wishes = wishes
+            if self._arrival is not None:
+                self._arrival()
+
+    # -- waiting -----------------------------------------------------------------------------
+
+    async def _round_trip(self) -> None:
+        try:
+            async with asyncio.timeout(_ANSWER):
+                while True:
+                    connection = await self._connected()
+                    if await connection.ask():
+                        return
+        except TimeoutError as error:
+            raise self._unavailable(f"no answer came within {_ANSWER:g} s") from error
+
+    async def _connected(self) -> _Connection:
+        """The connection, in sync; waits a while for one."""
+        if not self._in_sync.is_set():
+            await self._wait_for_sync()
+        if self.ended:
+            raise RoomUnavailable(self.ended, _ANEW, path=self.path)
+        if self.closed:
+            raise self._unavailable("the seat was given up")
+        assert self._connection is not None
+        return self._connection
+
+    async def _wait_for_sync(self) -> None:
+        self._waiting += 1
+        self._wanted.set()
+        try:
+            async with asyncio.timeout(_AWAY):
+                await self._in_sync.wait()
+        except TimeoutError as error:
+            base, last = self._api.address.base, self._last_error
+            raise RoomUnavailable(
+                last.happened
+                if isinstance(last, CollaborationError)
+                else f"The Jupyter server at {base} cannot be reached: {last}.",
+                "Try again in a while; the connection comes back by itself.",
+                path=self.path,
+            ) from error
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._wanted.clear()
+
+    def _unavailable(self, why: str) -> RoomUnavailable:
+        return RoomUnavailable(
+            f"The room of {self.path} is closed: {why.removesuffix('.')}.",
+            _ANEW,
+            path=self.path,
+        )
+
+    # -- the file ----------------------------------------------------------------------------
+
+    async def _save(self, state: RoomState) -> None:
+        """Save until it is saved: a save that somebody's typing cancels is reported as done."""
+        self._ahead = ahead = state.copy()
+        try:
+            for update in self._received:
+                ahead.doc.apply_update(update)
+            pause = 0.05
+            while not ahead.saved:
+                connection = await self._connected()
+                await connection.save()
+                await self._round_trip()  # the mark of the save has come
+                if not ahead.saved:
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, 1.0)
+        finally:
+            self._ahead = None
+            ahead.close()
+
+    async def _watch_file(self) -> None:
+        """The room of a deleted file goes on as if nothing had happened, and saves nothing."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            if not self.connected:
+                continue
+            for pause in (_LOOK_AGAIN, 0):
+                try:
+                    await self._look()
+                    break
+                except DocumentNotFound as error:
+                    if not pause:
+                        self._end(error)
+                        return
+                    await asyncio.sleep(pause)
+                except (CollaborationError, Refused) as error:
+                    self._log.debug("Could not look at %s: %s", self.path, error)
+                    break
+
+    async def _look(self) -> None:
+        """Find out where the file is.
+
+        Raises:
+            DocumentNotFound: Nowhere.
+        """
+        try:
+            found = await self._api.get("api", "fileid", "path", id=self._file_id)
+            path = str(found["path"])
+            await self._api.get("api", "contents", *path.split("/"), content="0")
+        except Refused as refused:
+            if refused.status == 404:
+                raise DocumentNotFound.at(self.path) from refused
+            raise
+        self._path = path
+        if self._state is not None:
+            self._state.path = path
+
+
+class _Connection:
+    """One WebSocket, from its opening to its end, with those who wait for an answer through it."""
+
+    def __init__(self, websocket: ClientConnection, seat: RoomSocket) -> None:
+        self.in_sync_since: float | None = None
+        self._websocket = websocket
+        self._seat = seat
+        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self._lost = False
+        # The answers carry no number, but come in the order of the questions.
+        self._questions: deque[tuple[asyncio.Future[bool], Callable[[], None]]] = deque()
+        self._saves: dict[int, asyncio.Future[None]] = {}
+        self._sender: asyncio.Task[None] | None = None
+
+    async def serve(self) -> tuple[int | None, str]:
+        """Read and write until the end. Returns how the connection was closed."""
+        websocket = self._websocket
+        self._sender = asyncio.get_running_loop().create_task(self._send_queued())
+        self._question()
+        try:
+            async for message in websocket:
+                if isinstance(message, bytes) and message:
+                    self._seat.on_message(self, message)
+                    if self._questions:
+                        # The server's TCP holds the answer back until this message is known to
+                        # have come (Nagle), for which the system takes its time (40 ms on Linux).
+                        # A sign of life that nobody asked for says so at once.
+                        self._queue.put_nowait(_SIGN_OF_LIFE)
+        except ConnectionClosed:
+            pass  # how, is asked below
+        finally:
+            self._lost = True
+            self._seat.on_lost()
+            self._sender.cancel()
+            for question, _answered in self._questions:
+                if not question.done():
+                    question.set_result(False)
+            for save in self._saves.values():
+                if not save.done():
+                    save.set_result(None)
+            await self._hang_up()
+            await asyncio.gather(self._sender, return_exceptions=True)
+        return websocket.close_code, websocket.close_reason or ""
+
+    def send(self, message: bytes) -> None:
+        self._queue.put_nowait(message)
+
+    async def sent(self, limit: float) -> None:
+        """Wait until all that was sent is on its way, or cannot be."""
+        if self._sender is None or self._lost:
+            return
+        empty = asyncio.get_running_loop().create_task(self._queue.join())
+        waiting: set[asyncio.Task[None]] = {empty, self._sender}
+        await asyncio.wait(waiting, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        empty.cancel()
+        await asyncio.gather(empty, return_exceptions=True)
+
+    async def ask(self) -> bool:
+        """Ask what is missing here. False when the connection was lost before the answer."""
+        return False if self._lost else await self._question()
+
+    async def save(self) -> None:
+        """Ask the server to save, and wait until it says that it did, or was doing so."""
+        if self._lost:
+            return
+        number = len(self._saves) + 1
+        self._saves[number] = reply = asyncio.get_running_loop().create_future()
+        encoder = Encoder()
+        encoder.write_var_uint(_RAW)
+        encoder.write_var_string("save")
+        encoder.write_var_uint(number)
+        self.send(encoder.to_bytes())
+        await reply
+
+    def on_answer(self) -> None:
+        question, answered = self._questions.popleft()
+        answered()
+        if not question.done():
+            question.set_result(True)
+
+    def on_saved(self, number: Any) -> None:
+        reply = self._saves.get(number)
+        if reply is not None and not reply.done():
+            reply.set_result(None)
+
+    def _question(self) -> asyncio.Future[bool]:
+        message, answered = self._seat.question()
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._questions.append((future, answered))
+        self.send(message)
+        return future
+
+    async def _send_queued(self) -> None:
+        with contextlib.suppress(ConnectionClosed):  # noticed where it is read
+            while True:
+                message = await self._queue.get()
+                if message == _SIGN_OF_LIFE:
+                    await self._websocket.pong()
+                else:
+                    await self._websocket.send(message)
+                self._queue.task_done()
+
+    async def _hang_up(self) -> None:
+        try:
+            async with asyncio.timeout(_GOODBYE):
+                await self._websocket.close()
+        except TimeoutError:
+            self._websocket.transport.abort()
