@@ -21,6 +21,7 @@ from .transport.bridge import MCPHandler
 from .transport.endpoint import MCPEndpoint
 from .workspace.permissions import Level, PathRules
 from .workspace.runs import Runs
+from .workspace.sites import Site, Sites
 from .workspace.workspace import Limits, Workspace
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class JupyterCollaborationMCP(ExtensionApp):
             ExecutorSettings(self.input_timeout),
             self.log,
         )
+        self._sites = Sites([Site("", self._workspace, self._runs)])
         self._endpoint = MCPEndpoint(self._build_server, self.log, preload=[_SERVER])
         self.handlers.append((r"/mcp/?", MCPHandler, {"endpoint": self._endpoint}))
 
@@ -143,7 +145,7 @@ class JupyterCollaborationMCP(ExtensionApp):
         images = ImageLimits(width, height) if width > 0 and height > 0 else None
         level = Level.named(self.permission)
         options = ServerOptions(self.toolsets, level, self.agent_name, images)
-        return build_server(self._workspace, self._runs, options)
+        return build_server(self._sites, options)
 
     def _warn_about_the_store(self) -> None:
         # B6: with either setting, pycrdt-store replaces a document's history by nothing.

@@ -36,12 +36,12 @@ from .tools.kernel import KernelTools
 from .tools.notebook import NotebookTools
 from .tools.registry import Answer, Call, RegisteredTool, collect, select
 from .tools.running import RunAnswers
+from .tools.servers import Connect, ServerTools
 from .workspace.agent import Agent
 from .workspace.caller import SCOPE_KEY, Caller
 from .workspace.permissions import Level
-from .workspace.runs import Runs
+from .workspace.sites import Sites
 from .workspace.whole_outputs import Part
-from .workspace.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 
@@ -72,23 +72,32 @@ class ServerOptions:
     """None: answers have no images."""
 
 
-def all_tools(workspace: Workspace, runs: Runs, images: ImageLimits | None) -> list[RegisteredTool]:
-    """Every tool there is, in the order in which a client lists them."""
-    shown = RunAnswers(workspace, images)
-    return [
-        *collect("notebook", NotebookTools(workspace, runs, shown)),
-        *collect("kernel", KernelTools(workspace, runs, shown)),
+def all_tools(
+    sites: Sites, images: ImageLimits | None, connect: Connect | None = None
+) -> list[RegisteredTool]:
+    """Every tool there is, in the order in which a client lists them.
+
+    Args:
+        connect: How a further server is reached; None where there can be only one.
+    """
+    shown = RunAnswers(sites, images)
+    tools = [
+        *collect("notebook", NotebookTools(sites, shown)),
+        *collect("kernel", KernelTools(sites, shown)),
     ]
+    if connect is not None:
+        tools += collect("server", ServerTools(sites, connect))
+    return tools
 
 
-def build_server(workspace: Workspace, runs: Runs, options: ServerOptions) -> MCPServer:
-    """The MCP server for one workspace.
+def build_server(sites: Sites, options: ServerOptions, connect: Connect | None = None) -> MCPServer:
+    """The MCP server for some Jupyter servers.
 
     Raises:
         InvalidArgument: A configured toolset does not exist.
     """
-    tools = select(options.toolsets, all_tools(workspace, runs, options.images))
-    gate = _Gate(options, tools)
+    tools = select(options.toolsets, all_tools(sites, options.images, connect))
+    gate = _Gate(options, tools, sites)
     server = CollaborationServer(
         "jupyter-collaboration-mcp",
         title="Jupyter Collaboration",
@@ -98,7 +107,7 @@ def build_server(workspace: Workspace, runs: Runs, options: ServerOptions) -> MC
         middleware=[gate],
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="private")},
     )
-    server.resources = OutputResources(workspace, runs)
+    server.resources = OutputResources(sites)
     server.gate = gate
     return server
 
@@ -121,6 +130,7 @@ class CollaborationServer(MCPServer[Any]):
         assert context is not None  # only requests come here
         address = str(uri)
         try:
+            await self.gate.ready()
             parts = await self.resources.read(self.gate.reader(context), address)
         except CollaborationError as error:
             raise ResourceNotFoundError(f"{error.code}: {error}") from error
@@ -137,9 +147,12 @@ class CollaborationServer(MCPServer[Any]):
 class _Gate:
     """Decides for each connection which tools it sees and what it may do."""
 
-    def __init__(self, options: ServerOptions, tools: Sequence[RegisteredTool]) -> None:
+    def __init__(
+        self, options: ServerOptions, tools: Sequence[RegisteredTool], sites: Sites
+    ) -> None:
         self._options = options
         self._tools = tools
+        self.ready = sites.ready
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -235,6 +248,7 @@ class _ServedTool(Tool):
         try:
             validated = registered.arguments.validate_arguments(arguments)
             call = self._gate.call(context, registered)
+            await self._gate.ready()
             answer = await registered.function(call, **validated)
         except ValidationError as error:
             return _failed(_invalid(registered.name, error))

@@ -8,7 +8,7 @@ with no `await` in it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from ..backends.updates import decode_state, sole_author
 from ..documents.notebook import CellChange, Notebook
 from .changes import ChangeLog
 from .presence import Presence
+from .reapply import reapply
 from .shown import ShownSources
 from .undo import Change, Step, UndoLog
 
@@ -63,6 +64,13 @@ class Seat:
     """Runs that it waits for: it does not leave before they are over."""
 
 
+@dataclass(slots=True)
+class _Unsaved:
+    step: Step
+    acknowledged: bool = False
+    """Whether the room has it."""
+
+
 class RoomPeer:
     """A collaborator in one room."""
 
@@ -78,6 +86,10 @@ class RoomPeer:
         self._clock = 0
         self._seats: dict[str, Seat] = {}
         self._receiving = False
+        self._unsaved: list[_Unsaved] = []
+        self.notes: list[str] = []
+        """What the next answers should say once."""
+        link.attach(self.doc)
         self._receive()  # the whole document; before anybody observes changes
         self.notebook.on_change = self._on_change
         self.doc.observe(self._on_update)
@@ -97,11 +109,41 @@ class RoomPeer:
             yield record
         self._attribute(seat, call)
         if record.changes:
-            seat.undo.push(Step(self.version, call, tuple(record.changes)))
+            step = Step(self.version, call, tuple(record.changes))
+            seat.undo.push(step)
+            if not self.link.durable:
+                self._unsaved.append(_Unsaved(step))
         if seat.presence is not None and record.written is not None:
             seat.presence.write_at(*record.written)
         elif seat.presence is not None and record.wrote_text:
             seat.presence.write_at(self.doc.client_id, self._clock - 1)
+
+    async def acknowledged(self) -> None:
+        """Return when all edits are with the room, and would survive what it promises to survive.
+
+        Raises:
+            RoomUnavailable: The room went away.
+        """
+        mine = list(self._unsaved)
+        await self.link.acknowledged()
+        self._receive()  # what the room said of its saves before it had these edits
+        for entry in mine:
+            entry.acknowledged = True
+
+    @property
+    def unsaved(self) -> list[Step]:
+        """What a server without our journal would lose if it went down now."""
+        return [entry.step for entry in self._unsaved]
+
+    def inherit(self, steps: Sequence[Step]) -> None:
+        """Do again what the room has lost since another peer did it."""
+        self._author = None
+        with self.doc.transaction(origin="reapply"):
+            done = reapply(self.notebook, steps)
+        if done.cells:
+            self._unsaved += [_Unsaved(step, acknowledged=True) for step in steps]
+        if str(done):
+            self.notes.append(str(done))
 
     @contextmanager
     def output(self, seat: Seat) -> Iterator[None]:
@@ -153,8 +195,14 @@ class RoomPeer:
                 self._author = self._name_of(sole_author(update))
                 with self.doc.transaction(origin=_ROOM):
                     self.doc.apply_update(update)
+                self._follow_saves()
         finally:
             self._receiving = False
+
+    def _follow_saves(self) -> None:
+        """What was with the room before it saved is safe when it has saved."""
+        if self._unsaved and self.link.saved:
+            self._unsaved = [entry for entry in self._unsaved if not entry.acknowledged]
 
     def _on_update(self, event: TransactionEvent) -> None:
         if not self._receiving:

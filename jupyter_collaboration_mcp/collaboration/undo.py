@@ -49,6 +49,9 @@ class MetadataChanged:
 class Inserted:
     cell_id: str
     source: str
+    cell_type: str = "code"
+    follows: str | None = None
+    """The id of the cell before it; None at the top."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,10 @@ _FATES: dict[Fate, tuple[str, str]] = {
     ),
     "restarted": ("was restarted", ""),
     "gone": ("was shut down, culled or replaced", ""),
+    "unreachable": (
+        "cannot be reached any more",
+        " Whether it still works on this is not known.",
+    ),
     "alive": ("is there, but the connection to it was given up", ""),
 }
 
@@ -599,11 +603,13 @@ def _lost(fate: Fate, run: Run | None) -> KernelLost:
     happened, more = _FATES[fate]
     when = "before this could run" if run is None else "while this ran"
     kept = "" if run is None else " What this had put out until then is kept."
-    return KernelLost(
-        f"The kernel {happened} {when}.{more} All its variables are lost.{kept}",
-        "Run the cells that define what you need, then this one again.",
-        fate=fate,
+    lost = "" if fate == "unreachable" else " All its variables are lost."
+    next_step = (
+        "Call get_notebook_status when the server is back: the code may have run to its end."
+        if fate == "unreachable"
+        else "Run the cells that define what you need, then this one again."
     )
+    return KernelLost(f"The kernel {happened} {when}.{more}{lost}{kept}", next_step, fate=fate)
 
 
 def _unexpected(error: BaseException) -> RunBroken:

@@ -9,9 +9,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from ..errors import DocumentNotFound, InvalidArgument
 from ..tools.registry import Call
 from ..workspace.permissions import Level
-from ..workspace.runs import Runs
+from ..workspace.sites import Sites
 from ..workspace.whole_outputs import Part, WholeOutputs
-from ..workspace.workspace import Workspace
 
 #: Address, name and description of each kind of resource.
 TEMPLATES = (
@@ -46,9 +45,8 @@ class OutputResources:
     The session in an address is not looked at: a link in a saved notebook outlives its server.
     """
 
-    def __init__(self, workspace: Workspace, runs: Runs) -> None:
-        self._workspace = workspace
-        self._outputs = WholeOutputs(runs)
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
 
     async def read(self, call: Call, uri: str) -> list[Part]:
         """What is at an address; the last text of it says where it goes on.
@@ -57,19 +55,22 @@ class OutputResources:
             CollaborationError: There is nothing, or the caller may not see it.
         """
         address = _parsed(uri)
-        path = self._workspace.path_of(address.notebook)
-        if path is None:
+        found = self._sites.document(address.notebook)
+        if found is None:
             raise DocumentNotFound(
                 f"There is no notebook {address.notebook!r}.", "Use a link from an answer."
             )
-        path = self._workspace.resolve(path)
+        site, path = found
+        path = site.workspace.resolve(path)
+        site.require(Level.read)
         await call.authorize(Level.read, path)
+        outputs = WholeOutputs(site.runs)
         if address.run is not None:
-            return await self._outputs.of_run_id(
+            return await outputs.of_run_id(
                 address.notebook, address.run, address.index, address.offset
             )
-        here = await self._workspace.open(call.agent, path)
-        return await self._outputs.of_cell(here, address.cell, address.index, address.offset)
+        here = await site.open(call.agent, path)
+        return await outputs.of_cell(here, address.cell, address.index, address.offset)
 
 
 def next_page(uri: str, part: Part) -> str:

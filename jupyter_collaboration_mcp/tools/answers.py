@@ -24,9 +24,11 @@ _SHOWN = 200
 
 def about(here: OpenNotebook) -> dict[str, Any]:
     """Which notebook, and how current it is."""
-    facts: dict[str, Any] = {"path": here.path, "version": here.peer.version}
+    facts: dict[str, Any] = {"path": here.name, "version": here.peer.version}
     if here.peer.link.saved:
         facts["saved"] = True
+    if here.peer.link.mode == "file":
+        facts["mode"] = "file"
     return facts
 
 
@@ -34,9 +36,12 @@ def answer(here: OpenNotebook, lines: Sequence[str], facts: dict[str, Any], **mo
     """An answer about a notebook ends with what others changed since this agent looked."""
     peer, seat = here.peer, here.seat
     lines = list(lines)
-    for notice in peer.link.notices():
+    notes, peer.notes[:] = list(peer.notes), []
+    for notice in (*peer.link.notices(), *notes):
         lines.append(notice)
         facts.setdefault("notices", []).append(notice)
+    if peer.link.mode == "file":
+        lines.append("File mode: this server has no live collaboration; the file itself is used.")
     others = peer.changes.summary(seat.seen, seat.name, lambda cell: label(here, cell))
     if others is not None:
         lines.append(others)

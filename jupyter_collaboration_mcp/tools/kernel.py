@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..backends.base import KernelInfo
+from ..backends.base import KernelInfo, KernelSpec
 from ..documents import render
 from ..errors import InvalidArgument, PermissionRefused
 from ..execution.run import Run
 from ..workspace import editing
 from ..workspace.permissions import Level
-from ..workspace.runs import KernelState, Runs
+from ..workspace.runs import KernelState
+from ..workspace.sites import Site, Sites
 from ..workspace.whole_outputs import Part, WholeOutputs
-from ..workspace.workspace import OpenNotebook, Workspace
+from ..workspace.workspace import OpenNotebook
 from .answers import CellIds, Timeout, about, answer, how_many, label
+from .places import PlacedTools
 from .registry import Answer, Call, tool
 from .running import RunAnswers
 
@@ -27,22 +29,20 @@ _PREVIEW = 300
 _PREVIEWS = 24_000
 
 
-class KernelTools:
+class KernelTools(PlacedTools):
     """What an agent does with kernels."""
 
-    def __init__(self, workspace: Workspace, runs: Runs, shown: RunAnswers) -> None:
-        self._workspace = workspace
-        self._runs = runs
+    def __init__(self, sites: Sites, shown: RunAnswers) -> None:
+        super().__init__(sites)
         self._shown = shown
-        self._whole = WholeOutputs(runs)
 
     @tool("Notebook status", Level.read, core=True)
     async def get_notebook_status(self, call: Call, path: str) -> Answer:
         """How a notebook stands: cells, kernel (name, id, state, what it runs and for whom), last
         modified, who is here."""
         here = await self._open(call, Level.read, path)
-        state = await self._runs.state(here)
-        modified = await self._workspace.last_modified(here.path)
+        state = await self._runs(here).state(here)
+        modified = await self._site(here).workspace.last_modified(here.path)
         return _status(here, state, modified)
 
     @tool("Restart the kernel", Level.execute, destructive=True)
@@ -58,7 +58,7 @@ class KernelTools:
         here = await self._open(call, Level.execute, path)
         if clear_outputs:
             await call.authorize(Level.write, here.path)
-        info = await self._runs.restart(here)
+        info = await self._runs(here).restart(here)
         await here.peer.catch_up()
         lines = [f"Restarted {info.name} ({info.id}); all variables are gone."]
         facts: dict[str, Any] = {**about(here), "kernel": {"id": info.id, "name": info.name}}
@@ -69,7 +69,7 @@ class KernelTools:
         if not exec:
             return answer(here, lines, facts)
         await call.authorize(Level.write, here.path)
-        runs = await self._runs.run_cells(here, editing.code_cells(here.peer.notebook), True)
+        runs = await self._runs(here).run_cells(here, editing.code_cells(here.peer.notebook), True)
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
 
     @tool("Interrupt the kernel", Level.execute, core=True, destructive=True)
@@ -81,7 +81,7 @@ class KernelTools:
     ) -> Answer:
         """Stop what the notebook's kernel runs (KeyboardInterrupt); variables stay."""
         here = await self._open(call, Level.execute, path)
-        run = await self._runs.interrupt(here, force)
+        run = await self._runs(here).interrupt(here, force)
         await here.peer.catch_up()
         facts = about(here)
         if run is None:
@@ -95,34 +95,17 @@ class KernelTools:
     async def list_kernels(self, call: Call) -> Answer:
         """List kernels to choose from (kernelspecs) and those that run, with their notebooks."""
         await call.authorize(Level.read, None)
-        specs, default = await self._runs.specs()
-        running = [kernel for kernel in await self._runs.running() if await _seen(call, kernel)]
+        specs, running, defaults = await self._all_kernels(call)
         lines = ["Kernels to choose from:"]
-        lines += [
-            f"{spec.name}: {spec.display_name}, {spec.language}"
-            f"{' (default)' if spec.name == default else ''}"
-            for spec in specs
-        ]
+        for site, spec in specs:
+            default = " (default)" if spec.name == defaults[site.alias] else ""
+            name = site.name(spec.name)
+            lines.append(f"{name}: {spec.display_name}, {spec.language}{default}")
         lines.append("Running:" if running else "None is running.")
-        lines += [f"{k.name} {k.id} {k.state}, {k.path or 'no document'}" for k in running]
-        facts = {
-            "specs": [
-                {"name": s.name, "display_name": s.display_name, "language": s.language}
-                for s in specs
-            ],
-            "default": default,
-            "running": [
-                {
-                    "id": k.id,
-                    "name": k.name,
-                    "state": k.state,
-                    "path": k.path,
-                    "last_activity": k.last_activity,
-                }
-                for k in running
-            ],
-        }
-        return Answer("\n".join(lines), facts)
+        for site, kernel in running:
+            document = "no document" if kernel.path is None else site.name(kernel.path)
+            lines.append(f"{kernel.name} {kernel.id} {kernel.state}, {document}")
+        return Answer("\n".join(lines), _kernel_facts(specs, running, defaults))
 
     @tool("Change the kernel", Level.execute, destructive=True, idempotent=True)
     async def change_notebook_kernel(
@@ -134,9 +117,9 @@ class KernelTools:
         """Give the notebook another kernel. The old one ends and all its variables are lost."""
         here = await self._open(call, Level.execute, path)
         await call.authorize(Level.write, here.path)
-        info = await self._runs.change(here, kernel_name)
+        info = await self._runs(here).change(here, kernel_name)
         facts = {**about(here), "kernel": {"id": info.id, "name": info.name}}
-        return answer(here, [f"{here.path} now has the kernel {info.name} ({info.id})."], facts)
+        return answer(here, [f"{here.name} now has the kernel {info.name} ({info.id})."], facts)
 
     @tool("Clear outputs", Level.write, destructive=True, idempotent=True)
     async def clear_notebook_outputs(
@@ -155,7 +138,7 @@ class KernelTools:
         if not code.strip():
             raise InvalidArgument("code is empty; nothing was run.", "Give the code to run.")
         here = await self._open(call, Level.execute, path)
-        run = await self._runs.run_code(here, code)
+        run = await self._runs(here).run_code(here, code)
         return await run_answer(self._shown, call, here, [run], timeout)
 
     @tool("Get a run", Level.read, core=True)
@@ -171,19 +154,19 @@ class KernelTools:
     ) -> Answer:
         """How a run stands, with a digest of its output so far; waits for its end. With output:
         that one in full, page by page."""
-        run = await self._run(call, Level.read, run_id)
+        site, run = await self._run(call, Level.read, run_id)
         await self._shown.wait(call, [run], wait)
         if output is None:
             return await run_only(self._shown, run)
-        return _whole(run, output, await self._whole.of_run(run, output, offset))
+        return _whole(run, output, await WholeOutputs(site.runs).of_run(run, output, offset))
 
     @tool("Answer a run's question", Level.execute)
     async def reply_to_input(
         self, call: Call, run_id: RunId, text: str, timeout: Timeout = 30
     ) -> Answer:
         """Answer code that called input(), and wait for what it does next."""
-        run = await self._run(call, Level.execute, run_id)
-        self._runs.reply_to_input(run, text)
+        site, run = await self._run(call, Level.execute, run_id)
+        site.runs.reply_to_input(run, text)
         await self._shown.wait(call, [run], timeout)
         return await run_only(self._shown, run)
 
@@ -199,20 +182,29 @@ class KernelTools:
         runs nothing of yours. Refused while the kernel is busy."""
         here = await self._open(call, Level.execute, path)
         preview = min(_PREVIEW, _PREVIEWS // max_results)
-        found = await self._runs.inspect(here, names, max_results, preview)
+        found = await self._runs(here).inspect(here, names, max_results, preview)
         return _inspected(here, found)
 
-    async def _run(self, call: Call, level: Level, run_id: str) -> Run:
-        run = self._runs.get(run_id)
+    async def _run(self, call: Call, level: Level, run_id: str) -> tuple[Site, Run]:
+        site, run = self._sites.run(run_id)
         # Where the notebook is by now: it may have been moved to where agents may not go.
-        path = self._workspace.path_of(run.room_id.rpartition(":")[2]) or run.path
-        await call.authorize(level, self._workspace.resolve(path))
-        return run
+        path = site.workspace.path_of(run.room_id.rpartition(":")[2]) or run.path
+        site.require(level)
+        await call.authorize(level, site.workspace.resolve(path))
+        return site, run
 
-    async def _open(self, call: Call, level: Level, path: str) -> OpenNotebook:
-        path = self._workspace.resolve(path)
-        await call.authorize(level, path)
-        return await self._workspace.open(call.agent, path)
+    async def _all_kernels(
+        self, call: Call
+    ) -> tuple[list[tuple[Site, KernelSpec]], list[tuple[Site, KernelInfo]], dict[str, str]]:
+        """Kernelspecs, running kernels, and the default of each server."""
+        specs, running, defaults = [], [], {}
+        for site in self._sites:
+            found, defaults[site.alias] = await site.runs.specs()
+            specs += [(site, spec) for spec in found]
+            for kernel in await site.runs.running():
+                if await _seen(call, kernel):
+                    running.append((site, kernel))
+        return specs, running, defaults
 
 
 async def _seen(call: Call, kernel: KernelInfo) -> bool:
@@ -223,6 +215,38 @@ async def _seen(call: Call, kernel: KernelInfo) -> bool:
         except PermissionRefused:
             return False
     return True
+
+
+def _kernel_facts(
+    specs: Sequence[tuple[Site, KernelSpec]],
+    running: Sequence[tuple[Site, KernelInfo]],
+    defaults: Mapping[str, str],
+) -> dict[str, Any]:
+    def server(site: Site) -> dict[str, str]:
+        return {"server": site.alias} if site.alias else {}
+
+    return {
+        "specs": [
+            {
+                "name": spec.name,
+                "display_name": spec.display_name,
+                "language": spec.language,
+                **server(site),
+            }
+            for site, spec in specs
+        ],
+        "default": next(iter(defaults.values()), None),
+        "running": [
+            {
+                "id": kernel.id,
+                "name": kernel.name,
+                "state": kernel.state,
+                "path": None if kernel.path is None else site.name(kernel.path),
+                "last_activity": kernel.last_activity,
+            }
+            for site, kernel in running
+        ],
+    }
 
 
 async def run_answer(
@@ -279,7 +303,7 @@ def _status(here: OpenNotebook, state: KernelState, modified: str | None) -> Ans
     people = render.people(link.states)
     running = [notebook.id_at(index) for index in notebook.running()]
     info = state.info
-    lines = [f"{here.path}: {how_many(len(notebook))}, version {here.peer.version}"]
+    lines = [f"{here.name}: {how_many(len(notebook))}, version {here.peer.version}"]
     kernel: dict[str, Any] | None = None
     if info is None:
         wanted = notebook.kernelspec.get("name")

@@ -14,8 +14,8 @@ from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import RunState
 from ..workspace import editing
 from ..workspace.permissions import Level, clean_path
-from ..workspace.runs import Runs
-from ..workspace.workspace import OpenNotebook, Workspace
+from ..workspace.sites import Site, Sites
+from ..workspace.workspace import OpenNotebook
 from .answers import (
     CellIds,
     Revisions,
@@ -28,6 +28,7 @@ from .answers import (
     how_many,
 )
 from .kernel import run_answer
+from .places import PlacedTools
 from .registry import Answer, Call, tool
 from .running import RunAnswers
 
@@ -60,12 +61,11 @@ class Cell(BaseModel):
     cell_type: Literal["code", "markdown", "raw"] = "code"
 
 
-class NotebookTools:
+class NotebookTools(PlacedTools):
     """What an agent does with notebooks."""
 
-    def __init__(self, workspace: Workspace, runs: Runs, shown: RunAnswers) -> None:
-        self._workspace = workspace
-        self._runs = runs
+    def __init__(self, sites: Sites, shown: RunAnswers) -> None:
+        super().__init__(sites)
         self._shown = shown
 
     @tool("List notebooks", Level.read, core=True)
@@ -76,10 +76,22 @@ class NotebookTools:
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
     ) -> Answer:
         """List notebooks below a path: size, last change, who has them open. Start here."""
-        path_prefix = clean_path(path_prefix)
-        await call.authorize(Level.read, path_prefix)
-        listing = await self._workspace.list_notebooks(path_prefix, max_results)
-        return _listing(listing, path_prefix)
+        found: list[tuple[Site, Listing]] = []
+        left = max_results
+        for site, prefix in self._prefixes(path_prefix):
+            prefix = clean_path(prefix)
+            await call.authorize(Level.read, prefix)
+            listing = await site.workspace.list_notebooks(prefix, max(1, left))
+            found.append((site, listing))
+            left -= len(listing.entries)
+        return _listing(found, path_prefix)
+
+    def _prefixes(self, path_prefix: str) -> list[tuple[Site, str]]:
+        """Where to look: on the server that is named, or on all of them."""
+        site, prefix = self._sites.find(path_prefix)
+        if path_prefix or len(self._sites) < 2:
+            return [(site, prefix)]
+        return [(each, "") for each in self._sites]
 
     @tool("Read a notebook", Level.read, core=True)
     async def get_notebook(
@@ -99,7 +111,7 @@ class NotebookTools:
         text; full: with outputs and metadata. Choose cells by range, ids or query."""
         here = await self._open(call, Level.read, path)
         indexes = _reading(here, start_index, end_index, cell_ids)
-        limit = min(max_content_length, self._workspace.limits.answer_length)
+        limit = min(max_content_length, self._site(here).workspace.limits.answer_length)
         wanted = _Reading(format, include_outputs, query, limit)
         return _read(here, indexes, wanted, include_collaboration_state)
 
@@ -109,7 +121,7 @@ class NotebookTools:
         here = await self._open(call, Level.read, path)
         link = here.peer.link
         facts = {
-            "path": here.path,
+            "path": here.name,
             "room_id": link.room_id,
             "file_id": link.room_id.rpartition(":")[2],
             "session_id": link.session_id,
@@ -117,7 +129,7 @@ class NotebookTools:
             "cell_count": len(here.peer.notebook),
         }
         text = (
-            f"You are in the room of {here.path} as {here.seat.name} "
+            f"You are in the room of {here.name} as {here.seat.name} "
             f"(room {link.room_id}, session {link.session_id}, "
             f"{len(here.peer.notebook)} cells)."
         )
@@ -141,7 +153,7 @@ class NotebookTools:
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
-        ids = editing.update_cells(here, named, self._workspace.limits, running)
+        ids = editing.update_cells(here, named, self._site(here).workspace.limits, running)
         return await self._edited(call, here, "Updated", ids, exec, timeout)
 
     @tool("Insert cells", Level.write, core=True)
@@ -162,7 +174,13 @@ class NotebookTools:
         running = await self._running(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
         ids = editing.insert_cells(
-            here, new, positions, start_position, after_cell_id, self._workspace.limits, running
+            here,
+            new,
+            positions,
+            start_position,
+            after_cell_id,
+            self._site(here).workspace.limits,
+            running,
         )
         return await self._edited(call, here, "Inserted", ids, exec, timeout)
 
@@ -199,19 +217,19 @@ class NotebookTools:
         if_revision: str | list[str] | None,
     ) -> Answer:
         # Its outputs are written to the notebook, so that is asked for too.
-        await call.authorize(Level.write, self._workspace.resolve(path))
+        await self._place(call, Level.write, path)
         here = await self._open(call, Level.execute, path)
         notebook = here.peer.notebook
         if cell_ids is None and (start_index is None or end_index != start_index + 1):
             indexes = editing.code_indexes(notebook, start_index, end_index)
         else:
             indexes = editing.target_indexes(notebook, start_index, end_index, cell_ids)
-            self._runs.check(here, indexes)
+            self._runs(here).check(here, indexes)
         revisions = as_list(if_revision)
         editing.guard(here, indexes, revisions)
         ids = [notebook.id_at(index) for index in indexes]
         expected = dict(zip(ids, revisions, strict=True)) if revisions is not None else None
-        runs = await self._runs.run_cells(here, ids, stop_on_error, expected)
+        runs = await self._runs(here).run_cells(here, ids, stop_on_error, expected)
         return await run_answer(self._shown, call, here, runs, timeout)
 
     async def _run_then_delete(
@@ -233,7 +251,7 @@ class NotebookTools:
             return await self._deleted(
                 here, editing.delete_cells(here, list(dict.fromkeys(indexes)), None, running)
             )
-        runs = await self._runs.run_cells(here, code, True, before)
+        runs = await self._runs(here).run_cells(here, code, True, before)
         ran = await run_answer(self._shown, call, here, runs, _DELETE_WAIT)
         if any(run.state is not RunState.completed for run in runs):
             text = f"{ran.text}\nNothing was deleted: not all of these cells ran to their end."
@@ -247,7 +265,7 @@ class NotebookTools:
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
 
     async def _deleted(self, here: OpenNotebook, gone: Sequence[str]) -> Answer:
-        await here.peer.link.acknowledged()
+        await here.peer.acknowledged()
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
         text = f"Deleted {how_many(len(gone))} ({', '.join(gone[:20])}); {left} left."
@@ -315,7 +333,7 @@ class NotebookTools:
         where that is impossible nothing happens and you get the diff."""
         here = await self._open(call, Level.write, path)
         done = editing.take_back(here, steps, since, force)
-        await here.peer.link.acknowledged()
+        await here.peer.acknowledged()
         head = f"Took back {done.steps} of your calls ({', '.join(done.calls)}); {done.left} left."
         cells = cell_facts(here, done.cell_ids)
         lines = [head, *cell_lines(cells)]
@@ -336,8 +354,9 @@ class NotebookTools:
             return editing.Running(False)
         refusal: CollaborationError | None = None
         try:
+            self._site(here).require(Level.execute)
             await call.authorize(Level.execute, here.path)
-            await self._runs.available(here)
+            await self._runs(here).available(here)
         except CollaborationError as error:
             refusal = error
         await here.peer.catch_up()
@@ -353,7 +372,7 @@ class NotebookTools:
         timeout: float = 0,
     ) -> Answer:
         """What an edit did, after it is durable; and what came of running the cells."""
-        await here.peer.link.acknowledged()
+        await here.peer.acknowledged()
         cells = cell_facts(here, ids)
         lines = [f"{done} {how_many(len(ids))}; version {here.peer.version}.", *cell_lines(cells)]
         facts = {**about(here), "cells": cells}
@@ -363,16 +382,11 @@ class NotebookTools:
             return answer(here, lines, facts)
         try:
             expected = {cell["id"]: cell["revision"] for cell in cells}
-            runs = await self._runs.run_cells(here, code, True, expected)
+            runs = await self._runs(here).run_cells(here, code, True, expected)
         except CollaborationError as error:
             # The edit stands, and who reads the error has to know.
             return answer(here, lines, facts, error=error)
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
-
-    async def _open(self, call: Call, level: Level, path: str) -> OpenNotebook:
-        path = self._workspace.resolve(path)
-        await call.authorize(level, path)
-        return await self._workspace.open(call.agent, path)
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -421,7 +435,7 @@ def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool)
     cells = list(notebook.views(indexes, outputs=needs_outputs))
     rendered = wanted.render(cells, render.id_prefixes(notebook.ids))
     here.peer.shown.add(cells)
-    head = f"{here.path}: {how_many(len(notebook))}, version {here.peer.version}"
+    head = f"{here.name}: {how_many(len(notebook))}, version {here.peer.version}"
     lines = [head, rendered.text]
     if rendered.next_index is not None:
         lines.append(
@@ -444,29 +458,31 @@ def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool)
     return answer(here, lines, facts)
 
 
-def _listing(listing: Listing, prefix: str) -> Answer:
-    lines = []
-    for entry in listing.entries:
-        open_by = f", open by {', '.join(entry.people)}" if entry.people else ", open"
-        size = "" if entry.size is None else f" {entry.size:,} bytes"
-        lines.append(
-            f"{entry.path}{size}, changed {entry.last_modified}{open_by if entry.open else ''}"
-        )
-    if not listing.entries:
+def _listing(found: Sequence[tuple[Site, Listing]], prefix: str) -> Answer:
+    lines, notebooks = [], []
+    for site, listing in found:
+        for entry in listing.entries:
+            path = site.name(entry.path)
+            open_by = f", open by {', '.join(entry.people)}" if entry.people else ", open"
+            size = "" if entry.size is None else f" {entry.size:,} bytes"
+            lines.append(
+                f"{path}{size}, changed {entry.last_modified}{open_by if entry.open else ''}"
+            )
+            notebooks.append(
+                {
+                    "path": path,
+                    "last_modified": entry.last_modified,
+                    "size": entry.size,
+                    "open": entry.open,
+                    "people": list(entry.people),
+                }
+            )
+    complete = all(listing.complete for _, listing in found)
+    if not notebooks:
         lines.append(f"No notebooks below {prefix or 'the root'!r}.")
-    if not listing.complete:
+    if not complete:
         lines.append("There are more; raise max_results or narrow path_prefix.")
-    notebooks = [
-        {
-            "path": entry.path,
-            "last_modified": entry.last_modified,
-            "size": entry.size,
-            "open": entry.open,
-            "people": list(entry.people),
-        }
-        for entry in listing.entries
-    ]
-    return Answer("\n".join(lines), {"notebooks": notebooks, "complete": listing.complete})
+    return Answer("\n".join(lines), {"notebooks": notebooks, "complete": complete})
 
 
 # -- editing ---------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ..workspace.agent import Agent
 from ..workspace.permissions import Level
 
 #: All toolsets, in the order in which their tools are listed. `core` cuts across them.
-TOOLSETS = ("notebook", "kernel")
+TOOLSETS = ("notebook", "kernel", "server")
 
 _MARK = "_tool_declaration"
 

@@ -12,7 +12,8 @@ from typing import Any
 from ..documents.digest import Digest, digest
 from ..documents.images import ImageLimits, Picture
 from ..execution.run import Run, RunState
-from ..workspace.workspace import OpenNotebook, Workspace
+from ..workspace.sites import Sites
+from ..workspace.workspace import OpenNotebook
 from .registry import Call, Link
 
 #: Seconds between two reports of progress.
@@ -43,8 +44,8 @@ class Told:
 class RunAnswers:
     """Waits for runs and tells about them."""
 
-    def __init__(self, workspace: Workspace, images: ImageLimits | None) -> None:
-        self._workspace = workspace
+    def __init__(self, sites: Sites, images: ImageLimits | None) -> None:
+        self._sites = sites
         self._images = images
 
     async def wait(self, call: Call, runs: Sequence[Run], timeout: float) -> None:
@@ -100,7 +101,7 @@ class RunAnswers:
     def _name(self, run: Run, here: OpenNotebook | None) -> _Name:
         if run.cell_id is None:
             return _Name("", None)
-        peer = here.peer if here is not None else self._workspace.peer_of(run.room_id)
+        peer = here.peer if here is not None else self._sites.peer_of(run.room_id)
         if peer is None or not peer.notebook.has(run.cell_id):
             return _Name(f"{run.cell_id} (deleted)" if peer is not None else run.cell_id, None)
         index = peer.notebook.find(run.cell_id)

@@ -51,7 +51,7 @@ class CellTarget:
         with self._peer.output(self._seat):
             log.write(notebook.outputs(index))
             notebook.end_run(index, count, timings)
-        await self._peer.link.acknowledged()
+        await self._peer.acknowledged()
 
     async def skip(self) -> None:
         index = await self._find()

@@ -134,7 +134,14 @@ def insert_cells(
             for number, cell_id in zip(numbers, notebook.insert(place, values), strict=True):
                 ids[number] = cell_id
                 written = notebook.last_character(notebook.find(cell_id))
-                record(undo.Inserted(cell_id, cells[number].content), written=written)
+                index = notebook.find(cell_id)
+                made = undo.Inserted(
+                    cell_id,
+                    cells[number].content,
+                    cells[number].cell_type,
+                    _follows(notebook, index),
+                )
+                record(made, written=written)
     return ids
 
 
@@ -252,7 +259,7 @@ async def clear_outputs(here: OpenNotebook, cells: Sequence[CellRef] | None) -> 
                 if notebook.clear_outputs(index):
                     cleared.append(notebook.id_at(index))
                     record(undo.OutputsCleared(notebook.id_at(index), value))
-    await here.peer.link.acknowledged()
+    await here.peer.acknowledged()
     return cleared
 
 

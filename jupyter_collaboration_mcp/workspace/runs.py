@@ -143,6 +143,10 @@ class Runs:
         self._submit(here, executor, [run])
         return run
 
+    def has(self, run_id: str) -> bool:
+        """Whether a run is remembered."""
+        return run_id in self._runs
+
     def get(self, run_id: str) -> Run:
         """A run by its id.
 
@@ -230,7 +234,7 @@ class Runs:
             await lost.ended()
         await here.peer.catch_up()
         self._write_spec(here, specs[name])
-        await here.peer.link.acknowledged()
+        await here.peer.acknowledged()
         return info
 
     async def inspect(

@@ -10,6 +10,7 @@ from logging import Logger
 
 from ..backends.base import Backend, Listing, RoomLink
 from ..collaboration.peer import RoomPeer, Seat
+from ..errors import CollaborationError, PathError, RoomUnavailable, TokenRefused
 from .agent import Agent
 from .permissions import PathRules, clean_path
 
@@ -38,6 +39,13 @@ class OpenNotebook:
     path: str
     peer: RoomPeer
     seat: Seat
+    alias: str = ""
+    """Of the server, if it has one."""
+
+    @property
+    def name(self) -> str:
+        """The path as agents know it."""
+        return f"{self.alias}:{self.path}" if self.alias else self.path
 
 
 @dataclass(slots=True)
@@ -56,7 +64,9 @@ class Workspace:
         limits: Limits,
         idle_timeout: float,
         log: Logger,
+        alias: str = "",
     ) -> None:
+        self.alias = alias
         self.limits = limits
         self.rules = rules
         self._backend = backend
@@ -65,6 +75,7 @@ class Workspace:
         self._open: dict[str, _Open] = {}
         self._joining: dict[str, asyncio.Task[RoomPeer]] = {}
         self._seats: dict[tuple[str, str], Seat] = {}  # outlive an idle agent's leaving
+        self._rejoining: dict[str, asyncio.Task[None]] = {}
         self._sweeper: asyncio.Task[None] | None = None
         self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
         """Called with a peer that has just come into its room."""
@@ -82,14 +93,24 @@ class Workspace:
             PathError: There is no such notebook, or it cannot be read.
         """
         path = self.resolve(path)
+        opened, seat = await self._open_at(agent, path)
+        try:
+            await opened.peer.catch_up()
+        except RoomUnavailable:
+            if opened.peer.link.alive:
+                raise
+            # It ended while it was asked: its server was restarted, say. Once more, in a new one.
+            opened, seat = await self._open_at(agent, path)
+            await opened.peer.catch_up()
+        return OpenNotebook(path, opened.peer, seat, self.alias)
+
+    async def _open_at(self, agent: Agent, path: str) -> tuple[_Open, Seat]:
         room_id = self._backend.known(path)
         opened = self._open.get(room_id) if room_id is not None else None
         if opened is None or room_id is None or not opened.peer.link.alive:
             room_id = await self._backend.identify(path)
             opened = await self._join(room_id)
-        seat = self._seat(room_id, opened, agent)
-        await opened.peer.catch_up()
-        return OpenNotebook(path, opened.peer, seat)
+        return opened, self._seat(room_id, opened, agent)
 
     async def peer(self, room_id: str) -> RoomPeer:
         """The peer of a room that is current; the room is opened again if it died."""
@@ -120,6 +141,8 @@ class Workspace:
         """Leave all rooms."""
         if self._sweeper is not None:
             self._sweeper.cancel()
+        for task in self._rejoining.values():
+            task.cancel()
         for opened in self._open.values():
             await self._close(opened)
         self._open.clear()
@@ -139,18 +162,42 @@ class Workspace:
         return opened
 
     async def _new_peer(self, room_id: str) -> RoomPeer:
-        before = self._open.pop(room_id, None)
+        before = self._open.get(room_id)
+        link: RoomLink = await self._backend.join(room_id)
+        peer = RoomPeer(link)
+        link.on_end = lambda: self._rejoin_soon(room_id)
+        if self.on_join is not None:
+            await self.on_join(peer)
         agents = {} if before is None else dict(before.agents)
         if before is not None:  # its room died under it
             await self._close(before)
-        link: RoomLink = await self._backend.join(room_id)
-        peer = RoomPeer(link)
-        if self.on_join is not None:
-            await self.on_join(peer)
+            if unsaved := before.peer.unsaved:
+                await peer.catch_up()
+                peer.inherit(unsaved)
         self._open[room_id] = _Open(peer, agents)
         for seat in agents.values():
             peer.seat(seat)
         return peer
+
+    def _rejoin_soon(self, room_id: str) -> None:
+        """A room went away under a peer: be there again as soon as it can be."""
+        if room_id in self._open and room_id not in self._rejoining:
+            task = asyncio.get_running_loop().create_task(self._rejoin(room_id))
+            self._rejoining[room_id] = task
+            task.add_done_callback(lambda _: self._rejoining.pop(room_id, None))
+
+    async def _rejoin(self, room_id: str) -> None:
+        pause = 0.2
+        while (opened := self._open.get(room_id)) is not None and not opened.peer.link.alive:
+            try:
+                await self._join(room_id)
+            except (TokenRefused, PathError) as error:
+                self._log.warning("%s: %s", room_id, error.happened)
+                return
+            except CollaborationError as error:
+                self._log.info("%s: %s", room_id, error.happened)
+                await asyncio.sleep(pause)
+                pause = min(10.0, 2 * pause)
 
     def _seat(self, room_id: str, opened: _Open, agent: Agent) -> Seat:
         seat = opened.agents.get(agent.key)

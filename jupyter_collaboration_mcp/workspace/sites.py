@@ -1,0 +1,185 @@
+"""The Jupyter servers that agents work on: the one around the extension, or several by alias."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ..collaboration.peer import RoomPeer
+from ..errors import DocumentNotFound, PermissionRefused, UnknownServer
+from ..execution.run import Run
+from .agent import Agent
+from .permissions import Level
+from .runs import Runs
+from .workspace import OpenNotebook, Workspace
+
+_ALIAS = re.compile(r"[A-Za-z][\w-]{0,39}")
+
+
+@dataclass(slots=True)
+class Site:
+    """One Jupyter server."""
+
+    alias: str
+    """Empty for the server that this runs in."""
+    workspace: Workspace
+    runs: Runs
+    level: Level = Level.admin
+    """The most that agents may do there."""
+    url: str | None = None
+    closing: Callable[[], Awaitable[None]] | None = None
+
+    def name(self, path: str) -> str:
+        """A path as agents know it."""
+        return f"{self.alias}:{path}" if self.alias else path
+
+    def require(self, level: Level) -> None:
+        """Refuse what is beyond what agents may do here."""
+        if level > self.level:
+            raise PermissionRefused(
+                f"This needs the permission level {level.name}; "
+                f"the server {self.alias or 'itself'} allows {self.level.name}.",
+                f"Ask the person to allow {level.name} on it.",
+                level=level.name,
+            )
+
+    async def open(self, agent: Agent, path: str) -> OpenNotebook:
+        """Join a notebook of this server."""
+        return await self.workspace.open(agent, path)
+
+    async def close(self) -> None:
+        await self.runs.close()
+        await self.workspace.close()
+        if self.closing is not None:
+            await self.closing()
+
+
+class Sites:
+    """All servers; the first one is meant where a path names none."""
+
+    def __init__(self, sites: Iterable[Site] = ()) -> None:
+        self._sites: dict[str, Site] = {site.alias: site for site in sites}
+        self.coming: asyncio.Task[None] | None = None
+        """A server that is being started."""
+
+    async def ready(self) -> None:
+        """Wait for a server that is being started."""
+        if self.coming is not None:
+            await asyncio.shield(self.coming)
+
+    def put(self, site: Site) -> None:
+        """Have a server under an alias that is known to be free."""
+        self._sites[site.alias] = site
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(list(self._sites.values()))
+
+    def __len__(self) -> int:
+        return len(self._sites)
+
+    @property
+    def default(self) -> Site:
+        """The server of paths without an alias.
+
+        Raises:
+            UnknownServer: There is none at all.
+        """
+        for site in self._sites.values():
+            return site
+        raise UnknownServer(
+            "No Jupyter server is connected.",
+            "Call connect_server, or ask the person to start one with `jupyter lab`.",
+        )
+
+    def get(self, alias: str) -> Site:
+        """A server by its alias.
+
+        Raises:
+            UnknownServer: None has it.
+        """
+        if alias not in self._sites:
+            raise UnknownServer(
+                f"No server has the alias {alias!r}; there are: {self._aliases()}.",
+                "Call list_servers.",
+                alias=alias,
+            )
+        return self._sites[alias]
+
+    def add(self, site: Site) -> None:
+        """Have one more.
+
+        Raises:
+            UnknownServer: The alias is taken, or no alias.
+        """
+        if not _ALIAS.fullmatch(site.alias):
+            raise UnknownServer(
+                f"{site.alias!r} cannot be an alias.",
+                "Choose letters, digits, - and _, beginning with a letter.",
+            )
+        if site.alias in self._sites:
+            raise UnknownServer(
+                f"The alias {site.alias!r} is taken by {self._sites[site.alias].url}.",
+                "Choose another alias.",
+                alias=site.alias,
+            )
+        self._sites[site.alias] = site
+
+    def remove(self, alias: str) -> Site:
+        """Take one away; it is not closed yet."""
+        site = self.get(alias)
+        del self._sites[alias]
+        return site
+
+    def find(self, path: str) -> tuple[Site, str]:
+        """Which server a path is on, and the path there. Only a known alias counts as a prefix."""
+        alias, colon, rest = path.partition(":")
+        if colon and alias and alias in self._sites:
+            return self._sites[alias], rest
+        return self.default, path
+
+    def unknown(self, path: str, error: DocumentNotFound) -> DocumentNotFound:
+        """Say of a path that is not there that its beginning may have been meant as an alias."""
+        alias, colon, _ = path.partition(":")
+        if not colon or not _ALIAS.fullmatch(alias) or not any(self._sites):
+            return error
+        return DocumentNotFound(
+            f"{error.happened} No server has the alias {alias!r} either; there are: "
+            f"{self._aliases()}.",
+            error.next_step,
+            **error.detail,
+        )
+
+    def peer_of(self, room_id: str) -> RoomPeer | None:
+        """The peer of a room that is open on any server."""
+        found = (site.workspace.peer_of(room_id) for site in self._sites.values())
+        return next((peer for peer in found if peer is not None), None)
+
+    def run(self, run_id: str) -> tuple[Site, Run]:
+        """A run by its id, and where it is.
+
+        Raises:
+            RunNotFound: No server has it.
+        """
+        for site in self._sites.values():
+            if site.runs.has(run_id):
+                return site, site.runs.get(run_id)
+        site = self.default
+        return site, site.runs.get(run_id)
+
+    def document(self, file_id: str) -> tuple[Site, str] | None:
+        """Where the document with a file id is."""
+        for site in self._sites.values():
+            if (path := site.workspace.path_of(file_id)) is not None:
+                return site, path
+        return None
+
+    async def close(self) -> None:
+        """Leave all servers."""
+        for site in list(self._sites.values()):
+            await site.close()
+        self._sites.clear()
+
+    def _aliases(self) -> str:
+        return ", ".join(self._sites) or "none"
