@@ -1,4 +1,4 @@
-"""`python -m bench [edit execute flood noop agents memory tools start] [--quick] [--json FILE]`."""
+"""`python -m bench [BENCHMARK ...] [--quick] [--json FILE]`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from pathlib import Path
 
 from .measuring import FULL, QUICK, Row, Sizes, table
 
-BENCHMARKS = ("edit", "execute", "flood", "noop", "agents", "memory", "tools", "start")
+BENCHMARKS = (
+    "edit",
+    "execute",
+    "flood",
+    "standalone",
+    "noop",
+    "agents",
+    "memory",
+    "tools",
+    "start",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,22 +7,18 @@ compares them with what stands there. No server is needed.
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from traitlets import TraitType
 
 from jupyter_collaboration_mcp import errors
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
-from jupyter_collaboration_mcp.backends.base import Backend
 from jupyter_collaboration_mcp.server import all_tools
 from jupyter_collaboration_mcp.tools.registry import TOOLSETS, RegisteredTool
-from jupyter_collaboration_mcp.workspace.permissions import PathRules
-from jupyter_collaboration_mcp.workspace.runs import Runs
-from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
+from jupyter_collaboration_mcp.workspace.sites import Site, Sites
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -171,6 +167,12 @@ _NOTES: Mapping[str, str] = {
         "objects of unknown classes are named, not printed. Data comes first, functions and "
         "classes after it."
     ),
+    "list_servers": "Only in the standalone command; inside Jupyter there is one server, its own.",
+    "connect_server": (
+        "The alias must be free. A server that cannot be reached, refuses the token or is no "
+        "Jupyter is refused with an error that says so."
+    ),
+    "disconnect_server": "Runs go on in their kernels, but are not followed any more.",
     "move_notebook_cells": (
         "The cells come to stand together, in the order given. Give `to_index` or "
         "`after_cell_id`. A moved cell keeps its id, outputs and metadata."
@@ -330,10 +332,10 @@ def main() -> None:
 
 def _tools() -> list[RegisteredTool]:
     # The tools are only described, never called: they need no rooms.
-    nowhere = cast("Backend", None)
-    log = logging.getLogger(__name__)
-    workspace = Workspace(nowhere, PathRules(), Limits(), idle_timeout=1.0, log=log)
-    return all_tools(workspace, cast("Runs", None), None)
+    async def connect(url: str, alias: str | None) -> Site:
+        raise NotImplementedError
+
+    return all_tools(Sites(), None, connect)
 
 
 def _tool_table(tools: Iterable[RegisteredTool], link: str) -> str:

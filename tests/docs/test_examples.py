@@ -123,6 +123,8 @@ def check_configuration(config: Config) -> None:
 @pytest.mark.parametrize("block", [*of("bash", "claude mcp"), *of("bash", "curl")], ids=str)
 def test_a_command_names_the_endpoint_and_sends_the_token_in_the_header(block: Block) -> None:
     words = shlex.split(block.text)
+    if "--" in words:
+        return  # a command that the client starts: there is no address
     (address,) = [word for word in words if "://" in word]
     assert urlsplit(address).path == "/mcp"
     assert words[words.index("--header") + 1] == "Authorization: Bearer TOKEN"

@@ -7,10 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
+import httpx2
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from .jupyter import JupyterProcess
+from .standalone import BEARER, StandaloneProcess
 
 MODERN, LEGACY = "2026-07-28", "legacy"
 
@@ -69,12 +72,34 @@ class AgentClient:
 
 @asynccontextmanager
 async def agent(
-    server: JupyterProcess, name: str = "Ada", mode: str = MODERN, **query: str
+    server: JupyterProcess | StandaloneProcess, name: str = "Ada", mode: str = MODERN, **query: str
 ) -> AsyncIterator[AgentClient]:
-    """An agent connected with the server's token."""
-    parameters = urlencode({"token": server.token, "agent": name, **query})
-    async with Client(f"{server.url}mcp?{parameters}", mode=mode) as client:
+    """An agent connected to `/mcp` of a server, or to the command that is joined to it."""
+    parameters = urlencode({"agent": name, **query})
+    if isinstance(server, StandaloneProcess):
+        beside = server
+    elif server.standalone is not None:
+        beside = server.standalone
+    else:
+        address = f"{server.url}mcp?token={server.token}&{parameters}"
+        async with Client(address, mode=mode) as client:
+            yield AgentClient(client)
+        return
+    headers = {"Authorization": f"Bearer {BEARER}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(30, read=300)) as http,
+        Client(
+            streamable_http_client(f"{beside.url}?{parameters}", http_client=http), mode=mode
+        ) as client,
+    ):
         yield AgentClient(client)
+
+
+def mcp_address(server: JupyterProcess) -> tuple[str, dict[str, str]]:
+    """Where agents reach a server, and what they send to be let in."""
+    if server.standalone is None:
+        return f"{server.url}mcp", server.headers
+    return server.standalone.url, {"Authorization": f"Bearer {BEARER}"}
 
 
 def text_of(result: CallToolResult) -> str:

@@ -18,9 +18,12 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import psutil  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from .standalone import StandaloneProcess
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -65,6 +68,8 @@ class JupyterProcess:
         self.base_url = f"/{base_url.strip('/')}/".replace("//", "/")
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}{self.base_url}"
+        self.standalone: StandaloneProcess | None = None
+        """The command that is joined to it, if agents come that way."""
         self._cwd = root if cwd is None else cwd
         self._process: subprocess.Popen[bytes] | None = None
         self._home = tempfile.TemporaryDirectory(prefix="jupyter-process-")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import MakeServer, beside
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
@@ -18,6 +19,16 @@ New = Callable[..., str]
 Warm = Callable[..., Awaitable[str]]
 MakeGate = Callable[[], Gate]
 Tab = Callable[[str], Awaitable[Collaborator]]
+
+
+@pytest.fixture(scope="module", params=["extension", "standalone"])
+async def server(
+    make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
+) -> AsyncIterator[JupyterProcess]:
+    """A server and a way to it: agents come through the extension, or through the command."""
+    way = make_server() if request.param == "extension" else beside(make_server)
+    async with way as process:
+        yield process
 
 
 @pytest.fixture(scope="module")

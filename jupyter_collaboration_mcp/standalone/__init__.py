@@ -1,0 +1,1 @@
+"""What the standalone command needs besides MCP: servers found, started and examined."""

@@ -1,0 +1,261 @@
+"""What is wrong with a Jupyter server, before an agent has to find out.
+
+Every question is one that changes nothing on the server: no room, no session, no kernel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from ..errors import NotJupyter, ServerError, ServerUnreachable, TokenRefused
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from ..backends.jupyter_api import JupyterApi, ServerAddress
+
+#: What our endpoint says to OPTIONS (see transport.bridge), which no other does.
+_OUR_METHODS = "GET, POST, DELETE, OPTIONS"
+
+#: A room and a document that no server has.
+_NOWHERE = "jupyter-collaboration-mcp-doctor"
+
+_PAGE_CONFIG = re.compile(r'<script id="jupyter-config-data"[^>]*>(.*?)</script>', re.DOTALL)
+
+_INSTALL = "Run `pip install jupyter-collaboration` in that server's environment and restart it."
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    state: Literal["ok", "warning", "failed"]
+    said: str
+    """One line: what is true."""
+    remedy: str | None = None
+    """One line: what to do about it."""
+
+
+async def examine(address: ServerAddress) -> list[Check]:
+    """Look at everything that an agent will need; what makes no sense any more is left out."""
+    from ..backends.jupyter_api import JupyterApi
+
+    if (wrong := _address(address)) is not None:
+        return [wrong]
+    api = JupyterApi(address)
+    try:
+        checks = await _first(api)
+        if any(check.state == "failed" for check in checks):
+            return checks
+        others = (_collaboration, _browser, _extension, _contents, _kernels, _websocket)
+        return [*checks, *await asyncio.gather(*(_guarded(other, api) for other in others))]
+    finally:
+        await api.close()
+
+
+def report(checks: Iterable[Check]) -> str:
+    """A line for each check, with what to do below it."""
+    lines: list[str] = []
+    for check in checks:
+        lines.append(f"{check.state:<8} {check.name:<14} {check.said}")
+        if check.remedy is not None:
+            lines.append(f"{'':<24}-> {check.remedy}")
+    return "\n".join(lines)
+
+
+# -- what all others depend on ---------------------------------------------------------------
+
+
+def _address(address: ServerAddress) -> Check | None:
+    try:
+        parts = urlsplit(address.url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return None
+    except ValueError:
+        pass
+    said = f"{address.url.partition('?')[0]!r} is not the address of a server."
+    return Check("reachable", "failed", said, "Give one like http://127.0.0.1:8888/.")
+
+
+async def _first(api: JupyterApi) -> list[Check]:
+    """Reachable, Jupyter, token: none after the first that fails."""
+    from ..backends.jupyter_api import Refused
+
+    base = api.address.base
+    reachable = Check("reachable", "ok", f"{base} answers.")
+    try:
+        answer = await api.get("api")
+        version = answer.get("version") if isinstance(answer, dict) else None
+        if not isinstance(version, str):
+            raise Refused(404, "no version")
+    except ServerUnreachable as error:
+        return [Check("reachable", "failed", error.happened, _reach(error))]
+    except TokenRefused:  # Jupyter tells its version to anybody; what is in front of it does not
+        version = None
+    except (Refused, NotJupyter):
+        said = f"What answers at {base} is not a Jupyter server."
+        remedy = "Give the address of a Jupyter server with its base URL (`jupyter server list`)."
+        return [reachable, Check("jupyter", "failed", said, remedy)]
+    return [reachable, *([_jupyter(version)] if version else []), await _guarded(_token, api)]
+
+
+def _reach(error: ServerUnreachable) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in error.happened:
+        return "Let the environment variable SSL_CERT_FILE name the certificate of that server."
+    if "WRONG_VERSION_NUMBER" in error.happened:
+        return "Say http:// instead of https://."
+    return error.next_step
+
+
+def _jupyter(version: str) -> Check:
+    major = version.partition(".")[0]
+    if major.isdecimal() and int(major) < 2:
+        said = f"Jupyter Server {version} is too old for collaboration."
+        return Check("jupyter", "failed", said, "Upgrade to Jupyter Server 2 and restart it.")
+    return Check("jupyter", "ok", f"Jupyter Server {version}.")
+
+
+async def _token(api: JupyterApi) -> Check:
+    given = api.address.token is not None
+    try:
+        await api.get("api", "status")
+    except TokenRefused:
+        said = "The server does not accept the token." if given else "The server wants a token."
+        remedy = "Put the token that `jupyter server list` shows there into JUPYTER_TOKEN."
+        return Check("token", "failed", said, remedy)
+    return Check("token", "ok", "The token is accepted." if given else "No token is asked for.")
+
+
+# -- everything else -------------------------------------------------------------------------
+
+
+async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: JupyterApi) -> Check:
+    """The check; what goes wrong in a way that it does not know is said as it came."""
+    from ..backends.jupyter_api import Refused
+
+    name = check.__name__.strip("_")
+    try:
+        return await check(api)
+    except TokenRefused:
+        said = "The server refuses it to this token, though it accepts the token."
+        return Check(name, "failed", said, "Ask whoever runs that server for the permission.")
+    except ServerError as error:
+        return Check(name, "failed", error.happened, error.next_step)
+    except Refused as error:
+        said = f"The server answers with status {error.status}: {error}."
+        return Check(name, "failed", said, "Look into the log of that server.")
+
+
+async def _collaboration(api: JupyterApi) -> Check:
+    from ..backends.jupyter_api import Refused
+
+    try:
+        await api.get("api", "collaboration", "fork", _NOWHERE)
+    except Refused as error:
+        if error.status != 404:
+            raise
+    else:
+        return Check("collaboration", "ok", "Notebooks are shared live.")
+    try:
+        # Only PUT means something there, so that this is 405 if the address is known at all.
+        await api.get("api", "collaboration", "session", _NOWHERE)
+    except Refused as error:
+        if error.status == 404:
+            said = "jupyter-collaboration is not there, or not enabled."
+            return Check("collaboration", "failed", said, _INSTALL)
+    said = "An old jupyter-collaboration is there."
+    remedy = "Run `pip install -U jupyter-collaboration` there and restart that server."
+    return Check("collaboration", "warning", said, remedy)
+
+
+async def _browser(api: JupyterApi) -> Check:
+    """Whether people's JupyterLab takes part; if not, it and an agent overwrite each other."""
+    page = await _ask(api, "GET", "lab")
+    found = _PAGE_CONFIG.search(page.text) if page.status_code == 200 else None
+    try:
+        config: dict[str, Any] = json.loads(found[1]) if found else {}
+    except ValueError:
+        config = {}
+    if not config:
+        return Check("browser", "ok", "There is no JupyterLab on this server.")
+    version = config.get("appVersion", "of unknown version")
+    if str(config.get("disableRTC", False)).lower() == "true":
+        said = f"JupyterLab {version} does not take part: collaboration is turned off for it."
+        remedy = "Remove `disable_rtc` from that server's configuration and restart it."
+        return Check("browser", "warning", said, remedy)
+    names = {part.get("name") for part in config.get("federated_extensions", [])}
+    if names.isdisjoint({"@jupyter/docprovider-extension", "@jupyter/collaboration-extension"}):
+        said = f"JupyterLab {version} does not take part: it lacks the extension for it."
+        return Check("browser", "warning", said, _INSTALL)
+    return Check("browser", "ok", f"JupyterLab {version} takes part.")
+
+
+async def _extension(api: JupyterApi) -> Check:
+    # OPTIONS: the only question that does not make the endpoint load the MCP SDK.
+    answer = await _ask(api, "OPTIONS", "mcp")
+    if answer.status_code == 204 and answer.headers.get("allow") == _OUR_METHODS:
+        said = f"It serves MCP itself, too, at {api.address.base}mcp."
+    else:
+        said = "It does not serve MCP itself, and need not."
+    return Check("extension", "ok", said)
+
+
+async def _contents(api: JupyterApi) -> Check:
+    listing = await api.get("api", "contents", content="1", type="directory")
+    count = len(listing.get("content") or ()) if isinstance(listing, dict) else 0
+    return Check("contents", "ok", f"{count} files and directories at the top.")
+
+
+async def _kernels(api: JupyterApi) -> Check:
+    specs, running = await asyncio.gather(api.get("api", "kernelspecs"), api.get("api", "kernels"))
+    names = sorted((specs or {}).get("kernelspecs") or ())
+    if not names:
+        remedy = "Run `pip install ipykernel` in that server's environment."
+        return Check("kernels", "warning", "The server has no kernels to start.", remedy)
+    said = f"{', '.join(names)} to choose from, {len(running or ())} running."
+    return Check("kernels", "ok", said)
+
+
+async def _websocket(api: JupyterApi) -> Check:
+    from ..backends.jupyter_api import Refused
+
+    try:
+        # Events go out there and nothing comes in.
+        connection = await api.websocket("api", "events", "subscribe")
+    except (Refused, NotJupyter) as error:
+        said = f"A WebSocket cannot be opened: {getattr(error, 'happened', error)}."
+        remedy = "Let the proxy in front of that server pass WebSockets on."
+        return Check("websocket", "failed", said.replace("..", "."), remedy)
+    await connection.close()
+    return Check("websocket", "ok", "WebSockets get through.")
+
+
+async def _ask(api: JupyterApi, method: str, path: str) -> httpx2.Response:
+    """Ask for something that is not JSON.
+
+    Raises:
+        ServerUnreachable: It went away in between.
+    """
+    import httpx2
+
+    address = api.address
+    headers = {} if address.token is None else {"Authorization": f"token {address.token}"}
+    trust = ssl.create_default_context()  # as JupyterApi does: what the system trusts
+    if not address.verify:
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    try:
+        async with httpx2.AsyncClient(headers=headers, verify=trust, timeout=30) as http:
+            return await http.request(method, f"{address.base}{path}")
+    except httpx2.TransportError as error:
+        raise ServerUnreachable(
+            f"{address.base}{path} does not answer: {error or type(error).__name__}.",
+            "See that the server still runs.",
+        ) from error

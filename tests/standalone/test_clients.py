@@ -1,0 +1,125 @@
+"""What is pasted into clients has their format, the whole command, and no token."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from typing import Any
+
+import pytest
+
+from jupyter_collaboration_mcp.errors import InvalidArgument
+from jupyter_collaboration_mcp.standalone.clients import CLIENTS, configuration
+
+COMMAND = ["/opt/my tools/jupyter-collaboration-mcp", "--server", "http://host:8888/", 'a"b\\c é']
+PLAIN = {"JUPYTER_COLLABORATION_MCP_PERMISSION": "read", "NOTE": 'a "b" é'}
+SECRET = {"JUPYTER_TOKEN": "abc123secret"}
+
+JSON_KEYS = {
+    "claude-code": "mcpServers",
+    "claude-desktop": "mcpServers",
+    "cursor": "mcpServers",
+    "vscode": "servers",
+    "windsurf": "mcpServers",
+    "gemini-cli": "mcpServers",
+    "zed": "context_servers",
+}
+
+PLACEHOLDERS = {
+    "claude-code": "${JUPYTER_TOKEN}",
+    "claude-desktop": "<JUPYTER_TOKEN>",
+    "cursor": "${env:JUPYTER_TOKEN}",
+    "vscode": "${input:jupyter-token}",
+    "windsurf": "${env:JUPYTER_TOKEN}",
+    "gemini-cli": "$JUPYTER_TOKEN",
+    "zed": "<JUPYTER_TOKEN>",
+}
+
+
+def split(text: str) -> tuple[str, str]:
+    where, rest = text.split("\n", 1)
+    assert where.endswith(":")
+    assert text.endswith("\n")
+    return where, rest
+
+
+def entry(client: str, text: str) -> Any:
+    _, rest = split(text)
+    return json.loads(rest)[JSON_KEYS[client]]["jupyter"]
+
+
+def test_every_client_is_tested() -> None:
+    assert set(CLIENTS) == {*JSON_KEYS, "codex"}
+
+
+@pytest.mark.parametrize("client", JSON_KEYS)
+def test_the_json_has_the_command_and_a_placeholder_for_the_token(client: str) -> None:
+    text = configuration(client, COMMAND, {**PLAIN, **SECRET})
+    found = entry(client, text)
+    assert [found["command"], *found["args"]] == COMMAND
+    assert found["env"] == {**PLAIN, "JUPYTER_TOKEN": PLACEHOLDERS[client]}
+    assert found.get("type", "stdio") == "stdio"
+
+
+@pytest.mark.parametrize("client", sorted(set(JSON_KEYS) - {"claude-code"}))
+def test_an_empty_environment_is_left_out(client: str) -> None:
+    found = entry(client, configuration(client, ["jupyter-collaboration-mcp"], {}))
+    assert found["command"] == "jupyter-collaboration-mcp"
+    assert found["args"] == []
+    assert "env" not in found
+
+
+def test_without_a_token_claude_code_gets_a_command() -> None:
+    where, rest = split(configuration("claude-code", COMMAND, PLAIN))
+    assert "terminal" in where
+    words = shlex.split(rest)
+    before, after = words[: words.index("--")], words[words.index("--") + 1 :]
+    assert after == COMMAND
+    variables = [word for name, value in PLAIN.items() for word in ("--env", f"{name}={value}")]
+    assert before == ["claude", "mcp", "add", *variables, "--transport", "stdio", "jupyter"]
+
+
+def test_codex_gets_toml_and_passes_the_token_on() -> None:
+    where, rest = split(configuration("codex", COMMAND, {**PLAIN, **SECRET}))
+    assert "~/.codex/config.toml" in where
+    found = tomllib.loads(rest)["mcp_servers"]["jupyter"]
+    assert [found["command"], *found["args"]] == COMMAND
+    assert found["env"] == PLAIN
+    assert found["env_vars"] == ["JUPYTER_TOKEN"]
+    plain = tomllib.loads(split(configuration("codex", COMMAND, {}))[1])["mcp_servers"]["jupyter"]
+    assert set(plain) == {"command", "args"}
+
+
+def test_vscode_asks_for_the_token_and_hides_it() -> None:
+    _, rest = split(configuration("vscode", COMMAND, SECRET))
+    (asked,) = json.loads(rest)["inputs"]
+    assert asked["id"] == "jupyter-token"
+    assert asked["password"] is True
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_token_is_shown_wherever_it_came_from(client: str) -> None:
+    server = "http://host:8888/lab?a=1&token=abc123secret&b=2"
+    command = ["mcp", "--token", "abc123secret", "--token=abc123secret", "--server", server]
+    for environment in ({}, SECRET, {"MY_API_KEY": "abc123secret"}):
+        text = configuration(client, command, environment)
+        assert "abc123secret" not in text
+        assert "JUPYTER_TOKEN" in text or "jupyter-token" in text
+        assert "http://host:8888/lab?a=1&b=2" in text
+        assert "--token" not in text
+    only = configuration(client, ["mcp", "home=http://host/?token=abc123secret"], {})
+    assert "home=http://host/" in only
+    assert "abc123secret" not in only
+    assert "?" not in only
+
+
+@pytest.mark.parametrize("client", sorted(set(CLIENTS) - {"vscode"}))
+def test_the_first_line_says_where_the_token_goes(client: str) -> None:
+    where, _ = split(configuration(client, COMMAND, SECRET))
+    assert "JUPYTER_TOKEN" in where
+
+
+def test_an_unknown_client_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidArgument, match="claude-code, claude-desktop"):
+        configuration("emacs", COMMAND, {})

@@ -1,0 +1,337 @@
+"""The command: over stdio and HTTP, with one server, with several, and with none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.conftest import NOT_MEASURED, MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import AgentClient, agent
+from tests.harness.collaborator import Collaborator
+from tests.harness.jupyter import REPOSITORY, JupyterProcess
+from tests.harness.proxy import Proxy
+from tests.harness.standalone import BEARER, StandaloneProcess
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
+
+STOCK = {"jupyter_collaboration_mcp": False}
+PATH = "work.ipynb"
+
+
+def write(server: JupyterProcess, source: str = "1 + 1") -> None:
+    cells = [notebooks.code("one", source), notebooks.markdown("two", "text")]
+    notebooks.write(Path(server.root) / PATH, notebooks.notebook(cells))
+
+
+@pytest.fixture(scope="module")
+async def stock(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
+    """A Jupyter server that has nothing of ours."""
+    async with make_server(extensions=STOCK) as process:
+        yield process
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY_"))}
+    return {
+        **inherited,
+        "PYTHONPATH": str(REPOSITORY),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        **more,
+    }
+
+
+@asynccontextmanager
+async def over_stdio(
+    home: Path, *arguments: str, cwd: Path | None = None, **more: str
+) -> AsyncIterator[AgentClient]:
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "jupyter_collaboration_mcp.cli", *arguments],
+        env=environment(home, **more),
+        cwd=cwd or home,
+    )
+    async with Client(stdio_client(parameters)) as client:
+        yield AgentClient(client)
+
+
+async def test_an_agent_edits_and_runs_over_stdio(stock: JupyterProcess, tmp_path: Path) -> None:
+    write(stock)
+    async with over_stdio(
+        tmp_path, f"--server={stock.url}", JUPYTER_TOKEN=stock.token, PYTHONDEVMODE="1"
+    ) as ada:
+        facts = await ada.ask("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+        assert facts["runs"][0]["state"] == "completed"
+        await ada.write(PATH, "two", "other text")
+        assert await ada.sources(PATH) == ["1 + 1", "other text"]
+
+
+async def test_nothing_but_mcp_goes_to_standard_output(
+    stock: JupyterProcess, tmp_path: Path
+) -> None:
+    chatty = tmp_path / "sitecustomize.py"
+    chatty.write_text("import warnings; print('chatty'); warnings.warn('a warning')\n")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-X",
+        "dev",
+        "-m",
+        "jupyter_collaboration_mcp.cli",
+        f"--server={stock.url}",
+        env=environment(tmp_path, JUPYTER_TOKEN=stock.token),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    call = {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "method": "tools/call",
+        "params": {"name": "list_notebooks", "arguments": {}},
+    }
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert process.stdin is not None
+    assert process.stdout is not None
+    lines = []
+    for message in (request, ready, call):
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        if "id" in message:
+            lines.append(await asyncio.wait_for(process.stdout.readline(), 30))
+    process.stdin.close()
+    rest, complaints = await asyncio.wait_for(process.communicate(), 30)
+    assert [json.loads(line)["id"] for line in lines] == [1, 2]
+    assert rest == b""
+    assert stock.token.encode() not in complaints
+
+
+async def test_http_wants_the_token(stock: JupyterProcess) -> None:
+    write(stock)
+    async with StandaloneProcess([stock]) as command, httpx2.AsyncClient() as http:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        accept = {"Accept": "application/json, text/event-stream"}
+        for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": BEARER}):
+            answer = await http.post(command.url, json=body, headers={**accept, **header})
+            assert answer.status_code == 401
+            assert "invalid_token" in answer.text
+        good = {**accept, "Authorization": f"Bearer {BEARER}"}
+        foreign = {**good, "Origin": "https://elsewhere.example"}
+        assert (await http.post(command.url, json=body, headers=foreign)).status_code == 403
+        host = {**good, "Host": "elsewhere.example"}
+        assert (await http.post(command.url, json=body, headers=host)).status_code in (403, 421)
+        async with agent(command, "Ada") as ada:
+            assert (await ada.ask("list_notebooks"))["notebooks"]
+
+
+async def test_several_servers_do_not_get_in_each_others_way(make_server: MakeServer) -> None:
+    async with AsyncExitStack() as stack:
+        servers = [make_server(extensions=STOCK) for _ in range(5)]
+        for number, server in enumerate(servers):
+            await stack.enter_async_context(server)
+            write(server, f"server = {number + 1}")
+        command = await stack.enter_async_context(StandaloneProcess(servers))
+        ada = await stack.enter_async_context(agent(command, "Ada"))
+        listed = await ada.ask("list_servers")
+        assert [server["alias"] for server in listed["servers"]] == ["s1", "s2", "s3", "s4", "s5"]
+        await asyncio.gather(
+            *(
+                ada.write(f"s{number}:{PATH}", "two", f"text {number}.{step}")
+                for step in range(3)
+                for number in range(1, 6)
+            )
+        )
+        for number in range(1, 6):
+            source, text = await ada.sources(f"s{number}:{PATH}")
+            assert source == f"server = {number}"
+            assert text.startswith(f"text {number}.")
+        assert await ada.sources(PATH) == await ada.sources(f"s1:{PATH}")
+        error = await ada.refused("get_notebook", path=f"nowhere:{PATH}")
+        assert error["code"] == "document_not_found"
+        assert "'nowhere'" in error["message"]
+        assert "s1, s2" in error["message"]
+        assert (await ada.refused("get_notebook", path="s2:../x.ipynb"))["code"] == "path_refused"
+        await ada.ask("disconnect_server", alias="s5")
+        assert (await ada.refused("disconnect_server", alias="s5"))["code"] == "unknown_server"
+        taken = await ada.refused("connect_server", url=servers[4].url, alias="s1")
+        assert taken["code"] == "unknown_server"
+
+
+async def test_a_permission_of_one_server_limits_only_that_one(make_server: MakeServer) -> None:
+    async with make_server(extensions=STOCK) as one, make_server(extensions=STOCK) as two:
+        write(one)
+        write(two)
+        async with (
+            StandaloneProcess([one, two], "--permission=s2=read") as command,
+            agent(command) as ada,
+        ):
+            await ada.write(f"s1:{PATH}", "two", "changed")
+            updates = [{"cell_id": "two", "content": "changed"}]
+            error = await ada.refused(
+                "batch_update_notebook_cells", path=f"s2:{PATH}", updates=updates, exec=False
+            )
+            assert (error["code"], error["level"]) == ("permission_refused", "write")
+            assert await ada.sources(f"s2:{PATH}") == ["1 + 1", "text"]
+
+
+async def test_what_cannot_be_reached_is_said_in_a_line(
+    stock: JupyterProcess, tmp_path: Path
+) -> None:
+    write(stock)
+    async with over_stdio(tmp_path, f"--server={stock.url}", JUPYTER_TOKEN="wrong") as ada:
+        assert (await ada.refused("get_notebook", path=PATH))["code"] == "token_refused"
+        for url, code in (
+            ("http://127.0.0.1:9/", "server_unreachable"),
+            ("http://no.such.host.invalid/", "server_unreachable"),
+        ):
+            error = await ada.refused("connect_server", url=url, alias="other")
+            assert error["code"] == code
+        assert len((await ada.ask("list_servers"))["servers"]) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--server=ftp://somewhere/"],
+        ["--server=a=http://127.0.0.1:1/", "--server=a=http://127.0.0.1:2/"],
+        ["--permission=everything"],
+    ],
+    ids=["scheme", "twice", "level"],
+)
+async def test_a_wrong_command_line_is_refused_in_a_line(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "jupyter_collaboration_mcp.cli",
+        *arguments,
+        env=environment(tmp_path),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    said, complaints = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 2
+    assert said == b""
+    assert complaints.decode().strip().count("\n") == 0
+
+
+async def test_edits_that_a_crash_of_the_server_took_are_made_again(
+    make_server: MakeServer,
+) -> None:
+    async with make_server(extensions=STOCK, env=NOT_MEASURED) as server:
+        write(server, "first = 0")
+        async with StandaloneProcess([server]) as command, agent(command) as ada:
+            await ada.ask("get_notebook", path=PATH)
+            for cycle in range(1, 4):
+                await ada.replace(PATH, "one", "first", f"# {cycle}\nfirst")
+                inserted = await ada.ask(
+                    "batch_insert_notebook_cells",
+                    path=PATH,
+                    cells=[{"content": f"# cell {cycle}"}],
+                    exec=False,
+                )
+                server.kill()
+                await server.start()
+                answer = await ada.ask("get_notebook", path=PATH)
+                expected = "".join(f"# {n}\n" for n in range(1, cycle + 1)) + "first = 0"
+                sources = [cell["source"] for cell in answer["cells"]]
+                assert sources[0] == expected
+                assert sources[2:] == [f"# cell {n}" for n in range(1, cycle + 1)]
+                assert answer["cells"][-1]["id"] == inserted["cells"][0]["id"]
+                assert "made again" in " ".join(answer["notices"])
+                assert "notices" not in await ada.ask("get_notebook", path=PATH)
+            async with Collaborator(server.url, server.token, PATH, "Ana") as ana:
+                assert [str(cell["source"]) for cell in ana.notebook.ycells] == sources
+
+
+async def test_a_network_that_is_cut_for_ten_seconds_loses_nothing(stock: JupyterProcess) -> None:
+    write(stock, "first = 0")
+    async with Proxy(stock.url) as proxy:
+        there = stock.url
+        stock.url = proxy.url
+        try:
+            async with StandaloneProcess([stock]) as command, agent(command) as ada:
+                await ada.ask("get_notebook", path=PATH)
+                proxy.pause()
+                update = {"cell_id": "one", "old_text": "first", "new_text": "# cut\nfirst"}
+                edit = asyncio.ensure_future(
+                    ada.call("batch_update_notebook_cells", path=PATH, updates=[update], exec=False)
+                )
+                await asyncio.sleep(10)
+                proxy.resume()
+                result = await edit
+                # It is made once, or refused as a whole; never half, never twice.
+                expected = "first = 0" if result.is_error else "# cut\nfirst = 0"
+                await eventually_reads(ada, expected)
+        finally:
+            stock.url = there
+
+
+async def eventually_reads(ada: AgentClient, expected: str) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            result = await ada.call("get_notebook", path=PATH)
+            if not result.is_error:
+                break
+    assert result.structured_content["cells"][0]["source"] == expected
+
+
+async def test_with_no_server_one_is_started(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    cells = [notebooks.code("one", "1 + 1")]
+    notebooks.write(root / PATH, notebooks.notebook(cells))
+    async with over_stdio(tmp_path, cwd=root) as ada:
+        facts = await ada.ask("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+        assert facts["runs"][0]["state"] == "completed"
+
+
+async def test_a_running_server_is_found(stock: JupyterProcess, tmp_path: Path) -> None:
+    write(stock)
+    runtime = str(stock.home / "runtime")
+    async with over_stdio(tmp_path, cwd=Path(stock.root), JUPYTER_RUNTIME_DIR=runtime) as ada:
+        assert await ada.sources(PATH) == ["1 + 1", "text"]
+
+
+async def test_a_server_without_collaboration_is_used_by_its_files(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    without = {**STOCK, "jupyter_server_ydoc": False}
+    async with make_server(extensions=without) as server:
+        write(server)
+        async with over_stdio(
+            tmp_path, f"--server={server.url}", JUPYTER_TOKEN=server.token
+        ) as ada:
+            facts = await ada.write(PATH, "two", "in the file")
+            assert facts["mode"] == "file"
+            saved = json.loads((Path(server.root) / PATH).read_text())
+            assert "".join(saved["cells"][1]["source"]) == "in the file"
+            text = await ada.say("get_notebook", path=PATH)
+            assert "File mode" in text
+            saved["cells"][1]["source"] = "by somebody else"
+            notebooks.write(Path(server.root) / PATH, saved)
+            assert (await ada.sources(PATH))[1] == "by somebody else"
+            ran = await ada.ask("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+            assert ran["runs"][0]["state"] == "completed"
