@@ -59,7 +59,9 @@ transaction. Indexes and positions in a call mean the notebook as it was before 
 replacements in one cell, in one call, are made in order. The edit that reaches the room is
 minimal whichever way you write it: people's carets and the text they type at that moment stay.
 
-**Paths** are relative to the server's root, as `list_notebooks` shows them.
+**Paths** are relative to the server's root, as `list_notebooks` shows them. Where the standalone
+command is joined to several servers, `alias:path` names one of them; without an alias the first is
+meant.
 
 **Who you are.** An agent is one credential under one name. Two names with one token are two
 agents, each with its own steps to undo.
@@ -204,6 +206,7 @@ what the caller sent. Facts about a notebook are:
 | `runs` | runs of the call: `run_id`, `state`, `cell_id`, `execution_count`, `seconds`, `outputs` |
 | `outputs` | of a run: `type`, `kind`, the `text` as shown, and `uri` where that is not all |
 | `kernel` | `name`, `id` and `state` of the notebook's kernel |
+| `mode` | `file` where a server has no live collaboration and its files are used |
 | `collaboration` | `room_id`, and `people`: who else is in the room |
 | `others` | what others changed since this agent last looked, while it is in the room |
 | `notices` | what should be said once, such as where edits were kept after a crash |
