@@ -53,8 +53,14 @@ class KernelApi:
         return {kernel["id"]: kernel for kernel in await self._ask("GET", "kernels")}
 
     async def contents(self, path: str) -> dict[str, Any]:
-        """A notebook as its file has it."""
-        return cast("dict[str, Any]", (await self._ask("GET", f"contents/{path}"))["content"])
+        """A notebook as its file has it, between two of the moments in which Jupyter writes it."""
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    model = await self._ask("GET", f"contents/{path}")
+                except httpx.HTTPStatusError:
+                    continue
+                return cast("dict[str, Any]", model["content"])
 
     async def restart(self, kernel_id: str) -> None:
         await self._ask("POST", f"kernels/{kernel_id}/restart")
