@@ -27,6 +27,7 @@ from websockets.typing import Subprotocol
 
 from ..errors import KernelUnavailable, ServerError, ServerUnreachable, TokenRefused
 from .base import Fate, KernelMessage
+from .execute_request import execute_request
 from .jupyter_api import JupyterApi, Refused
 from .kernel_frames import PARTS_APART, Channel, Frame, read_frame, write_frame
 
@@ -164,15 +165,7 @@ class KernelSocket:
         allow_stdin: bool = True,
         user_expressions: Mapping[str, str] | None = None,
     ) -> str:
-        content = {
-            "code": code,
-            "silent": silent,
-            "store_history": store_history,
-            "user_expressions": dict(user_expressions or {}),
-            "allow_stdin": allow_stdin,
-            # An error of ours must not throw away what people have queued.
-            "stop_on_error": False,
-        }
+        content = execute_request(code, silent, store_history, allow_stdin, user_expressions)
         request = self._send("shell", "execute_request", content)
         self._requests[request] = _Request()
         return request

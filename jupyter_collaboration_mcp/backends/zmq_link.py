@@ -20,6 +20,7 @@ from jupyter_client.session import DELIM, Session
 
 from ..errors import KernelUnavailable
 from .base import Fate, KernelMessage
+from .execute_request import execute_request
 
 #: Seconds of reading before others get their turn: a full queue would never yield by itself.
 _TURN = 0.003
@@ -146,15 +147,7 @@ class ZmqLink:
         allow_stdin: bool = True,
         user_expressions: Mapping[str, str] | None = None,
     ) -> str:
-        content = {
-            "code": code,
-            "silent": silent,
-            "store_history": store_history,
-            "user_expressions": dict(user_expressions or {}),
-            "allow_stdin": allow_stdin,
-            # An error of ours must not throw away what people have queued.
-            "stop_on_error": False,
-        }
+        content = execute_request(code, silent, store_history, allow_stdin, user_expressions)
         request = self._send("shell", "execute_request", content)
         self._requests.add(request)
         return request
