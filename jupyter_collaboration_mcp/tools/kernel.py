@@ -81,11 +81,13 @@ class KernelTools(PlacedTools):
     ) -> Answer:
         """Stop what the notebook's kernel runs (KeyboardInterrupt); variables stay."""
         here = await self._open(call, Level.execute, path)
-        run = await self._runs(here).interrupt(here, force)
+        interrupted, run = await self._runs(here).interrupt(here, force)
         await here.peer.catch_up()
-        facts = about(here)
+        facts = {**about(here), "interrupted": interrupted}
+        if not interrupted:
+            return answer(here, ["Nothing runs in the kernel, so nothing was interrupted."], facts)
         if run is None:
-            return answer(here, ["Interrupted; no agent's run was hit."], facts)
+            return answer(here, ["Interrupted what a person had started."], facts)
         await run.finished(2)
         told = await self._shown.tell([run], here)
         facts["runs"] = told.facts
@@ -368,7 +370,9 @@ def _inspected(here: OpenNotebook, found: Any) -> Answer:
                 if value
             }
         )
-    text = [render.fenced("\n".join(lines))] if lines else ["The kernel has no variables."]
+    text = [render.fenced("\n".join(lines))] if lines else []
+    if not lines and not found.missing:
+        text.append("The kernel has no variables.")
     if found.missing:
         text.append(f"Not defined: {', '.join(found.missing)}.")
     if found.more:

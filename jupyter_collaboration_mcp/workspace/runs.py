@@ -196,8 +196,10 @@ class Runs:
             if kernel.path is None or rules.visible(kernel.path)
         ]
 
-    async def interrupt(self, here: OpenNotebook, force: bool) -> Run | None:
-        """Interrupt the notebook's kernel; returns the run that it hit, if it was an agent's.
+    async def interrupt(self, here: OpenNotebook, force: bool) -> tuple[bool, Run | None]:
+        """Interrupt the notebook's kernel, if it works on anything.
+
+        Returns whether it did, and the run that was hit, if it was an agent's.
 
         Raises:
             KernelBusy: It would hit what somebody else runs.
@@ -210,9 +212,11 @@ class Runs:
                 "The kernel works on something that no agent started; a person did, in JupyterLab.",
                 "Ask the person, or repeat with force=true.",
             )
-        run = executor.current
+        if not executor.busy:
+            return False, None
+        run = None if executor.busy_for_others else executor.current
         await executor.interrupt()
-        return run
+        return True, run
 
     async def restart(self, here: OpenNotebook) -> KernelInfo:
         """Restart the notebook's kernel; what runs in it is lost."""
@@ -227,7 +231,7 @@ class Runs:
         """Give the notebook another kernel, and say so in its metadata."""
         specs, _ = await self._kernels.specs()
         if name not in specs:
-            raise _not_installed(name, list(specs), "There is no kernel")
+            raise _not_installed(name, list(specs), "The kernel")
         before = await self._kernels.find(here.path)
         info = await self._kernels.change(here.path, name)
         if before is not None and (lost := self._lose(before.id, "gone")) is not None:
@@ -402,7 +406,7 @@ class Runs:
         specs, default = await self._kernels.specs()
         name = str(here.peer.notebook.kernelspec.get("name") or default)
         if name not in specs:
-            raise _not_installed(name, list(specs), "The notebook is for the kernel")
+            raise _not_installed(name, list(specs), "The notebook's kernel")
         return specs[name]
 
     def _write_spec(self, here: OpenNotebook, spec: KernelSpec) -> None:
@@ -428,7 +432,7 @@ def _hours(seconds: float) -> str:
 
 def _not_installed(name: str, installed: Sequence[str], begin: str) -> KernelUnavailable:
     return KernelUnavailable(
-        f"{begin} {name!r}, which is not installed here. Nothing was started.",
+        f"{begin} {name!r} is not installed here. Nothing was started.",
         f"Call change_notebook_kernel with one of: {', '.join(installed) or 'none is installed'}.",
         kernel=name,
         installed=list(installed),

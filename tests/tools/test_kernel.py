@@ -322,7 +322,7 @@ async def test_a_notebook_for_a_kernel_that_is_not_installed_is_not_run(
     for tool, arguments in calls:
         error = await ada.refused(tool, path=path, **arguments)
         assert error["code"] == "kernel_unavailable", tool
-        assert "'cobol', which is not installed" in error["message"]
+        assert "'cobol' is not installed here" in error["message"]
     assert await ada.sources(path) == ["print(1)"]
     assert await api.kernels() == before
     await ada.ask("change_notebook_kernel", path=path, kernel_name="snake")
@@ -517,6 +517,23 @@ async def test_a_question_that_nobody_answers_ends_and_frees_the_kernel(
 
 
 # -- looking ----------------------------------------------------------------------------------
+
+
+async def test_an_idle_kernel_is_not_said_to_be_interrupted(ada: AgentClient, warm: Warm) -> None:
+    path = await warm("1")
+    await run(ada, path, 0)
+    facts = await ada.ask("interrupt_notebook_kernel", path=path)
+    assert facts["interrupted"] is False
+    assert "nothing was interrupted" in await ada.say("interrupt_notebook_kernel", path=path)
+
+
+async def test_names_that_are_not_defined_are_said_and_nothing_else(
+    ada: AgentClient, warm: Warm
+) -> None:
+    path = await warm("there = 1")
+    await run(ada, path, 0)
+    text = await ada.say("inspect_variables", path=path, names=["nobody"])
+    assert text.splitlines()[0] == "Not defined: nobody."
 
 
 async def test_variables_are_seen_without_a_trace(ada: AgentClient, warm: Warm) -> None:
