@@ -38,7 +38,8 @@ class JupyterCollaborationMCP(ExtensionApp):
     description = "Makes an AI agent a collaborator in live notebooks, over MCP at /mcp."
 
     toolsets = Unicode(
-        "all", help="Toolsets to offer, comma-separated: all, core, notebook, kernel."
+        "all",
+        help="Toolsets to offer, comma-separated: all, core, notebook, document, files, kernel.",
     ).tag(config=True)
     permission = Enum(
         [level.name for level in Level],
@@ -55,7 +56,7 @@ class JupyterCollaborationMCP(ExtensionApp):
         None, allow_none=True, help="The agents' name where the connection gives none."
     ).tag(config=True)
     idle_timeout = Float(
-        300.0, help="Seconds after which an agent that does nothing leaves a notebook."
+        300.0, help="Seconds after which an agent that does nothing leaves a document."
     ).tag(config=True)
     max_cells_per_call = Int(1000, help="Cells that one call may change.").tag(config=True)
     max_source_length = Int(4_000_000, help="Characters of source in one call.").tag(config=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .errors import CollaborationError
 from .workspace.permissions import Level
 
 if TYPE_CHECKING:
@@ -32,21 +34,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     commands = {"config": _config, "doctor": _doctor, "servers": _servers}
-    if given and given[0] in commands:
-        return commands[given[0]](given[1:])
+    try:
+        if given and given[0] in commands:
+            return commands[given[0]](given[1:])
+        return _run(given)
+    except KeyboardInterrupt:
+        return 130
+    except CollaborationError as error:
+        print(f"jupyter-collaboration-mcp: {error.happened} {error.next_step}", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        print(f"jupyter-collaboration-mcp: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(given: Sequence[str]) -> int:
     options = _parser().parse_args(given)
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.DEBUG if options.verbose else logging.WARNING,
         format="%(levelname)s %(name)s: %(message)s",
     )
-    try:
-        asyncio.run(_serve(options))
-    except KeyboardInterrupt:
-        return 130
-    except ValueError as error:
-        print(f"jupyter-collaboration-mcp: {error}", file=sys.stderr)
-        return 2
+    asyncio.run(_serve(options))
     return 0
 
 
@@ -92,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _serve(options: argparse.Namespace) -> None:
+    # All that is imported stays: to look for garbage in it takes a tenth of the time to start.
+    gc.disable()
     from .documents.images import ImageLimits
     from .server import ServerOptions, build_server
     from .standalone.connections import Connections, Settings
@@ -111,6 +122,8 @@ async def _serve(options: argparse.Namespace) -> None:
         ServerOptions(options.toolsets, highest, options.agent_name, ImageLimits()),
         connections.connect,
     )
+    gc.freeze()
+    gc.enable()
     try:
         if options.transport == "stdio":
             await server.run_stdio_async()
@@ -131,14 +144,11 @@ def _join(options: argparse.Namespace, sites: Sites, connections: Connections) -
     named = [_alias(server) for server in options.server or ()]
     if named:
         for alias, url in named:
-            if not url.startswith(("http://", "https://")):
-                raise ValueError(
-                    f"{url!r} is no address: it has to begin with http:// or https://."
-                )
-            if any(site.alias == (alias or "") for site in sites):
-                raise ValueError(f"the alias {alias or '(none)'!r} is given twice.")
-            name = alias or ("" if len(named) == 1 else connections.alias_for(url))
-            sites.put(connections.site(name, connections.address(url)))
+            address = connections.address(url)
+            if alias is None and len(named) == 1:
+                sites.put(connections.site("", address))
+            else:
+                sites.add(connections.site(alias or connections.alias_for(url), address))
         return None
     running = running_servers(options.root)
     for number, found in enumerate(running):

@@ -20,7 +20,12 @@
     │   ├── PathRefused          outside the root, or no path at all
     │   ├── DocumentNotFound
     │   ├── NotANotebook         a directory, a text file, ...
-    │   └── CorruptDocument      exists, but cannot be read as what it should be
+    │   ├── NotText              a directory, a notebook, an image, another encoding, ...
+    │   ├── CorruptDocument      exists, but cannot be read as what it should be
+    │   ├── ReadOnly             may be read, and not written
+    │   ├── AlreadyExists        something else is there, and is not to be overwritten
+    │   ├── FolderNotEmpty       would take with it what is inside
+    │   └── FileFailed           the server tried and could not: a full disk, say
     ├── CellError
     │   ├── CellNotFound         no such id or index
     │   ├── AmbiguousCell        an id prefix that fits several cells
@@ -34,6 +39,7 @@
     │   ├── TokenRefused         a Jupyter server that does not know the token
     │   ├── NotJupyter           something else answers at that address
     │   └── UnknownServer        no server has that alias, or one has it already
+    ├── InternalError            a mistake of ours
     ├── NoCollaboration          a Jupyter server that has no rooms at all
     └── RoomUnavailable          no collaboration, room gone, or the edit could not be made durable
 
@@ -139,8 +145,8 @@ class DocumentNotFound(PathError):
 
     @classmethod
     def at(cls, path: str) -> DocumentNotFound:
-        next_step = "Call list_notebooks to see what is there."
-        return cls(f"There is no notebook at {path!r}.", next_step, path=path)
+        next_step = "Call list_documents to see what is there."
+        return cls(f"There is nothing at {path!r}.", next_step, path=path)
 
 
 class NotANotebook(PathError):
@@ -148,12 +154,88 @@ class NotANotebook(PathError):
 
     @classmethod
     def at(cls, path: str, kind: str) -> NotANotebook:
-        next_step = "Name a .ipynb file; list_notebooks shows them."
+        next_step = (
+            "Use get_document for text files, or name a .ipynb file; list_notebooks shows them."
+            if kind == "file"
+            else "Name a .ipynb file; list_notebooks shows them."
+        )
         return cls(f"{path!r} is a {kind}, not a notebook.", next_step, path=path, type=kind)
+
+
+class NotText(PathError):
+    code = "not_text"
+
+    @classmethod
+    def notebook(cls, path: str) -> NotText:
+        return cls(
+            f"{path!r} is a notebook, whose cells are read and edited one by one.",
+            "Use get_notebook to read it, batch_update_notebook_cells and the like to edit it.",
+            path=path,
+            type="notebook",
+        )
+
+    @classmethod
+    def folder(cls, path: str) -> NotText:
+        next_step = "Call list_documents to see what is in it."
+        return cls(f"{path!r} is a folder.", next_step, path=path, type="directory")
+
+    @classmethod
+    def binary(cls, path: str, size: int | None, mimetype: str | None) -> NotText:
+        said = f", {size:,} bytes" if size is not None else ""
+        return cls(
+            f"{path!r} is not text in UTF-8 ({mimetype or 'unknown type'}{said}), "
+            "so it cannot be shown or edited as one.",
+            "Open it with code in a kernel, if it is needed.",
+            path=path,
+            type="file",
+            size=size,
+            mimetype=mimetype,
+        )
 
 
 class CorruptDocument(PathError):
     code = "corrupt_document"
+
+
+class ReadOnly(PathError):
+    code = "read_only"
+
+    @classmethod
+    def at(cls, path: str) -> ReadOnly:
+        return cls(
+            f"{path!r} may not be written. Nothing was changed.",
+            "Ask the person to allow writing it, or work on a copy (copy_document).",
+            path=path,
+        )
+
+
+class AlreadyExists(PathError):
+    code = "already_exists"
+
+    @classmethod
+    def at(cls, path: str, kind: str) -> AlreadyExists:
+        return cls(
+            f"There is a {kind} at {path!r} already. Nothing was changed.",
+            "Choose another path, or edit what is there.",
+            path=path,
+            type=kind,
+        )
+
+
+class FolderNotEmpty(PathError):
+    code = "folder_not_empty"
+
+
+class FileFailed(PathError):
+    code = "file_failed"
+
+    @classmethod
+    def to(cls, do: str, path: str, why: str) -> FileFailed:
+        return cls(
+            f"The Jupyter server could not {do} {path!r}: {why}.",
+            "Choose another path, or tell the person what the server says.",
+            path=path,
+        )
 
 
 class CellError(CollaborationError):
@@ -206,6 +288,18 @@ class NotJupyter(ServerError):
 
 class UnknownServer(ServerError):
     code = "unknown_server"
+
+
+class InternalError(CollaborationError):
+    code = "internal_error"
+
+    @classmethod
+    def of(cls, error: Exception) -> InternalError:
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return cls(
+            f"This failed by a mistake of the tool itself ({said[:500]}).",
+            "See whether it took effect before you repeat it; the log of the server says more.",
+        )
 
 
 class NoCollaboration(CollaborationError):

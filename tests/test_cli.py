@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx2
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.conftest import NOT_MEASURED, MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import AgentClient, agent
+from tests.harness.agents import AgentClient, agent, over_stdio
 from tests.harness.collaborator import Collaborator
-from tests.harness.jupyter import REPOSITORY, JupyterProcess
+from tests.harness.jupyter import JupyterProcess
 from tests.harness.proxy import Proxy
-from tests.harness.standalone import BEARER, StandaloneProcess
+from tests.harness.standalone import BEARER, StandaloneProcess, environment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 
@@ -39,32 +36,6 @@ async def stock(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[Ju
     """A Jupyter server that has nothing of ours."""
     async with make_server(extensions=STOCK) as process:
         yield process
-
-
-def environment(home: Path, **more: str) -> dict[str, str]:
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY_"))}
-    return {
-        **inherited,
-        "PYTHONPATH": str(REPOSITORY),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        **more,
-    }
-
-
-@asynccontextmanager
-async def over_stdio(
-    home: Path, *arguments: str, cwd: Path | None = None, **more: str
-) -> AsyncIterator[AgentClient]:
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "jupyter_collaboration_mcp.cli", *arguments],
-        env=environment(home, **more),
-        cwd=cwd or home,
-    )
-    async with Client(stdio_client(parameters)) as client:
-        yield AgentClient(client)
 
 
 async def test_an_agent_edits_and_runs_over_stdio(stock: JupyterProcess, tmp_path: Path) -> None:

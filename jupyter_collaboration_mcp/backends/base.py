@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pycrdt import Doc
 
+from .files import Files
+
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
@@ -26,23 +28,8 @@ class Authorship:
     time: float
 
 
-@dataclass(frozen=True, slots=True)
-class NotebookEntry:
-    """A notebook as a listing shows it."""
-
-    path: str
-    last_modified: str | None
-    size: int | None
-    open: bool
-    people: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Some of the notebooks below a path; `complete` says whether these are all."""
-
-    entries: tuple[NotebookEntry, ...]
-    complete: bool
+Kind = Literal["notebook", "file"]
+"""What a room is of: a notebook, or a text file."""
 
 
 class RoomLink(Protocol):
@@ -76,8 +63,8 @@ class RoomLink(Protocol):
         """Whether there is a room that people may be in, or only the file."""
 
     @property
-    def durable(self) -> bool:
-        """Whether what is acknowledged survives a crash of the server without our help."""
+    def writable(self) -> bool:
+        """Whether the file may be written, as far as that is known."""
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
@@ -114,6 +101,20 @@ class RoomLink(Protocol):
             RoomUnavailable: The room went away or the edit could not be made durable.
         """
 
+    def overwritten(self) -> int | None:
+        """How many of the updates that `receive` gave, and that brought something, came before a
+        change of the file on disk overwrote the room; None if none did since the last call.
+
+        To be asked after each `receive`, when all of it has been applied.
+        """
+
+    async def stale(self) -> bool:
+        """Whether somebody has changed the file on disk and the room has not taken it over yet.
+
+        Raises:
+            DocumentNotFound: Somebody has deleted it.
+        """
+
     async def flush(self) -> None:
         """Save what is unsaved, as far as the server is allowed to."""
 
@@ -124,18 +125,32 @@ class RoomLink(Protocol):
 class Backend(Protocol):
     """Where rooms and files live."""
 
-    async def identify(self, path: str) -> str:
-        """The room id of the notebook at a path.
+    @property
+    def files(self) -> Files:
+        """The files of the server, and its folders."""
+
+    async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
+        """The room id of the document at a path.
+
+        Args:
+            kind: What it has to be; None if it may be either.
 
         Raises:
-            PathError: There is no notebook there.
+            PathError: There is no such document, or none that could be edited as text.
         """
 
-    def known(self, path: str) -> str | None:
+    def known(self, path: str, kind: Kind = "notebook") -> str | None:
         """The room id of a path that was identified before; cheap, touches no file."""
 
     def path_of(self, file_id: str) -> str | None:
-        """Where the document with a file id is; None if there is none."""
+        """Where the document with a file id is, as far as that is known; cheap."""
+
+    async def locate(self, file_id: str) -> str | None:
+        """Where the document with a file id is; None if there is none.
+
+        Raises:
+            CollaborationError: The server does not say.
+        """
 
     async def join(self, room_id: str) -> RoomLink:
         """Take a seat in a room, opening it if need be.
@@ -144,14 +159,6 @@ class Backend(Protocol):
             PathError: The document cannot be loaded.
             RoomUnavailable: There is no collaboration on this server.
         """
-
-    async def list_notebooks(
-        self, path_prefix: str, limit: int, visible: Callable[[str], bool]
-    ) -> Listing:
-        """Visible notebooks whose path starts with a prefix, breadth first."""
-
-    async def last_modified(self, path: str) -> str | None:
-        """When the file was last written, as ISO 8601."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Notebooks of a server without collaboration: read and written as files, and said to be so.
+"""Documents of a server without collaboration: read and written as files, and said to be so.
 
 There is no room that anybody could be in. The file is loaded into a document of our own, and each
 edit is saved at once, if nobody else has written the file meanwhile.
@@ -6,51 +6,54 @@ edit is saved at once, if nobody else has written the file meanwhile.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from jupyter_ydoc import YNotebook
+from jupyter_ydoc import YFile, YNotebook
 from pycrdt import Doc, YMessageType, handle_sync_message
 
-from ..errors import DocumentNotFound, NotANotebook, RoomUnavailable
-from .base import Authorship
+from ..documents import line_ends
+from ..errors import DocumentNotFound, RoomUnavailable, ServerError
+from .base import Authorship, Kind
 from .jupyter_api import JupyterApi, Refused
+from .room_ids import kind_of
 
-PREFIX = "file:notebook:"
+#: What the id of a file has before its kind, where a room has a format.
+PREFIX = "file:"
 
 
 class FileRooms:
-    """The notebooks of one server that has no rooms."""
+    """The documents of one server that has no rooms."""
 
     def __init__(self, api: JupyterApi) -> None:
         self._api = api
         self._paths: dict[str, str] = {}
 
-    def identify(self, path: str) -> str:
-        """A name for a notebook, as a room would have one."""
+    def identify(self, path: str, kind: Kind) -> str:
+        """A name for a document, as a room would have one."""
         file_id = hashlib.sha256(path.encode()).hexdigest()[:32]
         self._paths[file_id] = path
-        return f"{PREFIX}{file_id}"
+        return f"{PREFIX}{kind}:{file_id}"
 
     def path_of(self, file_id: str) -> str | None:
         return self._paths.get(file_id)
 
     async def join(self, room_id: str) -> FileRoom:
-        """Load a notebook.
+        """Load a document.
 
         Raises:
             PathError: There is none.
         """
-        room = FileRoom(self._api, room_id, self._paths[room_id.removeprefix(PREFIX)])
+        room = FileRoom(self._api, room_id, self._paths[room_id.split(":", 2)[2]])
         await room.load()
         return room
 
 
 class FileRoom:
-    """One notebook file, in the shape of a seat in a room."""
+    """One file, in the shape of a seat in a room."""
 
-    durable = True
     mode: Literal["live", "file"] = "file"
     session_id = "file"
 
@@ -59,24 +62,38 @@ class FileRoom:
         self.path = path
         self.alive = True
         self.saved = True
+        self.writable = True
         self.states: Mapping[int, Mapping[str, Any]] = {}
         self.on_end: Callable[[], None] | None = None
         self._api = api
+        self._kind = kind_of(room_id)
         self._doc: Doc[Any] = Doc()
-        self._notebook = YNotebook(self._doc)
+        self._document = (YNotebook if self._kind == "notebook" else YFile)(self._doc)
+        self._original = ""  # a text with its line ends
         self._received: list[bytes] = []
         self._sending = False
         self._modified: str | None = None
+        self._asking = asyncio.Lock()  # nobody reads the file while somebody's edit is on its way
         self._doc.observe(self._on_update)
 
     async def load(self) -> None:
         """Have what the file has."""
-        model = await self._ask("GET", {"type": "notebook", "content": "1"})
-        self._modified = model["last_modified"]
-        self._notebook.set(model["content"])
+        # Of a notebook no format may be named.
+        form = self._form if self._kind == "file" else {"type": "notebook"}
+        model = await self._ask("GET", {**form, "content": "1"})
+        self._modified = str(model["last_modified"])
+        self.writable = bool(model.get("writable", True))
+        content = model["content"]
+        if self._kind == "file":
+            self._original, content = content, line_ends.plain(content)
+        self._document.set(content)
 
     def attach(self, doc: Doc[Any]) -> None:
         """Nobody asks what this room lacks: it is told everything."""
+
+    @property
+    def _form(self) -> dict[str, str]:
+        return {"type": self._kind, "format": "json" if self._kind == "notebook" else "text"}
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Nobody comes."""
@@ -101,24 +118,53 @@ class FileRoom:
         """A file remembers no authors."""
 
     async def current(self) -> None:
-        if self.saved and await self._changed():
-            await self.load()
+        async with self._asking:
+            if self.saved and await self._last_modified() != self._modified:
+                await self.load()
 
     async def acknowledged(self) -> None:
-        if self.saved:
-            return
-        if await self._changed():
-            await self.load()
-            self.saved = True
+        async with self._asking:
+            if self.saved and self._modified is not None:
+                return
+            try:
+                await self._save()
+            except ServerError as error:
+                raise RoomUnavailable(
+                    f"{error.happened} The edit was on its way and may not have been saved.",
+                    "Read the notebook again and repeat the edit if it is missing.",
+                    path=self.path,
+                ) from error
+            finally:
+                self.saved = self._modified is None or self.saved
+
+    async def _save(self) -> None:
+        # Unknown while it is not known that this was saved: then the file is read before it is
+        # used again, and whoever else waits for the same edits is told so, too.
+        known, self._modified = self._modified, None
+        if known is None:
             raise RoomUnavailable(
-                f"{self.path} was changed by somebody else in the same moment; nothing was saved.",
-                "Read the notebook again and redo the edit.",
+                f"{self.path} could not be saved a moment ago, and this edit with it.",
+                "Read the notebook again and repeat the edit if it is missing.",
                 path=self.path,
             )
-        body = {"type": "notebook", "format": "json", "content": self._notebook.get()}
-        model = await self._ask("PUT", {}, body)
-        self._modified = model["last_modified"]
-        self.saved = True
+        if await self._last_modified() != known:
+            raise RoomUnavailable(
+                f"{self.path} was changed by somebody else in the same moment; nothing was saved.",
+                "Read it again and redo the edit.",
+                path=self.path,
+            )
+        content = self._document.get()
+        if self._kind == "file":
+            self._original = content = line_ends.restored(str(content), self._original)
+        self.saved = True  # what is written from here on is not in it
+        body = {**self._form, "content": content}
+        self._modified = str((await self._ask("PUT", {}, body))["last_modified"])
+
+    def overwritten(self) -> int | None:
+        return None  # every edit is in the file when it is acknowledged
+
+    async def stale(self) -> bool:
+        return False
 
     async def flush(self) -> None:
         """All of it is saved already."""
@@ -126,9 +172,8 @@ class FileRoom:
     async def close(self) -> None:
         self.alive = False
 
-    async def _changed(self) -> bool:
-        model = await self._ask("GET", {"content": "0"})
-        return bool(model["last_modified"] != self._modified)
+    async def _last_modified(self) -> str:
+        return str((await self._ask("GET", {"content": "0"}))["last_modified"])
 
     async def _ask(self, method: str, query: Mapping[str, str], body: Any = None) -> Any:
         path = ("api", "contents", *self.path.split("/"))
@@ -137,22 +182,12 @@ class FileRoom:
         except Refused as refused:
             if refused.status == 404:
                 self.alive = False
-                raise DocumentNotFound(
-                    f"There is no notebook at {self.path!r}.",
-                    "Call list_notebooks to see what is there.",
-                    path=self.path,
-                ) from refused
+                raise DocumentNotFound.at(self.path) from refused
             raise RoomUnavailable(
                 f"The server refuses to {'save' if body else 'read'} {self.path}: {refused}.",
                 "Ask the person whether the file may be written.",
                 path=self.path,
             ) from refused
-        if model.get("type") != "notebook":
-            raise NotANotebook(
-                f"{self.path!r} is a {model.get('type')}, not a notebook.",
-                "Name a .ipynb file; list_notebooks shows them.",
-                path=self.path,
-            )
         return model
 
     def _on_update(self, event: Any) -> None:

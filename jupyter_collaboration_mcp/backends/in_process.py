@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import posixpath
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from jupyter_server.utils import ensure_async
 from pycrdt import Doc, YMessageType, handle_sync_message
 from tornado.web import HTTPError
 
 from ..documents.render import people
-from ..errors import CorruptDocument, DocumentNotFound, NotANotebook, RoomUnavailable
-from .base import Authorship, Listing, NotebookEntry, RoomLink
+from ..errors import DocumentNotFound, FileFailed, RoomUnavailable
+from .base import Authorship, Kind, RoomLink
+from .in_process_files import InProcessFiles
 from .journal import Journal, JournalError
+from .kept_line_ends import keep_line_ends
 from .memory_channel import MemoryChannel
+from .room_ids import PREFIXES, room_prefix
+from .taken_over import take_over_carefully
 from .threads import end_with_the_process
 
 if TYPE_CHECKING:
@@ -39,6 +43,8 @@ _STOP_LIMIT = 3.0
 #: How long SQLite waits for a lock, and a little more, in seconds.
 _THREADS_LIMIT = 6.0
 
+_GLOB = set("*?[")
+
 _SESSION_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
 _CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
@@ -54,6 +60,7 @@ class InProcessBackend:
         self._watches: dict[str, RoomWatch] = {}
         self._cleaners: dict[str, asyncio.Task[None]] = {}
         self._notices = journal.notices()
+        self.files = InProcessFiles(self)
         self.log = serverapp.log
 
     def start(self) -> None:
@@ -63,6 +70,36 @@ class InProcessBackend:
         assert events is not None
         events.add_listener(schema_id=_SESSION_EVENTS, listener=self._on_session_event)
         events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
+        # When all extensions are loaded, and before anybody is served.
+        self._serverapp.io_loop.add_callback(self._keep_rooms_apart)
+
+    def _keep_rooms_apart(self) -> None:
+        """B20: a room that ends while it starts takes all others of the server with it.
+
+        It does so when somebody comes back to a file that is gone: the others are still there, and
+        nobody in them sees any more what the others do.
+        """
+        try:
+            server = self._ydoc.ywebsocket_server
+        except RoomUnavailable:
+            return
+        start_room = server.start_room
+
+        async def start_apart(room: Any) -> None:
+            if not room.started.is_set():
+                room.start = self._apart(room.start)
+            await start_room(room)
+
+        server.start_room = start_apart
+
+    def _apart(self, start: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        async def start_alone(**options: Any) -> None:
+            try:
+                await start(**options)
+            except Exception:
+                self.log.debug("A room ended while it was starting", exc_info=True)
+
+        return start_alone
 
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""
@@ -87,75 +124,71 @@ class InProcessBackend:
 
     # -- files -----------------------------------------------------------------------------
 
-    async def identify(self, path: str) -> str:
-        model = await self._metadata(path)
-        if model["type"] != "notebook":
-            raise NotANotebook.at(path, model["type"])
-        return f"json:notebook:{self._files.index(path)}"
+    async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
+        entry = await self.files.look(path)
+        return f"{room_prefix(entry, kind)}{self.file_ids.index(path)}"
 
-    def known(self, path: str) -> str | None:
-        file_id = self._files.get_id(path)
-        return None if file_id is None else f"json:notebook:{file_id}"
+    def known(self, path: str, kind: Kind = "notebook") -> str | None:
+        file_id = self.file_ids.get_id(path)
+        return None if file_id is None else f"{PREFIXES[kind]}{file_id}"
 
     def path_of(self, file_id: str) -> str | None:
-        path = self._files.get_path(file_id)
+        path = self.file_ids.get_path(file_id)
         return None if path is None else str(path)
 
-    async def last_modified(self, path: str) -> str | None:
-        modified = (await self._metadata(path)).get("last_modified")
-        return None if modified is None else str(modified.isoformat())
+    async def locate(self, file_id: str) -> str | None:
+        return self.path_of(file_id)
 
-    async def list_notebooks(
-        self, path_prefix: str, limit: int, visible: Callable[[str], bool]
-    ) -> Listing:
-        """Breadth first through the contents manager, so that its own rules hold."""
-        start = path_prefix if await self._is_directory(path_prefix) else _parent(path_prefix)
-        found: list[NotebookEntry] = []
-        directories: deque[str] = deque([start])
-        while directories:
-            for model in await self._children(directories.popleft()):
-                path = model["path"]
-                if model["type"] == "directory":
-                    if path.startswith(path_prefix) or path_prefix.startswith(path + "/"):
-                        directories.append(path)
-                elif model["type"] == "notebook" and path.startswith(path_prefix) and visible(path):
-                    if len(found) == limit:
-                        return Listing(tuple(found), complete=False)
-                    found.append(self._entry(model))
-        return Listing(tuple(found), complete=True)
+    def open_paths(self) -> dict[str, list[str]]:
+        """Who is in which document that is open."""
+        return {
+            path: people(room.awareness.states)
+            for room in self._rooms()
+            if (path := self._path_of(room.room_id)) is not None
+        }
 
-    def _entry(self, model: Mapping[str, Any]) -> NotebookEntry:
-        modified = model.get("last_modified")
-        room_id = self.known(model["path"])
-        room = self._ydoc.ywebsocket_server.rooms.get(room_id) if room_id else None
-        present = () if room is None else tuple(people(room.awareness.states))
-        return NotebookEntry(
-            path=model["path"],
-            last_modified=modified.isoformat() if modified is not None else None,
-            size=model.get("size"),
-            open=room is not None,
-            people=present,
-        )
+    async def vacate(self, path: str) -> None:
+        """Nothing is at a path any more: what was there must not stand in the way."""
+        for room in self.rooms_below(path):
+            await self.end(room, f"{path} is gone.")
+        if not _GLOB & set(path):  # fileid takes it for one, and would forget others
+            self.file_ids.delete(path)  # an id never gives way to another one
 
-    async def _metadata(self, path: str) -> Mapping[str, Any]:
-        try:
-            model = await ensure_async(self._contents.get(path, content=False))
-        except HTTPError as error:
-            raise DocumentNotFound.at(path) from error
-        return cast("Mapping[str, Any]", model)
+    def open_files(self) -> dict[str, str]:
+        """The paths of all files that are open, by their ids."""
+        ids = (room.room_id.split(":", 2)[2] for room in self._rooms())
+        return {file_id: path for file_id in ids if (path := self.path_of(file_id)) is not None}
 
-    async def _is_directory(self, path: str) -> bool:
-        try:
-            return bool((await self._metadata(path))["type"] == "directory")
-        except DocumentNotFound:
-            return False
+    def moved(self, path: str, new_path: str, open_files: Mapping[str, str]) -> None:
+        """A file or a folder has another path now; so have the ids of what was open in it."""
+        ids = self.file_ids
+        if ids.get_id(new_path) is None:  # else fileid has been told
+            ids.index(path)  # the ids of what is in a folder follow only if the folder has one
+            ids.move(path, new_path)
+        for file_id, old in open_files.items():
+            new = f"{new_path}{old[len(path) :]}" if f"{old}/".startswith(f"{path}/") else old
+            # fileid takes the folder for a glob: some stay behind, and others go astray.
+            for at in (old, posixpath.join(new_path, posixpath.relpath(old, path))):
+                if at != new and ids.get_id(at) == file_id:
+                    ids.move(at, new)
+        for watch in self._watches.values():
+            watch.renamed()
 
-    async def _children(self, path: str) -> Sequence[Mapping[str, Any]]:
-        try:
-            model = await ensure_async(self._contents.get(path, type="directory"))
-        except HTTPError:
-            return ()  # gone or unreadable since it was listed
-        return sorted(model["content"], key=lambda child: str(child["name"]))
+    async def refresh(self, room: DocumentRoom) -> None:
+        """Have a room look at its file now."""
+        if (watch := self._watches.get(room.room_id)) is not None:
+            await watch.refresh()
+
+    def rooms_below(self, path: str) -> list[DocumentRoom]:
+        """The rooms of a file, or of all files in a folder."""
+        paths = ((self._path_of(room.room_id), room) for room in self._rooms())
+        return [r for at, r in paths if at == path or (at or "").startswith(f"{path}/")]
+
+    def _rooms(self) -> list[DocumentRoom]:
+        if "jupyter_server_ydoc" not in self._settings:
+            return []
+        rooms = self._ydoc.ywebsocket_server.rooms.values()
+        return [room for room in rooms if hasattr(room, "_file")]
 
     # -- rooms -----------------------------------------------------------------------------
 
@@ -180,7 +213,7 @@ class InProcessBackend:
                 await self._discard(room)
                 room = None
             created = room is None
-            if self._files.get_path(room_id.split(":", 2)[2]) is None:
+            if self.file_ids.get_path(room_id.split(":", 2)[2]) is None:
                 raise DocumentNotFound.at(room_id)
             if room is None:
                 room = self._new_room(room_id)
@@ -192,7 +225,9 @@ class InProcessBackend:
                 if created or not room.clients:
                     await self._discard(room)
                 if isinstance(error, HTTPError):
-                    raise _load_error(self._path_of(room_id), error) from error
+                    kind = room_id.split(":", 2)[1]
+                    path = self._path_of(room_id) or room_id
+                    raise await self.files.unreadable(path, kind, error) from error
                 raise
         await room.ydoc_observed.wait()  # B2: updates before it are neither sent nor stored
         if room.cleaner is not None:
@@ -227,24 +262,29 @@ class InProcessBackend:
     async def _discard(self, room: DocumentRoom) -> None:
         """Take a room out of the server with all that belongs to it."""
         ydoc = self._ydoc
-        if (watch := self._watches.pop(room.room_id, None)) is not None:
-            watch.close()
         ydoc.ywebsocket_server.rooms.pop(room.room_id, None)
-        with contextlib.suppress(KeyError):  # its subscription may be gone already (B5)
-            await room.stop()
+        async with _between_writes(room.ystore):
+            if (watch := self._watches.pop(room.room_id, None)) is not None:
+                watch.close()
+            with contextlib.suppress(KeyError):  # its subscription may be gone already (B5)
+                await room.stop()
         file_id = room.room_id.split(":", 2)[2]
         if file_id in ydoc.file_loaders:
             loader = ydoc.file_loaders[file_id]
             if loader.number_of_subscriptions == 0:
-                await ydoc.file_loaders.remove(file_id)
+                # Its watcher may have looked in between, and stumbled over an id that is gone.
+                with contextlib.suppress(RuntimeError):
+                    await ydoc.file_loaders.remove(file_id)
 
     def _watch(self, room: DocumentRoom) -> RoomWatch:
         from .room_watch import RoomWatch
 
         watch = self._watches.get(room.room_id)
         if watch is None or watch.room is not room:
-            watch = RoomWatch(room, self._journal, self._contents, self._journal_limit, self.log)
+            watch = RoomWatch(room, self._journal, self.contents, self._journal_limit, self.log)
             self._watches[room.room_id] = watch
+            keep_line_ends(room._file, self.contents)
+            take_over_carefully(room._file)
         return watch
 
     async def _on_session_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
@@ -257,11 +297,17 @@ class InProcessBackend:
             room = self._ydoc.ywebsocket_server.rooms.get(room_id)
             if room is not None and room.ready and hasattr(room, "_document"):
                 self._watch(room)
-        elif action == "clean":
-            watch = self._watches.get(room_id)
-            if watch is not None and not self.lives(watch.room):
-                del self._watches[room_id]
-                watch.close()
+            return
+        watch = self._watches.get(room_id)
+        if watch is None:
+            return
+        if action == "clean" and not self.lives(watch.room):
+            del self._watches[room_id]
+            watch.close()
+        elif action == "save":
+            watch.failure = None
+        elif data.get("level") == "ERROR" and "Error saving file" in data.get("msg", ""):
+            watch.failure = str(data["msg"]).partition("\n")[2]
 
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") == "rename":
@@ -299,21 +345,55 @@ class InProcessBackend:
         except Exception:
             self.log.warning("%s could not be settled; it stays in the journal", watch.room.room_id)
 
+    async def save(self, room: DocumentRoom) -> None:
+        """Save a room, whoever is in it.
+
+        Raises:
+            FileFailed: It could not be saved.
+        """
+        watch = self._watches.get(room.room_id)
+        if watch is None or watch.saved:
+            return
+        await self._flush(watch)
+        if not watch.saved:
+            path = self._path_of(room.room_id) or room.room_id
+            why = watch.failure or "it has edits that no file has yet"
+            raise FileFailed.to("save", path, why)
+
+    async def end(self, room: DocumentRoom, why: str) -> None:
+        """End a room whose file is gone, and tell the people in it."""
+        for client in list(room.clients):
+            if hasattr(client, "close"):  # somebody's WebSocket; JupyterLab shows what it is told
+                said = {"reason": "initialization_error", "errorReason": why, "reloadable": False}
+                client.close(1003, json.dumps(said))
+        async with self._ydoc._room_locks[room.room_id]:
+            if self.lives(room):
+                await self._discard(room)
+        self._journal.forget(room.room_id)
+        with contextlib.suppress(JournalError):
+            await self._journal.durable()  # or the next start would bring it back
+
     async def _flush(self, watch: RoomWatch) -> None:
         """Save until it is saved: a save that somebody's typing cancels returns as if done."""
         room = watch.room
         if self._ydoc.document_save_delay is None:
             return  # this server is told never to save
         deadline = time.monotonic() + _FLUSH_LIMIT
-        while not watch.saved and self.lives(room) and time.monotonic() < deadline:
+        watch.failure = None
+        while (
+            not watch.saved
+            and watch.failure is None
+            and self.lives(room)
+            and time.monotonic() < deadline
+        ):
             save = room._save_to_disc()
             if save is not None:
                 await asyncio.wait([save], timeout=_FLUSH_LIMIT)
             if not watch.saved:
                 await asyncio.sleep(0.05)
 
-    def _path_of(self, room_id: str) -> str:
-        return str(self._files.get_path(room_id.split(":", 2)[2]))
+    def _path_of(self, room_id: str) -> str | None:
+        return self.path_of(room_id.split(":", 2)[2])
 
     @property
     def _ydoc(self) -> YDocExtension:
@@ -327,12 +407,19 @@ class InProcessBackend:
         return cast("YDocExtension", ydoc)
 
     @property
-    def _files(self) -> Any:
+    def file_ids(self) -> Any:
         return self._settings["file_id_manager"]
 
     @property
-    def _contents(self) -> Any:
+    def contents(self) -> Any:
         return self._serverapp.contents_manager
+
+
+@contextlib.asynccontextmanager
+async def _between_writes(store: Any) -> AsyncIterator[None]:
+    """B21: a write that ends half-way leaves the database locked, for all documents."""
+    async with getattr(store, "lock", None) or contextlib.nullcontext():
+        yield
 
 
 class InProcessLink:
@@ -357,6 +444,8 @@ class InProcessLink:
         self._wishes: dict[int, Any] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._overwrites = watch.overwrites
+        self._before_overwrite: int | None = None  # updates that came before it
         self.on_end: Callable[[], None] | None = None  # never: who uses a dead room opens it anew
 
     async def enter(self) -> None:
@@ -387,15 +476,16 @@ class InProcessLink:
 
     @property
     def saved(self) -> bool:
-        return self._watch.saved
+        overwritten = self._before_overwrite is not None
+        return self._watch.saved and not overwritten
+
+    @property
+    def writable(self) -> bool:
+        return self._backend.files.writable(self.path)
 
     @property
     def mode(self) -> Literal["live", "file"]:
         return "live"
-
-    @property
-    def durable(self) -> bool:
-        return True  # the journal sees to it
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
@@ -420,6 +510,12 @@ class InProcessLink:
         notices, self._notices[:] = list(self._notices), []
         if notices:
             self._journal.forget_notices(self.room_id)
+        if (failure := self._watch.failure) is not None:
+            self._watch.failure = None
+            notices.append(
+                f"The server could not save {self.path}: {failure}. What is unsaved is in the live "
+                "document only; tell the person."
+            )
         return notices
 
     def send(self, message: bytes) -> None:
@@ -464,16 +560,25 @@ class InProcessLink:
             raise RoomUnavailable(
                 f"The room of {self.path} was closed while the edit was on its way; "
                 "it may not have been kept.",
-                "Read the notebook again and repeat the edit if it is missing.",
+                "Read it again and repeat the edit if it is missing.",
             )
         try:
             await self._journal.durable()
         except JournalError as error:
             raise RoomUnavailable(
-                f"The edit is in the live notebook, but it could not be made durable ({error}); "
+                f"The edit is in the live document, but it could not be made durable ({error}); "
                 "it would be lost if the server crashed before the next save.",
                 "Tell the person that the disk of the Jupyter server may be full.",
             ) from error
+
+    def overwritten(self) -> int | None:
+        before, self._before_overwrite = self._before_overwrite, None
+        return before
+
+    async def stale(self) -> bool:
+        if not await self._watch.refresh():
+            raise DocumentNotFound.at(self.path)
+        return False
 
     async def flush(self) -> None:
         await self._backend._flush(self._watch)
@@ -489,20 +594,9 @@ class InProcessLink:
         self._backend.left(self._room)
 
     def _on_update(self, update: bytes) -> None:
+        if self._overwrites < self._watch.overwrites:
+            self._overwrites = self._watch.overwrites
+            if self._before_overwrite is None:
+                self._before_overwrite = len(self._received)
         if not self._sending:  # else it is our own coming back
             self._received.append(update)
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _load_error(path: str, error: HTTPError) -> DocumentNotFound | CorruptDocument:
-    if error.status_code == 404:
-        return DocumentNotFound.at(path)
-    return CorruptDocument(
-        f"{path!r} cannot be loaded as a notebook: {error.log_message or error.reason}. "
-        "The file was not touched.",
-        "Ask the person to repair or restore the file.",
-        path=path,
-    )

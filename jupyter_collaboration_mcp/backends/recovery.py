@@ -22,8 +22,10 @@ from pycrdt import Doc
 from pycrdt.store import BaseYStore, YDocNotFound
 from tornado.web import HTTPError
 
+from ..documents import line_ends
 from ..documents.notebook import Notebook
 from .journal import Journal, UnsavedRoom
+from .kept_line_ends import with_line_ends
 from .updates import decode_state, first_block
 
 StoreFactory = Callable[..., BaseYStore]
@@ -164,12 +166,14 @@ class Recovery:
             return None
         content = model["content"]
         if kind == "file" and isinstance(content, str):
-            content = content.replace("\r\n", "\n")
+            content = line_ends.plain(content)
         return {"content": content, "hash": with_hash.get("hash")}
 
     async def _save(self, model: dict[str, Any], kind: str, path: str) -> None:
         # The contents manager changes what it is given (signs it, strips trust).
         saving = {**model, "type": kind, "content": copy.deepcopy(model["content"])}
+        if kind == "file" and isinstance(saving["content"], str):
+            saving["content"] = await with_line_ends(self._contents, path, saving["content"])
         await ensure_async(self._contents.save(saving, path))
 
     async def _keep_beside(self, model: dict[str, Any], kind: str, path: str) -> str:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
 from logging import Logger
-from typing import Any, cast
 
 from ..documents.render import people
-from ..errors import DocumentNotFound, NoCollaboration, NotANotebook, RoomUnavailable
-from .base import Listing, NotebookEntry, RoomLink
+from ..errors import DocumentNotFound, NoCollaboration, RoomUnavailable
+from .base import Kind, RoomLink
 from .file_room import PREFIX, FileRooms
 from .jupyter_api import JupyterApi, Refused
+from .remote_files import RemoteFiles
+from .room_ids import kind_of, room_prefix
 from .room_socket import RoomSocket, open_session
 
-#: Directories that are asked for at once, and in all for one listing.
-_PARALLEL, _DIRECTORIES = 4, 1000
+_LINE_ENDS = (
+    "This file has the line ends of Windows (CRLF). The Jupyter server turns them into LF when it "
+    "saves; our extension, installed there, keeps them."
+)
 
 
 class RemoteBackend:
@@ -28,7 +29,11 @@ class RemoteBackend:
         self._rooms: dict[str, str] = {}  # by path
         self._paths: dict[str, str] = {}  # by file id
         self._links: dict[str, RoomSocket] = {}  # seats that are taken
-        self._files = FileRooms(api)  # where the server has no rooms
+        self._file_rooms = FileRooms(api)  # where the server has no rooms
+        self._writable: dict[str, bool] = {}  # by path
+        self._modified: dict[str, str | None] = {}  # by path, before the room is joined
+        self._unwelcome: dict[str, str] = {}  # what has to be said of a path, once
+        self.files = RemoteFiles(api, self)
 
     async def close(self) -> None:
         """Leave the rooms that nobody has left yet."""
@@ -37,36 +42,64 @@ class RemoteBackend:
 
     # -- files -------------------------------------------------------------------------------
 
-    async def identify(self, path: str) -> str:
-        kind = str((await self._metadata(path))["type"])
-        if kind != "notebook":
-            raise NotANotebook.at(path, kind)
+    async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
+        entry = await self.files.look(path)
+        prefix = room_prefix(entry, kind)
+        self._writable[path] = entry.writable
+        self._unwelcome.pop(path, None)
+        if entry.type == "file":
+            text = await self.files.read(path, "file")  # also tells whether it is text at all
+            if "\r\n" in text:
+                self._unwelcome[path] = _LINE_ENDS
         try:
-            session = await open_session(self._api, path)
+            session = await open_session(self._api, path, kind_of(prefix))
         except Refused as refused:
             raise _failed(path, refused) from refused
         except NoCollaboration:
-            return self._files.identify(path)
-        room_id = f"json:notebook:{session.file_id}"
+            return self._file_rooms.identify(path, kind_of(prefix))
+        room_id = f"{prefix}{session.file_id}"
         self._forget_lost_seats()
         self._rooms[path] = room_id
         self._paths[session.file_id] = path
+        if room_id not in self._links:
+            self._modified[path] = entry.last_modified
         return room_id
 
-    def known(self, path: str) -> str | None:
+    def known(self, path: str, kind: Kind = "notebook") -> str | None:
         self._forget_lost_seats()
         for link in self._links.values():
-            if link.path == path:
+            if link.path == path and kind_of(link.room_id) == kind:
                 return link.room_id
         room_id = self._rooms.get(path)
         # A seat knows better where its document is.
-        return None if room_id in self._links else room_id
+        if room_id is None or room_id in self._links or kind_of(room_id) != kind:
+            return None
+        return room_id
 
     def path_of(self, file_id: str) -> str | None:
         self._forget_lost_seats()
-        link = self._links.get(f"json:notebook:{file_id}")
-        known = self._paths.get(file_id) or self._files.path_of(file_id)
-        return known if link is None else link.path
+        links = [r for i, r in self._links.items() if i.split(":", 2)[2] == file_id]
+        known = self._paths.get(file_id) or self._file_rooms.path_of(file_id)
+        return links[0].path if links else known
+
+    async def locate(self, file_id: str) -> str | None:
+        try:
+            found = await self._api.get("api", "fileid", "path", id=file_id)
+        except Refused as refused:
+            if refused.status == 404:
+                return None
+            raise _failed(file_id, refused) from refused
+        return str(found["path"])
+
+    def open_paths(self) -> dict[str, list[str]]:
+        """Who is in which document, of those that we are in: only of them it is known."""
+        self._forget_lost_seats()
+        return {link.path: people(link.states) for link in self._links.values()}
+
+    def seats_below(self, path: str) -> list[RoomSocket]:
+        """Our seats in the room of a file, or of all files in a folder."""
+        links = self._links.values()
+        return [r for r in links if r.path == path or r.path.startswith(f"{path}/")]
 
     def _forget_lost_seats(self) -> None:
         for room_id, link in list(self._links.items()):
@@ -80,100 +113,28 @@ class RemoteBackend:
                     self._paths[file_id] = link.path
                     self._rooms[link.path] = room_id
 
-    async def last_modified(self, path: str) -> str | None:
-        modified = (await self._metadata(path)).get("last_modified")
-        return None if modified is None else str(modified)
-
-    async def list_notebooks(
-        self, path_prefix: str, limit: int, visible: Callable[[str], bool]
-    ) -> Listing:
-        """Breadth first, a few directories at a time; hidden ones are left alone."""
-        start = path_prefix if await self._is_directory(path_prefix) else _parent(path_prefix)
-        found: list[NotebookEntry] = []
-        directories: deque[str] = deque([start])
-        asked = 0
-        while directories:
-            if asked >= _DIRECTORIES:
-                return Listing(tuple(found), complete=False)
-            some = [directories.popleft() for _ in range(min(_PARALLEL, len(directories)))]
-            asked += len(some)
-            for models in await asyncio.gather(*map(self._children, some)):
-                for model in models:
-                    path = str(model["path"])
-                    if model["type"] == "directory":
-                        if path.startswith(path_prefix) or path_prefix.startswith(path + "/"):
-                            directories.append(path)
-                    elif (
-                        model["type"] == "notebook"
-                        and path.startswith(path_prefix)
-                        and visible(path)
-                    ):
-                        if len(found) == limit:
-                            return Listing(tuple(found), complete=False)
-                        found.append(self._entry(model))
-        return Listing(tuple(found), complete=True)
-
-    def _entry(self, model: Mapping[str, Any]) -> NotebookEntry:
-        """Only of rooms that we are in is it known who else is there."""
-        path = str(model["path"])
-        links = [link for link in self._links.values() if link.path == path]
-        return NotebookEntry(
-            path=path,
-            last_modified=model.get("last_modified"),
-            size=model.get("size"),
-            open=bool(links),
-            people=tuple(people(links[0].states)) if links else (),
-        )
-
-    async def _metadata(self, path: str) -> Mapping[str, Any]:
-        try:
-            model = await self._api.get("api", "contents", *_segments(path), content="0")
-        except Refused as refused:
-            raise _failed(path, refused) from refused
-        return cast("Mapping[str, Any]", model)
-
-    async def _is_directory(self, path: str) -> bool:
-        try:
-            return bool((await self._metadata(path))["type"] == "directory")
-        except DocumentNotFound:
-            return False
-
-    async def _children(self, path: str) -> Sequence[Mapping[str, Any]]:
-        try:
-            model = await self._api.get(
-                "api", "contents", *_segments(path), type="directory", content="1"
-            )
-        except Refused:
-            return ()  # gone or unreadable since it was listed
-        children = [child for child in model["content"] if not child["name"].startswith(".")]
-        return sorted(children, key=lambda child: str(child["name"]))
-
     # -- rooms -------------------------------------------------------------------------------
 
     async def join(self, room_id: str) -> RoomLink:
         if room_id.startswith(PREFIX):
-            return await self._files.join(room_id)
+            return await self._file_rooms.join(room_id)
         file_id = room_id.split(":", 2)[2]
         path = self.path_of(file_id)
         if path is None:
             raise DocumentNotFound.at(room_id)
-        link = RoomSocket(self._api, room_id, path, self._log)
+        modified = self._modified.pop(path, None)
+        link = RoomSocket(self._api, room_id, path, self._log, modified)
+        link.writable = self._writable.get(path, True)
+        if path in self._unwelcome:
+            link.warn(self._unwelcome.pop(path))
         await link.enter()
         self._links[room_id] = link
         self._paths[file_id] = path
         return link
 
 
-def _segments(path: str) -> list[str]:
-    return path.split("/") if path else []
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
 def _failed(path: str, refused: Refused) -> DocumentNotFound | RoomUnavailable:
-    if refused.status < 500:
+    if refused.status in (400, 404):
         return DocumentNotFound.at(path)
     return RoomUnavailable(
         f"The Jupyter server cannot look at {path!r} now: {refused}.",

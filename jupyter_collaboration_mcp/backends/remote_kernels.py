@@ -192,6 +192,8 @@ class RemoteKernels:
         try:
             return await self._api.get("api", what)
         except Refused as error:
+            if error.status == 404:
+                await self._api.check()  # else there is no Jupyter at all at that address
             raise KernelUnavailable(
                 f"The Jupyter server does not tell about its {what}: {error}.",
                 "Ask the person to look at the server's log.",

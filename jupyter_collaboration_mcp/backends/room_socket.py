@@ -36,13 +36,16 @@ from ..errors import (
     CollaborationError,
     CorruptDocument,
     DocumentNotFound,
+    FileFailed,
     NoCollaboration,
     NotJupyter,
     RoomUnavailable,
     ServerUnreachable,
 )
-from .base import Authorship
+from .base import Authorship, Kind
+from .freshness import Freshness
 from .jupyter_api import JupyterApi, Refused
+from .room_ids import kind_of
 from .room_state import RoomState
 from .updates import decode_state
 
@@ -79,7 +82,7 @@ _NOTHING = b"\x00\x00"
 
 _SIGN_OF_LIFE = b""
 
-_ANEW = "Read the notebook again; its room is opened anew."
+_ANEW = "Read it again; its room is opened anew."
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,32 +94,51 @@ class Session:
     """Of the server's process, in effect: another one after a restart."""
 
 
-async def open_session(api: JupyterApi, path: str) -> Session:
-    """Ask a server for the room of a notebook.
+async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
+    """Ask a server for the room of a document.
 
     Raises:
         DocumentNotFound: The server knows no such file.
         NoCollaboration: It has no rooms at all.
+        RoomUnavailable: It has rooms, but not in a way that is known here.
         Refused: It cannot say now.
     """
     try:
         answer = await api.request(
             "PUT",
             *("api", "collaboration", "session", *path.split("/")),
-            body={"format": "json", "type": "notebook"},
+            body={"format": "json" if kind == "notebook" else "text", "type": kind},
         )
     except Refused as refused:
-        if refused.status in (404, 405):
-            if "does not exist" in str(refused):
-                raise DocumentNotFound.at(path) from refused
-            raise NoCollaboration(
-                f"The Jupyter server at {api.address.base} has no real-time collaboration.",
-                "Ask the person to `pip install 'jupyter-collaboration>=5'` there and to restart "
-                "the server.",
-                url=api.address.base,
+        if refused.status != 404:
+            raise
+        if "does not exist" in str(refused):
+            raise DocumentNotFound.at(path) from refused
+        if await _has_rooms(api):
+            raise RoomUnavailable(
+                f"The Jupyter server at {api.address.base} shares notebooks live, but does not say "
+                f"in which room {path} is. It was not touched: somebody may have it open.",
+                "Ask the person to use `jupyter-collaboration>=5` there, and to let its addresses "
+                "through (api/collaboration/).",
+                path=path,
             ) from refused
-        raise
+        raise NoCollaboration(
+            f"The Jupyter server at {api.address.base} has no real-time collaboration.",
+            "Ask the person to `pip install 'jupyter-collaboration>=5'` there and to restart "
+            "the server.",
+            url=api.address.base,
+        ) from refused
     return Session(str(answer["fileId"]), str(answer["sessionId"]))
+
+
+async def _has_rooms(api: JupyterApi) -> bool:
+    """Whether there are any, also where nobody tells their names (jupyter-server-documents)."""
+    try:
+        # Without the wish for a WebSocket it is refused wherever it is known.
+        await api.get("api", "collaboration", "room", "JupyterLab:globalAwareness")
+    except Refused as refused:
+        return refused.status != 404
+    return True
 
 
 class _Lost(Exception):
@@ -126,16 +148,23 @@ class _Lost(Exception):
 class RoomSocket:
     """One seat in one room, for as long as it is the same room."""
 
-    durable = False
     mode: Literal["live", "file"] = "live"
 
-    def __init__(self, api: JupyterApi, room_id: str, path: str, log: Logger) -> None:
+    def __init__(
+        self,
+        api: JupyterApi,
+        room_id: str,
+        path: str,
+        log: Logger,
+        modified: str | None = None,
+    ) -> None:
         self.room_id = room_id
         self.on_end: Callable[[], None] | None = None
         self.ended = ""
         """Why the seat is lost for good; empty while it is not."""
         self.gone = False
         """Whether that is because the document is not where it was."""
+        self.writable = True
         self._api = api
         self._file_id = room_id.split(":", 2)[2]
         self._path = path
@@ -147,11 +176,13 @@ class RoomSocket:
         self._flushing = asyncio.Lock()
         self._received: list[bytes] = []
         self._received_size = 0
+        self._whole = 0  # of these updates are there: what the room had when it last answered
         self._last_answer: int | None = None
         self._echoes: dict[int, None] = {}
         self._sent = self._applied = 0  # updates; and how many of them the room surely has
         self._own_clock = 0  # ... through which it surely has ours
         self._notices: list[str] = []
+        self._freshness = Freshness(api, modified)
         self._awareness = Awareness(Doc())
         self._awareness.set_local_state(None)  # nobody: each agent has a client id of its own
         self._wishes: dict[int, Any] = {}
@@ -223,6 +254,23 @@ class RoomSocket:
         notices, self._notices = self._notices, []
         return notices
 
+    def warn(self, notice: str) -> None:
+        """Have something said in the next answer."""
+        self._notices.append(notice)
+
+    def overwritten(self) -> int | None:
+        return None if self._state is None else self._state.overwritten()
+
+    async def stale(self) -> bool:
+        if self._state is None:
+            return False
+        try:
+            return await self._freshness.stale(self.path, self._state)
+        except DocumentNotFound:
+            with contextlib.suppress(Refused):
+                await self.look()  # it may have another path now
+            return False
+
     def send(self, message: bytes) -> None:
         connection = self._connection
         if message[0] == YMessageType.AWARENESS:
@@ -236,8 +284,14 @@ class RoomSocket:
             connection.send(message)
 
     def receive(self) -> Sequence[bytes]:
-        received, self._received = self._received, []
-        self._received_size = 0
+        # What came since may be half of something: the content of a file that was changed, say,
+        # without the sign that it was.
+        whole = self._whole if self.alive else len(self._received)
+        received, self._received = self._received[:whole], self._received[whole:]
+        self._received_size = sum(map(len, self._received))
+        self._whole = 0
+        if self._state is not None:
+            self._state.updates = 0
         return received
 
     def record(self, authorship: Authorship) -> None:
@@ -254,21 +308,39 @@ class RoomSocket:
         except RoomUnavailable as error:
             raise RoomUnavailable(
                 f"{error.happened} The edit was on its way and may not have been kept.",
-                "Read the notebook again and repeat the edit if it is missing.",
+                "Read it again and repeat the edit if it is missing.",
                 path=self.path,
             ) from error
 
     async def flush(self) -> None:
+        try:
+            await self.save()
+        except CollaborationError as error:
+            self._log.warning("%s", error.happened)
+
+    async def save(self, always: bool = False) -> None:
+        """Have the server save what is unsaved.
+
+        Args:
+            always: Also if nothing is known to be: others may have edited before we came.
+
+        Raises:
+            CollaborationError: It does not.
+        """
         if self._state is None or not self.alive:
             return
         try:
             async with self._flushing, asyncio.timeout(_FLUSH):
                 await self._round_trip()
+                if always and self._state.saved:
+                    await (await self._connected()).save()
                 await self._save(self._state)
-        except TimeoutError:
-            self._log.warning("%s could not be saved within %g s", self.path, _FLUSH)
-        except CollaborationError as error:
-            self._log.warning("%s could not be saved: %s", self.path, error.happened)
+        except TimeoutError as error:
+            raise FileFailed.to("save", self.path, f"not within {_FLUSH:g} s") from error
+
+    def end_with_file(self) -> None:
+        """Leave the room of a file that has just been deleted."""
+        self._end(DocumentNotFound.at(self.path))
 
     async def close(self) -> None:
         self.closed = True
@@ -329,7 +401,7 @@ class RoomSocket:
 
     async def _check_session(self) -> None:
         """Never sync with a server that has restarted, or with another document."""
-        session = await open_session(self._api, self.path)
+        session = await open_session(self._api, self.path, kind_of(self.room_id))
         if not self._session_id:
             if session.file_id != self._file_id:
                 raise DocumentNotFound.at(self.path)
@@ -337,7 +409,7 @@ class RoomSocket:
         elif session.id != self._session_id:
             raise self._unavailable("the Jupyter server was restarted")
         elif session.file_id != self._file_id:
-            await self._look()  # the document may only have another path
+            await self.look()  # the document may only have another path
 
     async def _open_websocket(self) -> ClientConnection:
         try:
@@ -355,8 +427,9 @@ class RoomSocket:
         if code == 4404:
             raise DocumentNotFound.at(path)
         if code in (4400, 4500):
+            kind = kind_of(self.room_id)
             raise CorruptDocument(
-                f"{path!r} cannot be loaded as a notebook. The file was not touched.",
+                f"{path!r} cannot be loaded as a {kind}. The file was not touched.",
                 "Ask the person to look into the log of the Jupyter server, and to repair or "
                 "restore the file.",
                 path=path,
@@ -402,6 +475,7 @@ class RoomSocket:
                 if hash(content) != self._last_answer:  # each has all deletions that ever were
                     self._last_answer = hash(content)
                     self._take(content)
+                self._whole = len(self._received)
                 connection.on_answer()
                 if connection.in_sync_since is None:
                     self._on_sync(connection)
@@ -470,7 +544,8 @@ class RoomSocket:
         self._received_size += len(update)
         if self._state is not None:
             if self._received_size > _BACKLOG:
-                self.receive()  # the answer to the next question has it all
+                self._received.clear()  # the answer to the next question has it all
+                self._received_size = self._whole = 0
                 self._last_answer = None
             if self._sent != self._applied:
                 self._state.doubt(update)
@@ -579,7 +654,7 @@ class RoomSocket:
                 continue
             for pause in (_LOOK_AGAIN, 0):
                 try:
-                    await self._look()
+                    await self.look()
                     break
                 except DocumentNotFound as error:
                     if not pause:
@@ -590,7 +665,7 @@ class RoomSocket:
                     self._log.debug("Could not look at %s: %s", self.path, error)
                     break
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
         """Find out where the file is.
 
         Raises:

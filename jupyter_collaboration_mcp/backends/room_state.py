@@ -1,9 +1,10 @@
 """What a Jupyter server says about a document in the document itself: its saves and its path.
 
 The state map has a flag `dirty`, but only JupyterLab ever sets it: where none is open, it stays
-false while agents edit. What can be trusted is that the server writes `dirty` and `hash` anew
+false while agents edit. What can be trusted is that the server writes `dirty` and then `hash` anew
 after each save, and that any change cancels a save that has begun. So the file has everything
-when the latest thing that happened in the room is such a mark.
+when the latest thing that happened in the room is such a mark. A `dirty` of the server without a
+`hash` behind it says that the file was changed on disk and has overwritten the room (B9).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from pycrdt import Doc, Map, MapEvent, TransactionEvent
 
-from .updates import first_block, sole_author
+from .updates import first_block, is_single, sole_author
 
 
 class RoomState:
@@ -25,7 +26,16 @@ class RoomState:
         self.path = path
         self._saved = saved
         """None before the document has come."""
-        self._dirty = self._marked = False
+        self._dirty = self._clean = self._marked = False
+        self._cleaned = False  # the latest thing is a `dirty` of the server without a `hash` yet
+        self.updates = 0
+        """Counted from whenever somebody sets it to 0."""
+        self._overwritten: int | None = None  # updates that came before it
+        self._before_content = 0  # ... if it is one
+        self.overwrites = 0
+        """How often the file has overwritten the room."""
+        self._server: int | None = None
+        """The client id of the server, once it is known."""
         self._doubtful: set[tuple[int, int]] = set()
         self._map: Map[Any] = doc.get("state", type=Map)
         self._on_end: list[Callable[[], None]] = [
@@ -35,8 +45,30 @@ class RoomState:
 
     @property
     def saved(self) -> bool:
-        """Whether the file has everything that this Doc has."""
-        return bool(self._saved)
+        """Whether the file has everything that this Doc has, and nothing was lost on the way."""
+        return bool(self._saved) and self._overwritten is None
+
+    def overwritten(self) -> int | None:
+        """How many updates came before the file overwrote the room, since this was asked last.
+
+        To be asked when all that the room has is here: a `hash` may be on its way.
+        """
+        if self._cleaned:
+            self._cleaned, self._saved = False, True
+            self._note_overwrite()
+        overwritten, self._overwritten = self._overwritten, None
+        return overwritten
+
+    @property
+    def hash(self) -> str | None:
+        """Of the file, when the server saved it last."""
+        said = self._map.get("hash")
+        return None if said is None else str(said)
+
+    def _note_overwrite(self) -> None:
+        if self._overwritten is None:
+            self._overwritten = self._before_content
+        self.overwrites += 1
 
     def doubt(self, update: bytes) -> None:
         """A mark in an update may be of a save that began before the latest edit came."""
@@ -50,6 +82,7 @@ class RoomState:
         doc.apply_update(self.doc.get_update())
         copy = RoomState(doc, self.path, self.saved)
         copy._doubtful = set(self._doubtful)
+        copy._server = self._server
         return copy
 
     def close(self) -> None:
@@ -62,7 +95,7 @@ class RoomState:
         changed = {key: change.get("newValue") for key, change in changes.items()}
         if "dirty" in changed:
             self._dirty = changed["dirty"] is True
-            self._marked = not self._dirty
+            self._clean = not self._dirty
         if "hash" in changed:
             self._marked = True
         # On loading, the path may be one that an older room has left in the store.
@@ -72,12 +105,23 @@ class RoomState:
     def _on_update(self, event: TransactionEvent) -> None:
         """Comes after `_on_map` of the same transaction."""
         marked, self._marked = self._marked, False
+        clean, self._clean = self._clean, False
         if self._saved is None:
             self._saved = not self._dirty
             return
+        author = sole_author(event.update)
+        if marked and author is not None:
+            self._server = author
+        elif self._cleaned:
+            self._note_overwrite()
+        # JupyterLab writes `dirty` too, after a save that its person has asked for.
+        self._cleaned = clean and not marked and author in (None, self._server or author)
+        if self._cleaned:
+            # The content of the file came right before, or in the same update.
+            self._before_content = max(0, self.updates - is_single(event.update))
+        self.updates += 1
         # A mark comes alone; with the work of others in one update, who knows the order.
-        alone = sole_author(event.update) is not None
         doubtful = first_block(event.update) in self._doubtful
-        self._saved = marked and alone and not doubtful
+        self._saved = marked and author is not None and not doubtful
         if self._saved:
             self._doubtful.clear()

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from jupyter_server.utils import ensure_async
 from jupyter_server_ydoc.rooms import DocumentRoom
 from pycrdt import Map, TransactionEvent
+from tornado.web import HTTPError
 
 from .journal import Journal, UnsavedRoom
 from .updates import decode_state, encode_state, sole_author
@@ -54,7 +55,12 @@ class RoomWatch:
         self._updates = room.ydoc.observe(self._on_update)
         self._state: Map[Any] = room.ydoc.get("state", type=Map)
         self._states = self._state.observe(self._on_state)
+        self.failure: str | None = None
+        """Why the latest save failed, until somebody is told."""
+        self.overwrites = 0
+        """How often the file was changed on disk and has overwritten the room."""
         self._watch_snapshots()
+        self._watch_overwrites()
         self._watch_store()
         self._spawn(self._learn_base())
         self._spawn(self._heal_store())
@@ -168,6 +174,30 @@ class RoomWatch:
             return await take(*args, **kwargs)
 
         document.aget = aget
+
+    def _watch_overwrites(self) -> None:
+        document = self.room._document
+        overwrite = document.aset
+
+        async def aset(*args: Any, **kwargs: Any) -> None:
+            # B9: from here on, what is unsaved is gone from the room.
+            self.overwrites += 1
+            await overwrite(*args, **kwargs)
+
+        document.aset = aset
+
+    async def refresh(self) -> bool:
+        """Have the room take over a file that was changed on disk now, not within a second.
+
+        Returns whether the file is there.
+        """
+        try:
+            await self.room._file.maybe_notify()
+        except HTTPError as error:
+            return error.status_code != 404
+        except Exception:  # the room's own watcher says so in the log
+            self.log.debug("Could not look at the file of %s", self.room.room_id, exc_info=True)
+        return True
 
     def _on_state(self, event: Any) -> None:
         if "hash" in event.keys and (saved_hash := self._state.get("hash")) is not None:

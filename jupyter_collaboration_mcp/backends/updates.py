@@ -43,6 +43,12 @@ def sole_author(update: bytes) -> int | None:
     return client
 
 
+def is_single(update: bytes) -> bool:
+    """Whether an update brings one piece of one client, and no more."""
+    clients, at = _read(update, 0)
+    return clients == 1 and _read(update, at)[0] == 1
+
+
 def _read(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:

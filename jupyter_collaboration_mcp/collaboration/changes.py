@@ -1,4 +1,4 @@
-"""What happened in a notebook since an agent last looked, in one line."""
+"""What happened in a document since an agent last looked, in one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Entry(NamedTuple):
 
 
 class ChangeLog:
-    """The latest changes of one notebook, whoever made them."""
+    """The latest changes of one document, whoever made them."""
 
     def __init__(self, start: int) -> None:
         self._entries: deque[_Entry] = deque(maxlen=_KEPT)

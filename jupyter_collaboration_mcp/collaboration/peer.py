@@ -1,4 +1,4 @@
-"""The heart: one peer for each open notebook, shared by all agents of this process.
+"""The heart: one peer for each open document, shared by all agents of this process.
 
 A peer has a Doc of its own and sits in the room like anybody else. It catches up with the room
 before each read or edit, so that nobody acts on a stale text, and every edit is one transaction
@@ -7,8 +7,9 @@ with no `await` in it.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +19,21 @@ from pycrdt import Doc, TransactionEvent, create_update_message
 from ..backends.base import Authorship, RoomLink
 from ..backends.updates import decode_state, sole_author
 from ..documents.notebook import CellChange, Notebook
+from ..documents.text_document import Document, TextDocument
 from .changes import ChangeLog
+from .overwritten import redo
 from .presence import Presence
-from .reapply import reapply
+from .reapply import REAPPLY, Redone, by_cell, reapply
 from .shown import ShownSources
 from .undo import Change, Step, UndoLog
+
+#: How often, and each how many seconds, a reader waits for a change of the file: the server looks
+#: at it once a second.
+_LOOKS, _LOOK = 16, 0.2
+
+#: Why something had to be done again.
+_RESTART = "The Jupyter server was restarted"
+_OVERWRITE = "The file was changed on disk"
 
 #: The origin of what comes from the room; an agent's own is its key.
 _ROOM = "room"
@@ -48,7 +59,7 @@ class CallRecord:
 
 @dataclass(slots=True)
 class Seat:
-    """One agent at one notebook: what it has seen and what it could take back."""
+    """One agent at one document: what it has seen and what it could take back."""
 
     agent: str
     """The agent's key, which is also the origin of its transactions."""
@@ -56,12 +67,14 @@ class Seat:
     """The agent's name as people see it."""
     undo: UndoLog = field(default_factory=UndoLog)
     seen: int = 0
-    """The version of the notebook that the agent last looked at."""
+    """The version of the document that the agent last looked at."""
     used: float = field(default_factory=time.monotonic)
     presence: Presence | None = None
     """How people see it, while it is there."""
     runs: int = 0
     """Runs that it waits for: it does not leave before they are over."""
+    notes: list[str] = field(default_factory=list)
+    """What its next answer should say once."""
 
 
 @dataclass(slots=True)
@@ -77,7 +90,7 @@ class RoomPeer:
     def __init__(self, link: RoomLink) -> None:
         self.link = link
         self.doc: Doc[Any] = Doc()
-        self.notebook = Notebook(self.doc)
+        self.document = _document(link.room_id, self.doc)
         self.version = _now()
         """Grows with every change; milliseconds, so that it means the same after a restart."""
         self.changes = ChangeLog(self.version)
@@ -87,18 +100,50 @@ class RoomPeer:
         self._seats: dict[str, Seat] = {}
         self._receiving = False
         self._unsaved: list[_Unsaved] = []
+        self._updates = 0
+        self._overwritten: Mapping[str, str] | None = None
+        """What the cells with unsaved changes said before the file came over them."""
+        self._clients = {self.doc.client_id}  # as whom it has written, in rooms before too
         self.notes: list[str] = []
-        """What the next answers should say once."""
+        """What the next answer should say once, whoever gets it."""
+        self.on_edit: Callable[[], None] | None = None
+        """Called when there is something that no file has yet."""
         link.attach(self.doc)
         self._receive()  # the whole document; before anybody observes changes
-        self.notebook.on_change = self._on_change
+        self.document.on_change = self._on_change
         self.doc.observe(self._on_update)
         link.on_arrival(self.show_presence)
+
+    @property
+    def notebook(self) -> Notebook:
+        """The document of a room that is known to be a notebook's."""
+        assert isinstance(self.document, Notebook)
+        return self.document
+
+    @property
+    def text(self) -> TextDocument:
+        """The document of a room that is known to be a text file's."""
+        assert isinstance(self.document, TextDocument)
+        return self.document
 
     async def catch_up(self) -> None:
         """Have what the room has. Nothing may be awaited between this and an edit."""
         await self.link.current()
         self._receive()
+        if self._overwritten is not None:
+            # B9: whoever writes the file outside of the room overwrites what is unsaved in it.
+            self._redo_overwritten(self._overwritten)
+
+    async def refresh(self) -> None:
+        """Have what the file has too, if somebody has changed it on disk."""
+        for _ in range(_LOOKS):
+            if not await self.link.stale():
+                break
+            await asyncio.sleep(_LOOK)
+            await self.catch_up()
+        else:
+            self.notes.append("The file was changed on disk; the server has not noticed it yet.")
+        await self.catch_up()
 
     @contextmanager
     def edit(self, seat: Seat, call: str) -> Iterator[CallRecord]:
@@ -111,8 +156,7 @@ class RoomPeer:
         if record.changes:
             step = Step(self.version, call, tuple(record.changes))
             seat.undo.push(step)
-            if not self.link.durable:
-                self._unsaved.append(_Unsaved(step))
+            self._keep(step)
         if seat.presence is not None and record.written is not None:
             seat.presence.write_at(*record.written)
         elif seat.presence is not None and record.wrote_text:
@@ -132,18 +176,41 @@ class RoomPeer:
 
     @property
     def unsaved(self) -> list[Step]:
-        """What a server without our journal would lose if it went down now."""
+        """What is in no file yet: a change of the file, or a server that goes down, may take it."""
         return [entry.step for entry in self._unsaved]
 
-    def inherit(self, steps: Sequence[Step]) -> None:
+    def inherit(self, lost: RoomPeer) -> None:
         """Do again what the room has lost since another peer did it."""
+        lost._receive()  # how it was in the end
         self._author = None
-        with self.doc.transaction(origin="reapply"):
-            done = reapply(self.notebook, steps)
-        if done.cells:
-            self._unsaved += [_Unsaved(step, acknowledged=True) for step in steps]
+        self._clients |= lost._clients
+        self._note(reapply(self.document, lost.document, lost.unsaved, lost._clients), _RESTART)
+        for step in lost.unsaved:
+            self._keep(step, acknowledged=True)
+        self._follow_saves()
+
+    def _redo_overwritten(self, said: Mapping[str, str]) -> None:
+        """Do again what a change of the file has taken of what is unsaved."""
+        self._author, self._overwritten = None, None
+        with self.doc.transaction(origin=REAPPLY):
+            done, left = redo(self.document, self.unsaved, said)
+        self._unsaved.clear()
+        if left:
+            self._keep(Step(self.version, REAPPLY, tuple(left)), acknowledged=True)
+        self._note(done, _OVERWRITE)
+        self._follow_saves()
+
+    def _keep(self, step: Step, acknowledged: bool = False) -> None:
+        """Remember a step until it is saved."""
+        self._unsaved.append(_Unsaved(step, acknowledged))
+        if self.on_edit is not None:
+            self.on_edit()
+
+    def _note(self, done: Redone, cause: str) -> None:
+        """Have all agents told that are here: any of them may have made the edits."""
         if str(done):
-            self.notes.append(str(done))
+            for notes in [seat.notes for seat in self._seats.values()] or [self.notes]:
+                notes.append(f"{cause}: {done}.")
 
     @contextmanager
     def output(self, seat: Seat) -> Iterator[None]:
@@ -154,13 +221,14 @@ class RoomPeer:
         self._attribute(seat, "run")
 
     @contextmanager
-    def take_back(self, seat: Seat, steps: int) -> Iterator[None]:
-        """A transaction that takes back the last steps of an agent."""
+    def take_back(self, seat: Seat, steps: int, changes: Sequence[Change]) -> Iterator[None]:
+        """A transaction that takes back the last steps of an agent, which has these changes."""
         self._author = seat.name
         with self.doc.transaction(origin=seat.agent):
             yield
         self._attribute(seat, "undo_agent_changes")
         seat.undo.pop(steps)
+        self._keep(Step(self.version, "undo_agent_changes", tuple(changes)))
 
     def seat(self, seat: Seat) -> None:
         """Let people see an agent that has come."""
@@ -190,14 +258,28 @@ class RoomPeer:
 
     def _receive(self) -> None:
         self._receiving = True
+        said: list[Mapping[str, str] | None] = []  # before each update that brought something
         try:
             for update in self.link.receive():
+                before, known = self._say(), self._updates
                 self._author = self._name_of(sole_author(update))
                 with self.doc.transaction(origin=_ROOM):
                     self.doc.apply_update(update)
+                if self._updates > known:
+                    said.append(before)
                 self._follow_saves()
         finally:
             self._receiving = False
+        place = self.link.overwritten()
+        if place is not None and self._overwritten is None:
+            self._overwritten = said[place] if place < len(said) else self._say()
+
+    def _say(self) -> Mapping[str, str] | None:
+        """What the cells say that have unsaved changes; None if there are no such changes."""
+        if not self._unsaved:
+            return None
+        document, cells = self.document, by_cell(self.unsaved)
+        return {cell: document.source(document.find(cell)) for cell in cells if document.has(cell)}
 
     def _follow_saves(self) -> None:
         """What was with the room before it saved is safe when it has saved."""
@@ -205,6 +287,7 @@ class RoomPeer:
             self._unsaved = [entry for entry in self._unsaved if not entry.acknowledged]
 
     def _on_update(self, event: TransactionEvent) -> None:
+        self._updates += 1
         if not self._receiving:
             self.link.send(create_update_message(event.update))
 
@@ -216,6 +299,10 @@ class RoomPeer:
         state = self.link.states.get(client) if client is not None else None
         user = state.get("user") if state else None
         return str(user.get("display_name") or user.get("name")) if user else None
+
+
+def _document(room_id: str, doc: Doc[Any]) -> Document:
+    return Notebook(doc) if room_id.split(":", 2)[1] == "notebook" else TextDocument(doc)
 
 
 def _now() -> int:

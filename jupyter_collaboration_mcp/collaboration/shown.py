@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Protocol
 
-from ..documents.render import CellView
-
-#: Characters of source that are remembered for one notebook.
+#: Characters of source that are remembered for one document.
 _KEPT = 2_000_000
+
+
+class Shown(Protocol):
+    """A cell, or the text of a file, as it was shown."""
+
+    @property
+    def revision(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
 
 
 class ShownSources:
@@ -18,7 +27,7 @@ class ShownSources:
         self._sources: OrderedDict[str, str] = OrderedDict()
         self._length = 0
 
-    def add(self, cells: Iterable[CellView]) -> None:
+    def add(self, cells: Iterable[Shown]) -> None:
         for cell in cells:
             if self._sources.pop(cell.revision, None) is not None:
                 self._length -= len(cell.source)

@@ -15,6 +15,7 @@ from typing import Any
 from ..documents.merge import revert
 from ..documents.notebook import Notebook
 from ..documents.text import unified
+from ..documents.text_document import Document
 from ..errors import NothingToUndo, UndoRefused
 
 #: How much an agent can take back in one document: steps, and characters they may hold.
@@ -136,20 +137,23 @@ class UndoLog:
 class Plan:
     """What taking steps back would do."""
 
-    actions: list[Callable[[Notebook], None]] = field(default_factory=list)
+    actions: list[Callable[[Any], None]] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     """The text that each touched cell would have."""
     types: dict[str, str] = field(default_factory=dict)
     """The type that each retyped cell would have."""
     removed: set[str] = field(default_factory=set)
-    added: set[str] = field(default_factory=set)
+    added: dict[str, str] = field(default_factory=dict)
+    """What each cell that comes back said when it went."""
     conflicts: list[str] = field(default_factory=list)
     """One text for each place where somebody else's work is in the way."""
     notes: list[str] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    """The same as changes, which a server may lose before it saves them."""
 
 
-def plan(notebook: Notebook, steps: Sequence[Step], force: bool) -> Plan:
-    """Plan to take back steps, the newest first, without touching the notebook.
+def plan(document: Document, steps: Sequence[Step], force: bool) -> Plan:
+    """Plan to take back steps, the newest first, without touching the document.
 
     Raises:
         NothingToUndo: There is no step.
@@ -157,35 +161,45 @@ def plan(notebook: Notebook, steps: Sequence[Step], force: bool) -> Plan:
     """
     if not steps:
         raise NothingToUndo(
-            "There is no change of yours to take back in this notebook.",
+            "There is no change of yours to take back here.",
             "Nothing to do; changes from before a restart of the server cannot be taken back.",
         )
     made = Plan()
     for step in steps:
         for change in reversed(step.changes):
-            _PLANNERS[type(change)](made, notebook, change)
+            _PLANNERS[type(change)](made, document, change)
     for cell_id, source in made.sources.items():
         if cell_id not in made.removed:
             made.actions.append(_set_source(cell_id, source))
+            before = made.added.get(cell_id)
+            if before is None:
+                before = document.source(document.find(cell_id))
+            if before != source:
+                made.changes.append(SourceChanged(cell_id, before, source))
     if made.conflicts and not force:
         raise UndoRefused(
             "Taking this back would remove or tear apart what others wrote; nothing was changed.\n"
             + "\n".join(made.conflicts),
-            "Leave it, edit the cells by hand, or repeat with force=true: "
+            "Leave it, edit by hand, or repeat with force=true: "
             "that keeps every character of the others and drops yours around them.",
         )
     return made
 
 
-def _plan_source(made: Plan, notebook: Notebook, change: Any) -> None:
-    if not _exists(made, notebook, change.cell_id):
-        made.notes.append(f"cell {change.cell_id} is gone")
+def named(cell_id: str) -> str:
+    """A cell in a sentence; the text of a file has no id."""
+    return f"cell {cell_id}" if cell_id else "the text"
+
+
+def _plan_source(made: Plan, document: Document, change: Any) -> None:
+    if not _exists(made, document, change.cell_id):
+        made.notes.append(f"{named(change.cell_id)} is gone")
         return
-    current = _current(made, notebook, change.cell_id)
+    current = _current(made, document, change.cell_id)
     reverted = revert(change.before, change.after, current)
     if not reverted.clean:
         made.conflicts.append(
-            f"cell {change.cell_id}, where others changed what you wrote:\n"
+            f"{named(change.cell_id)}, where others changed what you wrote:\n"
             + unified(current, reverted.text)
         )
     made.sources[change.cell_id] = reverted.text
@@ -201,8 +215,9 @@ def _plan_type(made: Plan, notebook: Notebook, change: Any) -> None:
     if current != change.after:
         made.notes.append(f"cell {change.cell_id} has been given another type since")
         return
-    made.types[change.cell_id] = str(change.before["cell_type"])
+    made.types[change.cell_id] = before = str(change.before["cell_type"])
     made.actions.append(_set_type(change.cell_id, change.before))
+    made.changes.append(TypeChanged(change.cell_id, {"cell_type": change.after}, before))
 
 
 def _plan_metadata(made: Plan, notebook: Notebook, change: Any) -> None:
@@ -210,6 +225,7 @@ def _plan_metadata(made: Plan, notebook: Notebook, change: Any) -> None:
         made.notes.append(f"cell {change.cell_id} is gone")
         return
     made.actions.append(_set_metadata(change.cell_id, change.before, change.after))
+    made.changes.append(MetadataChanged(change.cell_id, change.after, change.before))
 
 
 def _plan_inserted(made: Plan, notebook: Notebook, change: Any) -> None:
@@ -224,6 +240,8 @@ def _plan_inserted(made: Plan, notebook: Notebook, change: Any) -> None:
         return
     made.removed.add(change.cell_id)
     made.actions.append(_delete(change.cell_id))
+    if notebook.has(change.cell_id):
+        made.changes.append(Deleted(notebook.value(notebook.find(change.cell_id)), change.follows))
 
 
 def _plan_deleted(made: Plan, notebook: Notebook, change: Any) -> None:
@@ -231,10 +249,11 @@ def _plan_deleted(made: Plan, notebook: Notebook, change: Any) -> None:
     if _exists(made, notebook, cell_id):
         return
     made.removed.discard(cell_id)
-    made.added.add(cell_id)
-    made.sources.setdefault(cell_id, str(change.value["source"]))
+    made.added[cell_id] = source = str(change.value["source"])
+    made.sources.setdefault(cell_id, source)
     made.types[cell_id] = str(change.value["cell_type"])
     made.actions.append(_insert(change.value, change.follows))
+    made.changes.append(Inserted(cell_id, source, made.types[cell_id], change.follows))
 
 
 def _plan_moved(made: Plan, notebook: Notebook, change: Any) -> None:
@@ -251,7 +270,7 @@ def _plan_outputs(made: Plan, notebook: Notebook, change: Any) -> None:
     made.actions.append(_set_outputs(change.cell_id, change.before))
 
 
-_PLANNERS: dict[type, Callable[[Plan, Notebook, Any], None]] = {
+_PLANNERS: dict[type, Callable[[Plan, Any, Any], None]] = {
     SourceChanged: _plan_source,
     TypeChanged: _plan_type,
     MetadataChanged: _plan_metadata,
@@ -262,13 +281,13 @@ _PLANNERS: dict[type, Callable[[Plan, Notebook, Any], None]] = {
 }
 
 
-def _exists(made: Plan, notebook: Notebook, cell_id: str) -> bool:
+def _exists(made: Plan, notebook: Document, cell_id: str) -> bool:
     if cell_id in made.removed:
         return False
     return cell_id in made.added or notebook.has(cell_id)
 
 
-def _current(made: Plan, notebook: Notebook, cell_id: str) -> str:
+def _current(made: Plan, notebook: Document, cell_id: str) -> str:
     if cell_id in made.sources:
         return made.sources[cell_id]
     return notebook.source(notebook.find(cell_id))
@@ -277,8 +296,8 @@ def _current(made: Plan, notebook: Notebook, cell_id: str) -> str:
 # The actions find their cell when they run: those before them may have moved it.
 
 
-def _set_source(cell_id: str, source: str) -> Callable[[Notebook], None]:
-    return lambda notebook: _discard(notebook.set_source(notebook.find(cell_id), source))
+def _set_source(cell_id: str, source: str) -> Callable[[Document], None]:
+    return lambda document: _discard(document.set_source(document.find(cell_id), source))
 
 
 def _set_type(cell_id: str, before: dict[str, Any]) -> Callable[[Notebook], None]:

@@ -61,19 +61,23 @@ def _hunks(before: str, after: str) -> list[_Hunk]:
 
 
 # The same two texts can be explained in several ways: "a" typed before or after another "a" gives
-# "aa" either way. `_part` prefers the one in which nobody typed inside the agent's text.
+# "aa" either way. `_part` prefers the one in which nobody typed inside the agent's text, and nobody
+# deleted a part of it together with what stood beside it.
 
 
 def _part(after: str, hunks: list[_Hunk], hunk_number: int, theirs: list[Edit]) -> None:
-    """Slide an insertion of others and the agent's text apart, if that tells the same story."""
+    """Slide an edit of others and the agent's text apart, if that tells the same story."""
     hunk = hunks[hunk_number]
     near = _near(theirs, hunk)
     for number in range(near.start, near.stop):
         edit = theirs[number]
-        if edit.start < edit.end or not hunk.start < edit.start < hunk.end:
-            continue
         floor = theirs[number - 1].end + 1 if number else 0
         ceiling = theirs[number + 1].start - 1 if number + 1 < len(theirs) else len(after)
+        if not edit.text:
+            theirs[number] = _deletion_within(after, hunk, edit, floor, ceiling)
+            continue
+        if edit.start < edit.end or not hunk.start < edit.start < hunk.end:
+            continue
         alone = floor <= hunk.start and hunk.end <= ceiling
         left = _leftmost(after, edit, max(floor, hunk.start))
         right = _rightmost(after, edit, min(ceiling, hunk.end))
@@ -86,6 +90,22 @@ def _part(after: str, hunks: list[_Hunk], hunk_number: int, theirs: list[Edit]) 
                 theirs[number] = moved
                 hunks[hunk_number] = hunk = parted
                 break
+
+
+def _deletion_within(after: str, hunk: _Hunk, deletion: Edit, floor: int, ceiling: int) -> Edit:
+    """A deletion of others that goes across a border of the agent's text, found inside of it."""
+    start, end, _ = deletion
+    if start < hunk.start < end < hunk.end:
+        distance = hunk.start - start
+        same = after[start : hunk.start] == after[end : end + distance]
+    elif hunk.start < start < hunk.end < end:
+        distance = hunk.end - end
+        same = after[start + distance : start] == after[hunk.end : end]
+    else:
+        return deletion
+    if not same or start + distance < floor or end + distance > ceiling:
+        return deletion
+    return Edit(start + distance, end + distance, "")
 
 
 def _leftmost(after: str, insertion: Edit, floor: int) -> Edit:

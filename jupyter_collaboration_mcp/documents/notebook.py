@@ -137,6 +137,10 @@ class Notebook:
 
     # -- reading -----------------------------------------------------------------------------
 
+    def label(self, cell_id: str) -> str:
+        """How a cell is named to an agent: by index and id, as far as it is there."""
+        return f"[{self.find(cell_id)}] {cell_id}" if self.has(cell_id) else cell_id
+
     def source(self, index: int) -> str:
         return str(self._cells[index].shared["source"])
 

@@ -94,6 +94,17 @@ def replace_once(source: str, old_text: str, new_text: str) -> str:
         InvalidArgument: `old_text` is empty.
         TextMismatch: `old_text` is not there, or there more than once.
     """
+    start = find_once(source, old_text)
+    return source[:start] + new_text + source[start + len(old_text) :]
+
+
+def find_once(source: str, old_text: str) -> int:
+    """Where `old_text`, which must be in `source` exactly once, begins.
+
+    Raises:
+        InvalidArgument: `old_text` is empty.
+        TextMismatch: `old_text` is not there, or there more than once.
+    """
     if not old_text:
         raise InvalidArgument(
             "old_text is empty, so there is no place to change.",
@@ -104,7 +115,7 @@ def replace_once(source: str, old_text: str, new_text: str) -> str:
         raise _not_found(source, old_text)
     if len(found) > 1:
         raise _found_often(source, found)
-    return source[: found[0]] + new_text + source[found[0] + len(old_text) :]
+    return found[0]
 
 
 def unified(before: str, after: str, context: int = 2, limit: int = 4000) -> str:

@@ -330,7 +330,13 @@ class Executor:
         await self._keep_overflow(run)
         if run.target is not None:
             timings = {} if self.lost is not None else run.timings
-            await run.target.end(run.log, run.count, timings)
+            try:
+                await run.target.end(run.log, run.count, timings)
+            except CollaborationError as error:
+                # What became of the code is true all the same, and what became of the kernel
+                # says more than that its notebook is out of reach as well.
+                self._log.warning("The end of %s could not be shown: %s", run.id, error)
+                run.error = run.error or error
         if run.log.has_displays:
             self._displays.append(run)
         run.become(state)

@@ -55,7 +55,7 @@ class OutputResources:
             CollaborationError: There is nothing, or the caller may not see it.
         """
         address = _parsed(uri)
-        found = self._sites.document(address.notebook)
+        found = await self._sites.document(address.notebook)
         if found is None:
             raise DocumentNotFound(
                 f"There is no notebook {address.notebook!r}.", "Use a link from an answer."

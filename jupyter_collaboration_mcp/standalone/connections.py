@@ -8,14 +8,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from jupyter_core.paths import jupyter_data_dir
 
-from ..backends.jupyter_api import JupyterApi, ServerAddress
+from ..backends.jupyter_api import JupyterApi, ServerAddress, is_address
 from ..backends.remote import RemoteBackend
 from ..backends.remote_kernels import RemoteKernels
 from ..documents.output_log import OutputLimits
+from ..errors import InvalidArgument
 from ..execution.executor import ExecutorSettings
 from ..execution.side_files import SideFiles, SideLimits
 from ..workspace.permissions import Level, PathRules
@@ -48,10 +49,19 @@ class Connections:
         self._log = log
 
     def address(self, url: str) -> ServerAddress:
-        """The address of a server with the token that belongs to it."""
+        """The address of a server with the token that belongs to it.
+
+        Raises:
+            InvalidArgument: No server can have this address.
+        """
+        if not is_address(url):
+            raise InvalidArgument(
+                f"{url.partition('?')[0]!r} is not the address of a server.",
+                "Give one like http://127.0.0.1:8888/.",
+            )
         parts = urlsplit(url)
-        given = re.search(r"(?:^|&)token=([^&]*)", parts.query)
-        token = given[1] if given else token_for(url) or self._settings.token
+        given = parse_qs(parts.query, keep_blank_values=True).get("token")
+        token = given[0] if given else token_for(url) or self._settings.token
         base = f"{parts.scheme}://{parts.netloc}{_server_path(parts.path)}"
         return ServerAddress(base, _real(token), self._settings.verify)
 
@@ -81,25 +91,21 @@ class Connections:
             await api.close()
 
         level = settings.levels.get(alias, settings.level)
-        return Site(alias, workspace, runs, level, address.base, close)
+        return Site(alias, workspace, runs, level, address.base, close, api.check)
 
     async def connect(self, url: str, alias: str | None) -> Site:
         """One more server, if it is there and lets us in.
 
         Raises:
-            ServerError: It does not, or the alias is taken.
+            CollaborationError: It does not, or the alias is taken.
         """
-        address = self.address(url)
-        site = self.site(alias or self.alias_for(url), address)
+        site = self.site(alias or self.alias_for(url), self.address(url))
         self._sites.add(site)
-        api = JupyterApi(address)
         try:
-            await api.get("api", "status")
+            await site.check()
         except BaseException:
             await self._sites.remove(site.alias).close()
             raise
-        finally:
-            await api.close()
         return site
 
     def alias_for(self, url: str) -> str:
@@ -114,7 +120,17 @@ class Connections:
 
 
 def _real(token: str | None) -> str | None:
-    """A token, unless it is a placeholder that a client has passed on as it was."""
+    """A token, unless it is a placeholder that a client has passed on as it was.
+
+    Raises:
+        InvalidArgument: It cannot be sent; the error does not show it.
+    """
+    token = (token or "").strip()
+    if not (token.isascii() and token.isprintable()):
+        raise InvalidArgument(
+            "The token has characters that cannot be sent to a server.",
+            "Ask the person to look at JUPYTER_TOKEN.",
+        )
     return None if not token or re.fullmatch(r"\$\{.*\}|<.*>", token) else token
 
 

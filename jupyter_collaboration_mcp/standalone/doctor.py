@@ -8,11 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
 from ..errors import NotJupyter, ServerError, ServerUnreachable, TokenRefused
 
@@ -75,12 +73,10 @@ def report(checks: Iterable[Check]) -> str:
 
 
 def _address(address: ServerAddress) -> Check | None:
-    try:
-        parts = urlsplit(address.url)
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return None
-    except ValueError:
-        pass
+    from ..backends.jupyter_api import is_address
+
+    if is_address(address.url):
+        return None
     said = f"{address.url.partition('?')[0]!r} is not the address of a server."
     return Check("reachable", "failed", said, "Give one like http://127.0.0.1:8888/.")
 
@@ -97,7 +93,7 @@ async def _first(api: JupyterApi) -> list[Check]:
         if not isinstance(version, str):
             raise Refused(404, "no version")
     except ServerUnreachable as error:
-        return [Check("reachable", "failed", error.happened, _reach(error))]
+        return [Check("reachable", "failed", error.happened, error.next_step)]
     except TokenRefused:  # Jupyter tells its version to anybody; what is in front of it does not
         version = None
     except (Refused, NotJupyter):
@@ -105,14 +101,6 @@ async def _first(api: JupyterApi) -> list[Check]:
         remedy = "Give the address of a Jupyter server with its base URL (`jupyter server list`)."
         return [reachable, Check("jupyter", "failed", said, remedy)]
     return [reachable, *([_jupyter(version)] if version else []), await _guarded(_token, api)]
-
-
-def _reach(error: ServerUnreachable) -> str:
-    if "CERTIFICATE_VERIFY_FAILED" in error.happened:
-        return "Let the environment variable SSL_CERT_FILE name the certificate of that server."
-    if "WRONG_VERSION_NUMBER" in error.happened:
-        return "Say http:// instead of https://."
-    return error.next_step
 
 
 def _jupyter(version: str) -> Check:
@@ -246,13 +234,11 @@ async def _ask(api: JupyterApi, method: str, path: str) -> httpx2.Response:
     """
     import httpx2
 
+    from ..backends.jupyter_api import new_client
+
     address = api.address
-    headers = {} if address.token is None else {"Authorization": f"token {address.token}"}
-    trust = ssl.create_default_context()  # as JupyterApi does: what the system trusts
-    if not address.verify:
-        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     try:
-        async with httpx2.AsyncClient(headers=headers, verify=trust, timeout=30) as http:
+        async with new_client(address) as http:
             return await http.request(method, f"{address.base}{path}")
     except httpx2.TransportError as error:
         raise ServerUnreachable(

@@ -1,4 +1,4 @@
-"""The parts that answers about a notebook have in common."""
+"""The parts that answers about a document have in common."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..workspace.workspace import OpenNotebook
+from ..documents.render import people
+from ..workspace.workspace import OpenDocument
 from .registry import Answer
 
 CellIds = Annotated[
@@ -22,8 +23,8 @@ Timeout = Annotated[float, Field(ge=0, description="seconds to wait; the run goe
 _SHOWN = 200
 
 
-def about(here: OpenNotebook) -> dict[str, Any]:
-    """Which notebook, and how current it is."""
+def about(here: OpenDocument) -> dict[str, Any]:
+    """Which document, and how current it is."""
     facts: dict[str, Any] = {"path": here.name, "version": here.peer.version}
     if here.peer.link.saved:
         facts["saved"] = True
@@ -32,17 +33,19 @@ def about(here: OpenNotebook) -> dict[str, Any]:
     return facts
 
 
-def answer(here: OpenNotebook, lines: Sequence[str], facts: dict[str, Any], **more: Any) -> Answer:
-    """An answer about a notebook ends with what others changed since this agent looked."""
+def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **more: Any) -> Answer:
+    """An answer about a document ends with what others changed since this agent looked."""
     peer, seat = here.peer, here.seat
     lines = list(lines)
-    notes, peer.notes[:] = list(peer.notes), []
+    notes = [*peer.notes, *seat.notes]
+    peer.notes.clear()
+    seat.notes.clear()
     for notice in (*peer.link.notices(), *notes):
         lines.append(notice)
         facts.setdefault("notices", []).append(notice)
     if peer.link.mode == "file":
         lines.append("File mode: this server has no live collaboration; the file itself is used.")
-    others = peer.changes.summary(seat.seen, seat.name, lambda cell: label(here, cell))
+    others = peer.changes.summary(seat.seen, seat.name, peer.document.label)
     if others is not None:
         lines.append(others)
         facts["others"] = others
@@ -50,13 +53,33 @@ def answer(here: OpenNotebook, lines: Sequence[str], facts: dict[str, Any], **mo
     return Answer("\n".join(lines), facts, **more)
 
 
-def label(here: OpenNotebook, cell_id: str) -> str:
-    """A cell by index and id, as far as it is there."""
-    notebook = here.peer.notebook
-    return f"[{notebook.find(cell_id)}] {cell_id}" if notebook.has(cell_id) else cell_id
+def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
+    """The handle of a room that an agent has come into."""
+    link = here.peer.link
+    handle = {
+        "path": here.name,
+        "room_id": link.room_id,
+        "file_id": link.room_id.rpartition(":")[2],
+        "session_id": link.session_id,
+        "agent": here.seat.name,
+    }
+    text = (
+        f"You are in the room of {here.name} as {here.seat.name} "
+        f"(room {link.room_id}, session {link.session_id}, {size})."
+    )
+    return answer(here, [text], {**handle, **facts})
 
 
-def cell_facts(here: OpenNotebook, ids: Sequence[str]) -> list[dict[str, Any]]:
+def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:
+    """Who else is in the room, as a line and as facts."""
+    link = here.peer.link
+    me = here.seat.presence.display_name if here.seat.presence is not None else None
+    others = [name for name in people(link.states) if name != me]
+    line = f"Here now: {', '.join(others) if others else 'nobody else'}."
+    return line, {"room_id": link.room_id, "people": others}
+
+
+def cell_facts(here: OpenDocument, ids: Sequence[str]) -> list[dict[str, Any]]:
     """Index, id and revision of cells that are there."""
     notebook = here.peer.notebook
     facts = []

@@ -9,15 +9,15 @@ from pydantic import Field
 
 from ..backends.base import KernelInfo, KernelSpec
 from ..documents import render
-from ..errors import InvalidArgument, PermissionRefused
+from ..errors import CollaborationError, InvalidArgument, PermissionRefused, ServerError
 from ..execution.run import Run
 from ..workspace import editing
 from ..workspace.permissions import Level
 from ..workspace.runs import KernelState
 from ..workspace.sites import Site, Sites
 from ..workspace.whole_outputs import Part, WholeOutputs
-from ..workspace.workspace import OpenNotebook
-from .answers import CellIds, Timeout, about, answer, how_many, label
+from ..workspace.workspace import OpenDocument
+from .answers import CellIds, Timeout, about, answer, how_many
 from .places import PlacedTools
 from .registry import Answer, Call, tool
 from .running import RunAnswers
@@ -97,7 +97,7 @@ class KernelTools(PlacedTools):
     async def list_kernels(self, call: Call) -> Answer:
         """List kernels to choose from (kernelspecs) and those that run, with their notebooks."""
         await call.authorize(Level.read, None)
-        specs, running, defaults = await self._all_kernels(call)
+        specs, running, defaults, away = await self._all_kernels(call)
         lines = ["Kernels to choose from:"]
         for site, spec in specs:
             default = " (default)" if spec.name == defaults[site.alias] else ""
@@ -107,7 +107,7 @@ class KernelTools(PlacedTools):
         for site, kernel in running:
             document = "no document" if kernel.path is None else site.name(kernel.path)
             lines.append(f"{kernel.name} {kernel.id} {kernel.state}, {document}")
-        return Answer("\n".join(lines), _kernel_facts(specs, running, defaults))
+        return Answer("\n".join([*lines, *away]), _kernel_facts(specs, running, defaults))
 
     @tool("Change the kernel", Level.execute, destructive=True, idempotent=True)
     async def change_notebook_kernel(
@@ -197,16 +197,24 @@ class KernelTools(PlacedTools):
 
     async def _all_kernels(
         self, call: Call
-    ) -> tuple[list[tuple[Site, KernelSpec]], list[tuple[Site, KernelInfo]], dict[str, str]]:
-        """Kernelspecs, running kernels, and the default of each server."""
-        specs, running, defaults = [], [], {}
+    ) -> tuple[
+        list[tuple[Site, KernelSpec]], list[tuple[Site, KernelInfo]], dict[str, str], list[str]
+    ]:
+        """Kernelspecs, running kernels, the default of each server, and what is wrong with some."""
+        specs, running, defaults, away = [], [], {}, []
         for site in self._sites:
-            found, defaults[site.alias] = await site.runs.specs()
+            try:
+                found, default = await site.runs.specs()
+                kernels = await site.runs.running()
+            except ServerError as error:
+                if len(self._sites) == 1:
+                    raise
+                away.append(f"{site.alias or 'The first server'}: {error.happened}")
+                continue
+            defaults[site.alias] = default
             specs += [(site, spec) for spec in found]
-            for kernel in await site.runs.running():
-                if await _seen(call, kernel):
-                    running.append((site, kernel))
-        return specs, running, defaults
+            running += [(site, kernel) for kernel in kernels if await _seen(call, kernel)]
+        return specs, running, defaults, away
 
 
 async def _seen(call: Call, kernel: KernelInfo) -> bool:
@@ -254,20 +262,24 @@ def _kernel_facts(
 async def run_answer(
     shown: RunAnswers,
     call: Call,
-    here: OpenNotebook,
+    here: OpenDocument,
     runs: list[Run],
     timeout: float,
     lines: list[str] | None = None,
     facts: dict[str, Any] | None = None,
 ) -> Answer:
-    """Wait for runs and answer with how they stand."""
+    """Wait for runs and answer with how they stand, also if the notebook went out of reach."""
     await shown.wait(call, runs, timeout)
-    await here.peer.catch_up()
+    lines, unseen = list(lines or []), []
+    try:
+        here = await shown.current(here)
+    except CollaborationError as gone:
+        unseen = [f"The notebook itself cannot be looked at now. {gone.happened}"]
     told = await shown.tell(runs, here)
     error = next((run.error for run in runs if run.over and run.error is not None), None)
     return answer(
         here,
-        [*(lines or []), *told.lines],
+        [*lines, *told.lines, *unseen],
         {**(facts or about(here)), "runs": told.facts},
         pictures=told.pictures,
         links=told.links,
@@ -300,7 +312,7 @@ def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:
     return Answer("\n".join(lines), facts)
 
 
-def _status(here: OpenNotebook, state: KernelState, modified: str | None) -> Answer:
+def _status(here: OpenDocument, state: KernelState, modified: str | None) -> Answer:
     notebook, link = here.peer.notebook, here.peer.link
     people = render.people(link.states)
     running = [notebook.id_at(index) for index in notebook.running()]
@@ -319,7 +331,7 @@ def _status(here: OpenNotebook, state: KernelState, modified: str | None) -> Ans
         if state.busy:
             kernel["busy_for"] = "somebody else" if state.current is None else state.current.agent
     if running:
-        lines.append("Cells that run or wait: " + ", ".join(label(here, c) for c in running[:20]))
+        lines.append("Cells that run or wait: " + ", ".join(map(notebook.label, running[:20])))
     lines.append(f"Last modified: {modified}{'' if link.saved else ', with unsaved changes'}.")
     lines.append(f"Here now: {', '.join(people) if people else 'nobody'}.")
     facts = {
@@ -337,19 +349,19 @@ def _status(here: OpenNotebook, state: KernelState, modified: str | None) -> Ans
     return answer(here, lines, facts)
 
 
-def _doing(here: OpenNotebook, state: KernelState) -> str:
+def _doing(here: OpenDocument, state: KernelState) -> str:
     if state.by_others:
         waiting = f"; {len(state.waiting) + (state.current is not None)} of agents wait"
         return f" with something that no agent started{waiting if state.current else ''}"
     if state.current is None:
         return ""
     run = state.current
-    what = "scratch code" if run.cell_id is None else label(here, run.cell_id)
+    what = "scratch code" if run.cell_id is None else here.peer.notebook.label(run.cell_id)
     more = f", {len(state.waiting)} more wait" if state.waiting else ""
     return f" with {run.id} of {run.agent} ({what}, {run.seconds:.0f} s{more})"
 
 
-def _inspected(here: OpenNotebook, found: Any) -> Answer:
+def _inspected(here: OpenDocument, found: Any) -> Answer:
     lines, facts = [], []
     for variable in found.variables:
         shape = f" {variable.shape}" if variable.shape else ""

@@ -8,14 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..backends.base import Listing
+from ..backends.files import Listing
 from ..documents import render
+from ..documents.text_document import TextDocument
 from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import RunState
 from ..workspace import editing
-from ..workspace.permissions import Level, clean_path
+from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
-from ..workspace.workspace import OpenNotebook
+from ..workspace.workspace import OpenDocument
 from .answers import (
     CellIds,
     Revisions,
@@ -25,7 +26,9 @@ from .answers import (
     as_list,
     cell_facts,
     cell_lines,
+    company,
     how_many,
+    joined,
 )
 from .kernel import run_answer
 from .places import PlacedTools
@@ -76,22 +79,26 @@ class NotebookTools(PlacedTools):
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
     ) -> Answer:
         """List notebooks below a path: size, last change, who has them open. Start here."""
-        found: list[tuple[Site, Listing]] = []
-        left = max_results
-        for site, prefix in self._prefixes(path_prefix):
-            prefix = clean_path(prefix)
-            await call.authorize(Level.read, prefix)
-            listing = await site.workspace.list_notebooks(prefix, max(1, left))
-            found.append((site, listing))
-            left -= len(listing.entries)
-        return _listing(found, path_prefix)
 
-    def _prefixes(self, path_prefix: str) -> list[tuple[Site, str]]:
-        """Where to look: on the server that is named, or on all of them."""
-        site, prefix = self._sites.find(path_prefix)
-        if path_prefix or len(self._sites) < 2:
-            return [(site, prefix)]
-        return [(each, "") for each in self._sites]
+        async def ask(site: Site, prefix: str, left: int) -> Listing:
+            return await site.workspace.filing.notebooks(prefix, left)
+
+        found = await self._listed(call, path_prefix, max_results, ask)
+        notebooks = [
+            {
+                "path": site.name(entry.path),
+                "last_modified": entry.last_modified,
+                "size": entry.size,
+                "open": entry.open,
+                "people": list(entry.people),
+            }
+            for site, entry in found.entries
+        ]
+        nothing = f"No notebooks below {path_prefix or 'the root'!r}."
+        more = "There are more; raise max_results or narrow path_prefix."
+        return Answer(
+            found.text(nothing, more), {"notebooks": notebooks, "complete": found.complete}
+        )
 
     @tool("Read a notebook", Level.read, core=True)
     async def get_notebook(
@@ -119,21 +126,8 @@ class NotebookTools(PlacedTools):
     async def create_notebook_session(self, call: Call, path: str) -> Answer:
         """Join a notebook's collaboration room ahead of time. Other tools join by themselves."""
         here = await self._open(call, Level.read, path)
-        link = here.peer.link
-        facts = {
-            "path": here.name,
-            "room_id": link.room_id,
-            "file_id": link.room_id.rpartition(":")[2],
-            "session_id": link.session_id,
-            "agent": here.seat.name,
-            "cell_count": len(here.peer.notebook),
-        }
-        text = (
-            f"You are in the room of {here.name} as {here.seat.name} "
-            f"(room {link.room_id}, session {link.session_id}, "
-            f"{len(here.peer.notebook)} cells)."
-        )
-        return answer(here, [text], facts)
+        count = len(here.peer.notebook)
+        return joined(here, how_many(count), cell_count=count)
 
     @tool("Edit cells", Level.write, core=True, destructive=True)
     async def batch_update_notebook_cells(
@@ -235,7 +229,7 @@ class NotebookTools(PlacedTools):
     async def _run_then_delete(
         self,
         call: Call,
-        here: OpenNotebook,
+        here: OpenDocument,
         indexes: Sequence[int],
         revisions: Sequence[str] | None,
         running: editing.Running,
@@ -264,7 +258,7 @@ class NotebookTools(PlacedTools):
         facts = {**done.facts, "runs": ran.facts["runs"]}
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
 
-    async def _deleted(self, here: OpenNotebook, gone: Sequence[str]) -> Answer:
+    async def _deleted(self, here: OpenDocument, gone: Sequence[str]) -> Answer:
         await here.peer.acknowledged()
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
@@ -329,12 +323,17 @@ class NotebookTools(PlacedTools):
         since: Annotated[int | None, Field(description="version: undo all yours after it")] = None,
         force: Annotated[bool, Field(description="keep others' text, drop yours")] = False,
     ) -> Answer:
-        """Take back your own latest calls, one step a call. Other people's text stays as it is;
-        where that is impossible nothing happens and you get the diff."""
-        here = await self._open(call, Level.write, path)
+        """Take back your own latest calls in a notebook or text file, one step a call. Other
+        people's text stays as it is; where that is impossible nothing happens and you get the
+        diff."""
+        here = await self._open(call, Level.write, path, None)
         done = editing.take_back(here, steps, since, force)
         await here.peer.acknowledged()
         head = f"Took back {done.steps} of your calls ({', '.join(done.calls)}); {done.left} left."
+        if isinstance(here.peer.document, TextDocument):
+            revision = here.peer.document.view().revision
+            facts = {**about(here), "steps": done.steps, "left": done.left, "revision": revision}
+            return answer(here, [f"{head} The text is at r:{revision}.", *done.notes], facts)
         cells = cell_facts(here, done.cell_ids)
         lines = [head, *cell_lines(cells)]
         if done.removed:
@@ -348,7 +347,7 @@ class NotebookTools(PlacedTools):
         }
         return answer(here, [*lines, *done.notes], facts)
 
-    async def _running(self, call: Call, wanted: bool, here: OpenNotebook) -> editing.Running:
+    async def _running(self, call: Call, wanted: bool, here: OpenDocument) -> editing.Running:
         """Whether code cells are to be run, and what forbids it."""
         if not wanted:
             return editing.Running(False)
@@ -365,7 +364,7 @@ class NotebookTools(PlacedTools):
     async def _edited(
         self,
         call: Call,
-        here: OpenNotebook,
+        here: OpenDocument,
         done: str,
         ids: Sequence[str],
         run: bool = False,
@@ -414,7 +413,7 @@ class _Reading:
 
 
 def _reading(
-    here: OpenNotebook,
+    here: OpenDocument,
     start_index: int | None,
     end_index: int | None,
     cell_ids: Sequence[str | int] | None,
@@ -429,7 +428,7 @@ def _reading(
     return list(range(*slice(start, end).indices(len(notebook))))
 
 
-def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool) -> Answer:
+def _read(here: OpenDocument, indexes: list[int], wanted: _Reading, state: bool) -> Answer:
     notebook = here.peer.notebook
     needs_outputs = wanted.form != "source" or wanted.outputs or wanted.query is not None
     cells = list(notebook.views(indexes, outputs=needs_outputs))
@@ -450,46 +449,16 @@ def _read(here: OpenNotebook, indexes: list[int], wanted: _Reading, state: bool)
     if rendered.next_index is not None:
         facts["next_index"] = rendered.next_index
     if state:
-        link = here.peer.link
-        me = here.seat.presence.display_name if here.seat.presence is not None else None
-        people = [name for name in render.people(link.states) if name != me]
-        facts["collaboration"] = {"room_id": link.room_id, "people": people}
-        lines.append(f"Here now: {', '.join(people) if people else 'nobody else'}.")
+        line, facts["collaboration"] = company(here)
+        lines.append(line)
     return answer(here, lines, facts)
-
-
-def _listing(found: Sequence[tuple[Site, Listing]], prefix: str) -> Answer:
-    lines, notebooks = [], []
-    for site, listing in found:
-        for entry in listing.entries:
-            path = site.name(entry.path)
-            open_by = f", open by {', '.join(entry.people)}" if entry.people else ", open"
-            size = "" if entry.size is None else f" {entry.size:,} bytes"
-            lines.append(
-                f"{path}{size}, changed {entry.last_modified}{open_by if entry.open else ''}"
-            )
-            notebooks.append(
-                {
-                    "path": path,
-                    "last_modified": entry.last_modified,
-                    "size": entry.size,
-                    "open": entry.open,
-                    "people": list(entry.people),
-                }
-            )
-    complete = all(listing.complete for _, listing in found)
-    if not notebooks:
-        lines.append(f"No notebooks below {prefix or 'the root'!r}.")
-    if not complete:
-        lines.append("There are more; raise max_results or narrow path_prefix.")
-    return Answer("\n".join(lines), {"notebooks": notebooks, "complete": complete})
 
 
 # -- editing ---------------------------------------------------------------------------------
 
 
 def _name_cells(
-    here: OpenNotebook,
+    here: OpenDocument,
     updates: Sequence[Update],
     start_index: int | None,
     end_index: int | None,

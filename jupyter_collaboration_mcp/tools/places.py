@@ -1,28 +1,71 @@
-"""Where a call works: on which server, in which notebook, and whether it may."""
+"""Where a call works: on which server, in which document, and whether it may."""
 
 from __future__ import annotations
 
-from ..errors import DocumentNotFound
-from ..workspace.permissions import Level
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from ..backends.base import Kind
+from ..backends.files import FileEntry, Listing
+from ..errors import DocumentNotFound, ReadOnly, ServerError
+from ..workspace.permissions import Level, clean_path
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
-from ..workspace.workspace import OpenNotebook
+from ..workspace.workspace import OpenDocument
 from .registry import Call
+
+#: Lists some entries of a server: below a path, at most so many.
+Ask = Callable[[Site, str, int], Awaitable[Listing]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found on one or several servers."""
+
+    entries: list[tuple[Site, FileEntry]]
+    complete: bool
+    away: tuple[str, ...] = ()
+    """What is wrong with servers that could not be asked."""
+
+    def text(self, nothing: str, more: str) -> str:
+        """A line for each."""
+        lines = [_line(site, entry) for site, entry in self.entries] or [nothing]
+        return "\n".join([*lines, *([] if self.complete else [more]), *self.away])
+
+
+def _line(site: Site, entry: FileEntry) -> str:
+    size = "" if entry.size is None else f" {entry.size:,} bytes"
+    kind = "/" if entry.type == "directory" else ""
+    open_by = f", open by {', '.join(entry.people)}" if entry.people else ", open"
+    read_only = "" if entry.writable else ", read-only"
+    return (
+        f"{site.name(entry.path)}{kind}{size}, changed {entry.last_modified}"
+        f"{open_by if entry.open else ''}{read_only}"
+    )
 
 
 class PlacedTools:
-    """Tools that work on the notebooks of one or several servers."""
+    """Tools that work on the documents of one or several servers."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
 
-    async def _open(self, call: Call, level: Level, path: str) -> OpenNotebook:
-        """Join a notebook, if the caller may do what it wants to there."""
+    async def _open(
+        self, call: Call, level: Level, path: str, kind: Kind | None = "notebook"
+    ) -> OpenDocument:
+        """Join a document, if the caller may do what it wants to there."""
         site, local = await self._place(call, level, path)
         try:
-            return await site.open(call.agent, local)
+            here = await site.open(call.agent, local, kind)
         except DocumentNotFound as error:
             raise self._sites.unknown(path, error) from error
+        if level is Level.write and not here.peer.link.writable:
+            await here.peer.refresh()  # nor can a file be written that is gone
+            # A server would take the edit and never save it.
+            raise ReadOnly.at(here.name)
+        if level is Level.read:
+            await here.peer.refresh()
+        return here
 
     async def _place(self, call: Call, level: Level, path: str) -> tuple[Site, str]:
         """The server and the path there, if the caller may do what it wants to there."""
@@ -32,8 +75,32 @@ class PlacedTools:
         await call.authorize(level, local)
         return site, local
 
-    def _site(self, here: OpenNotebook) -> Site:
+    async def _listed(self, call: Call, path: str, limit: int, ask: Ask) -> Found:
+        """List what is below a path on the server that is named, or on all if none is."""
+        site, local = self._sites.find(path)
+        places = [(site, local)]
+        if not path and len(self._sites) > 1:
+            places = [(each, "") for each in self._sites]
+        entries: list[tuple[Site, FileEntry]] = []
+        complete = True
+        away: list[str] = []
+        for site, local in places:
+            local = clean_path(local)
+            site.workspace.rules.check_folder(local)
+            await call.authorize(Level.read, local)
+            try:
+                listing = await ask(site, local, max(1, limit - len(entries)))
+            except ServerError as error:
+                if len(places) == 1:
+                    raise
+                away.append(f"{site.alias or 'The first server'}: {error.happened}")
+                continue
+            entries += [(site, entry) for entry in listing.entries]
+            complete = complete and listing.complete
+        return Found(entries, complete, tuple(away))
+
+    def _site(self, here: OpenDocument) -> Site:
         return self._sites.get(here.alias)
 
-    def _runs(self, here: OpenNotebook) -> Runs:
+    def _runs(self, here: OpenDocument) -> Runs:
         return self._site(here).runs

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
 from mcp_types import ToolAnnotations
@@ -16,7 +17,7 @@ from ..workspace.agent import Agent
 from ..workspace.permissions import Level
 
 #: All toolsets, in the order in which their tools are listed. `core` cuts across them.
-TOOLSETS = ("notebook", "kernel", "server")
+TOOLSETS = ("notebook", "document", "files", "kernel", "server")
 
 _MARK = "_tool_declaration"
 
@@ -76,6 +77,23 @@ class RegisteredTool:
     function: Callable[..., Awaitable[Answer]]
     arguments: FuncMetadata
     schema: dict[str, Any]
+
+    def validated(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, as the function wants them.
+
+        Some clients send a list as the JSON of it, and the SDK undoes that. It does so for every
+        argument that is not always a text, so that a text that is JSON would not arrive as such.
+        """
+        fields = self.arguments.arg_model.model_fields
+        texts = {
+            name: value
+            for name, value in given.items()
+            if isinstance(value, str)
+            and name in fields
+            and set(get_args(fields[name].annotation)) == {str, NoneType}
+        }
+        parsed = {**self.arguments.pre_parse_json(given), **texts}
+        return self.arguments.arg_model.model_validate(parsed).model_dump_one_level()
 
 
 def tool(

@@ -6,14 +6,14 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..documents.digest import Digest, digest
 from ..documents.images import ImageLimits, Picture
 from ..execution.run import Run, RunState
 from ..workspace.sites import Sites
-from ..workspace.workspace import OpenNotebook
+from ..workspace.workspace import OpenDocument
 from .registry import Call, Link
 
 #: Seconds between two reports of progress.
@@ -59,7 +59,16 @@ class RunAnswers:
                 if not await run.settled(min(left, _REPORT)):
                     await call.report(time.monotonic() - began, _progress(run))
 
-    async def tell(self, runs: Iterable[Run], here: OpenNotebook | None = None) -> Told:
+    async def current(self, here: OpenDocument) -> OpenDocument:
+        """The notebook as it is now, also if its server was restarted meanwhile.
+
+        Raises:
+            CollaborationError: It cannot be looked at.
+        """
+        workspace = self._sites.get(here.alias).workspace
+        return replace(here, peer=await workspace.peer(here.peer.link.room_id))
+
+    async def tell(self, runs: Iterable[Run], here: OpenDocument | None = None) -> Told:
         """How runs stand and what they put out."""
         told = Told()
         left = _ALL
@@ -98,7 +107,7 @@ class RunAnswers:
         slow = _has_pictures(outputs) or run.log.size > _LARGE
         return await asyncio.to_thread(make) if slow else make()
 
-    def _name(self, run: Run, here: OpenNotebook | None) -> _Name:
+    def _name(self, run: Run, here: OpenDocument | None) -> _Name:
         if run.cell_id is None:
             return _Name("", None)
         peer = here.peer if here is not None else self._sites.peer_of(run.room_id)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..errors import ServerError, ServerUnreachable
 from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
 from .registry import Answer, Call, tool
 
 #: Makes a site of an address and an alias. Tokens are found by it, never given by a model.
 Connect = Callable[[str, str | None], Awaitable[Site]]
+
+#: Seconds that a server has to show that it is there.
+_LIMIT = 5.0
 
 
 class ServerTools:
@@ -27,12 +32,16 @@ class ServerTools:
         """List the Jupyter servers you are connected to. Their alias goes before a path,
         alias:path; without one the first is meant."""
         await call.authorize(Level.read, None)
-        servers = [_facts(site, number == 0) for number, site in enumerate(self._sites)]
-        lines = [
-            f"{facts['alias']}: {facts['url']}, {facts['permission']}"
-            f"{' (default)' if facts['default'] else ''}"
-            for facts in servers
-        ]
+        sites = list(self._sites)
+        wrong = await asyncio.gather(*(_wrong(site) for site in sites))
+        servers, lines = [], []
+        for number, (site, error) in enumerate(zip(sites, wrong, strict=True)):
+            facts = _facts(site, number == 0)
+            line = f"{site.alias}: {site.url}" if site.alias else str(site.url)
+            line += f", {facts['permission']}{' (default)' if facts['default'] else ''}"
+            facts["state"] = "ok" if error is None else error.code
+            servers.append(facts)
+            lines.append(line if error is None else f"{line}. {error.happened}")
         return Answer("\n".join(lines) or "No server is connected.", {"servers": servers})
 
     @tool("Connect a server", Level.admin)
@@ -58,6 +67,20 @@ class ServerTools:
         left = [other.alias for other in self._sites]
         text = f"Disconnected {alias}; left: {', '.join(left) or 'none'}."
         return Answer(text, {"disconnected": alias, "servers": left})
+
+
+async def _wrong(site: Site) -> ServerError | None:
+    """What keeps a server from being used, if anything does."""
+    try:
+        async with asyncio.timeout(_LIMIT):
+            await site.check()
+    except ServerError as error:
+        return error
+    except TimeoutError:
+        return ServerUnreachable(
+            f"It does not answer within {_LIMIT:g} s.", "Try again in a while.", url=site.url
+        )
+    return None
 
 
 def _facts(site: Site, default: bool) -> dict[str, Any]:

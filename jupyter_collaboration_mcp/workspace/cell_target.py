@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from ..collaboration.peer import RoomPeer, Seat
 from ..documents.output_log import OutputLog
 from ..errors import CellNotFound
-from .workspace import OpenNotebook, Workspace
+from .workspace import OpenDocument, Workspace
 
 
 class CellTarget:
     """One code cell of a live notebook, wherever people move it meanwhile."""
 
-    def __init__(self, workspace: Workspace, here: OpenNotebook, cell_id: str) -> None:
+    def __init__(self, workspace: Workspace, here: OpenDocument, cell_id: str) -> None:
         self._workspace = workspace
         self._room_id = here.peer.link.room_id
         self._peer: RoomPeer = here.peer

@@ -23,7 +23,7 @@ from ..errors import (
     StaleRevision,
     TooLarge,
 )
-from .workspace import Limits, OpenNotebook
+from .workspace import Limits, OpenDocument
 
 CellRef = str | int
 """A cell by its id (or the beginning of it) or by its index."""
@@ -85,7 +85,7 @@ class _Pending:
 
 
 def update_cells(
-    here: OpenNotebook, updates: Sequence[CellUpdate], limits: Limits, running: Running
+    here: OpenDocument, updates: Sequence[CellUpdate], limits: Limits, running: Running
 ) -> list[str]:
     """Change cells; returns their ids in the order of the updates."""
     notebook = here.peer.notebook
@@ -106,7 +106,7 @@ def update_cells(
 
 
 def insert_cells(
-    here: OpenNotebook,
+    here: OpenDocument,
     cells: Sequence[NewCell],
     positions: Sequence[int] | None,
     start_position: int | None,
@@ -146,7 +146,7 @@ def insert_cells(
 
 
 def delete_cells(
-    here: OpenNotebook,
+    here: OpenDocument,
     indexes: Sequence[int],
     if_revision: Sequence[str] | None,
     running: Running,
@@ -169,7 +169,7 @@ def delete_cells(
 
 
 def move_cells(
-    here: OpenNotebook,
+    here: OpenDocument,
     indexes: Sequence[int],
     to_index: int | None,
     after_cell: CellRef | None,
@@ -207,27 +207,27 @@ class TakenBack:
     notes: list[str]
 
 
-def take_back(here: OpenNotebook, steps: int, since: int | None, force: bool) -> TakenBack:
+def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) -> TakenBack:
     """Take back this agent's latest calls, and only what they did."""
     if steps < 1:
         raise InvalidArgument(f"steps is {steps}.", "Give how many calls to take back, at least 1.")
-    seat, notebook = here.seat, here.peer.notebook
+    seat, document = here.seat, here.peer.document
     wanted = seat.undo.last(steps) if since is None else seat.undo.since(since)
-    made = undo.plan(notebook, wanted, force)
-    with here.peer.take_back(seat, len(wanted)):
+    made = undo.plan(document, wanted, force)
+    with here.peer.take_back(seat, len(wanted), made.changes):
         for action in made.actions:
-            action(notebook)
+            action(document)
     return TakenBack(
         steps=len(wanted),
         calls=[step.call for step in wanted],
-        cell_ids=[cell_id for cell_id in made.sources if notebook.has(cell_id)],
+        cell_ids=[cell_id for cell_id in made.sources if document.has(cell_id)],
         removed=sorted(made.removed),
         left=len(seat.undo),
         notes=made.notes + ([*made.conflicts] if force else []),
     )
 
 
-async def clear_outputs(here: OpenNotebook, cells: Sequence[CellRef] | None) -> list[str]:
+async def clear_outputs(here: OpenDocument, cells: Sequence[CellRef] | None) -> list[str]:
     """Clear the outputs of code cells, of all if none is named; returns those that had any.
 
     A cell that is running is refused: its outputs would go on coming.
@@ -393,7 +393,7 @@ def _guards(
     return list(zip(indexes, if_revision, strict=True))
 
 
-def guard(here: OpenNotebook, indexes: Sequence[int], if_revision: Sequence[str] | None) -> None:
+def guard(here: OpenDocument, indexes: Sequence[int], if_revision: Sequence[str] | None) -> None:
     """See that cells still say what the caller has read.
 
     Raises:
@@ -402,7 +402,7 @@ def guard(here: OpenNotebook, indexes: Sequence[int], if_revision: Sequence[str]
     _guard(here, _guards(indexes, if_revision))
 
 
-def _guard(here: OpenNotebook, guards: Sequence[tuple[int, str | None]]) -> None:
+def _guard(here: OpenDocument, guards: Sequence[tuple[int, str | None]]) -> None:
     for index, expected in guards:
         if expected is not None:
             wanted = expected.removeprefix("r:")
@@ -410,7 +410,7 @@ def _guard(here: OpenNotebook, guards: Sequence[tuple[int, str | None]]) -> None
                 raise _stale(here, index, wanted)
 
 
-def _stale(here: OpenNotebook, index: int, wanted: str) -> StaleRevision:
+def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
     notebook = here.peer.notebook
     actual, source, cell_id = (
         notebook.revision(index),

@@ -40,22 +40,39 @@ class PathRules:
 
     def check(self, path: str) -> None:
         """Refuse a path that configuration keeps from agents."""
-        if any(fnmatch.fnmatchcase(path, pattern) for pattern in self.denied) or (
-            self.allowed and not any(fnmatch.fnmatchcase(path, glob) for glob in self.allowed)
-        ):
-            raise PermissionRefused(
-                f"This server's configuration keeps {path!r} from agents.",
-                "Work on another path, or ask the person to allow this one.",
-                path=path,
-            )
+        if self.denies(path) or (self.allowed and not _fits(path, self.allowed)):
+            raise _kept(path)
+
+    def check_folder(self, path: str) -> None:
+        """Refuse to look into a folder. One that is not allowed may have in it what is."""
+        if self.denies(path):
+            raise _kept(path)
+
+    def denies(self, path: str) -> bool:
+        """Whether a path is denied, whatever is allowed."""
+        return _fits(path, self.denied)
 
     def visible(self, path: str) -> bool:
         """Whether a path may be shown in a listing."""
+        if not self.allowed and not self.denied:
+            return True
         try:
             self.check(path)
         except PermissionRefused:
             return False
         return True
+
+
+def _fits(path: str, globs: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path, glob) for glob in globs)
+
+
+def _kept(path: str) -> PermissionRefused:
+    return PermissionRefused(
+        f"This server's configuration keeps {path!r} from agents.",
+        "Work on another path, or ask the person to allow this one.",
+        path=path,
+    )
 
 
 def clean_path(path: str) -> str:
@@ -70,7 +87,8 @@ def clean_path(path: str) -> str:
             "Give a path relative to the root, as list_notebooks shows it.",
             path=path,
         )
-    return posixpath.normpath(path.strip("/")) if path.strip("/") else ""
+    cleaned = posixpath.normpath(path.strip("/"))
+    return "" if cleaned == "." else cleaned
 
 
 def _escapes(path: str) -> bool:

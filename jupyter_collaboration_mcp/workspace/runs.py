@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from ..backends.base import Fate, KernelInfo, Kernels, KernelSpec
 from ..collaboration.peer import RoomPeer
+from ..documents.notebook import Notebook
 from ..documents.output_log import OutputLimits, OutputLog
 from ..errors import KernelBusy, KernelUnavailable, NotCode, RunNotFound
 from ..execution import introspection
@@ -17,7 +18,7 @@ from ..execution.run import Batch, Run, new_run_id
 from ..execution.side_files import SideFiles
 from . import editing
 from .cell_target import CellTarget
-from .workspace import OpenNotebook, Workspace
+from .workspace import OpenDocument, Workspace
 
 #: Runs that can be asked for after their end.
 _KEPT = 100
@@ -66,7 +67,7 @@ class Runs:
 
     # -- running -----------------------------------------------------------------------------
 
-    def check(self, here: OpenNotebook, indexes: Sequence[int]) -> None:
+    def check(self, here: OpenDocument, indexes: Sequence[int]) -> None:
         """Refuse cells that hold no code.
 
         Raises:
@@ -83,7 +84,7 @@ class Runs:
                     cell_id=notebook.id_at(index),
                 )
 
-    async def available(self, here: OpenNotebook) -> None:
+    async def available(self, here: OpenDocument) -> None:
         """See that there is a kernel or that one could be started; starts nothing.
 
         Raises:
@@ -94,7 +95,7 @@ class Runs:
 
     async def run_cells(
         self,
-        here: OpenNotebook,
+        here: OpenDocument,
         cell_ids: Sequence[str],
         stop_on_error: bool,
         expected: Mapping[str, str] | None = None,
@@ -135,7 +136,7 @@ class Runs:
         self._submit(here, executor, new)
         return runs
 
-    async def run_code(self, here: OpenNotebook, code: str) -> Run:
+    async def run_code(self, here: OpenDocument, code: str) -> Run:
         """Start code that leaves nothing in the notebook."""
         executor = await self._executor(here)
         run_id = new_run_id()
@@ -173,7 +174,7 @@ class Runs:
 
     # -- kernels -----------------------------------------------------------------------------
 
-    async def state(self, here: OpenNotebook) -> KernelState:
+    async def state(self, here: OpenDocument) -> KernelState:
         """How the notebook's kernel is."""
         info = await self._kernels.find(here.path)
         executor = self._executors.get(info.id) if info is not None else None
@@ -196,7 +197,7 @@ class Runs:
             if kernel.path is None or rules.visible(kernel.path)
         ]
 
-    async def interrupt(self, here: OpenNotebook, force: bool) -> tuple[bool, Run | None]:
+    async def interrupt(self, here: OpenDocument, force: bool) -> tuple[bool, Run | None]:
         """Interrupt the notebook's kernel, if it works on anything.
 
         Returns whether it did, and the run that was hit, if it was an agent's.
@@ -218,7 +219,7 @@ class Runs:
         await executor.interrupt()
         return True, run
 
-    async def restart(self, here: OpenNotebook) -> KernelInfo:
+    async def restart(self, here: OpenDocument) -> KernelInfo:
         """Restart the notebook's kernel; what runs in it is lost."""
         info = await self._existing(here)
         lost = self._lose(info.id, "restarted")
@@ -227,7 +228,7 @@ class Runs:
             await lost.ended()
         return await self._existing(here)
 
-    async def change(self, here: OpenNotebook, name: str) -> KernelInfo:
+    async def change(self, here: OpenDocument, name: str) -> KernelInfo:
         """Give the notebook another kernel, and say so in its metadata."""
         specs, _ = await self._kernels.specs()
         if name not in specs:
@@ -242,7 +243,7 @@ class Runs:
         return info
 
     async def inspect(
-        self, here: OpenNotebook, names: Sequence[str] | None, most: int, preview: int
+        self, here: OpenDocument, names: Sequence[str] | None, most: int, preview: int
     ) -> introspection.Inspection:
         """Look at variables without leaving a trace.
 
@@ -280,7 +281,7 @@ class Runs:
 
     # -- parts -------------------------------------------------------------------------------
 
-    def _new_run(self, here: OpenNotebook, cell_id: str, batch: Batch) -> Run:
+    def _new_run(self, here: OpenDocument, cell_id: str, batch: Batch) -> Run:
         notebook = here.peer.notebook
         index = notebook.find(cell_id)
         place = f"cells/{quote(cell_id, safe='')}"
@@ -291,7 +292,7 @@ class Runs:
         run.batch = batch
         return run
 
-    def _prepared(self, here: OpenNotebook, code: str, run_id: str, place: str) -> Run:
+    def _prepared(self, here: OpenDocument, code: str, run_id: str, place: str) -> Run:
         link = here.peer.link
         notebook = link.room_id.rpartition(":")[2]
         address = f"notebook://{quote(link.session_id, safe='')}/{notebook}/{place}"
@@ -304,7 +305,7 @@ class Runs:
         run = Run(code, log, here.seat.name, here.path, link.room_id, run_id, address)
         return run
 
-    def _alive(self, here: OpenNotebook, cell_id: str) -> Run | None:
+    def _alive(self, here: OpenDocument, cell_id: str) -> Run | None:
         """The run of this cell that is under way, if the cell has not changed since."""
         run = self._live.get((here.peer.link.room_id, cell_id))
         notebook = here.peer.notebook
@@ -312,7 +313,7 @@ class Runs:
             return None
         return run if run.revision == notebook.revision(notebook.find(cell_id)) else None
 
-    def _show_waiting(self, here: OpenNotebook, runs: Sequence[Run]) -> None:
+    def _show_waiting(self, here: OpenDocument, runs: Sequence[Run]) -> None:
         notebook = here.peer.notebook
         if runs:
             with here.peer.output(here.seat):
@@ -320,7 +321,7 @@ class Runs:
                     assert run.cell_id is not None
                     notebook.set_running(notebook.find(run.cell_id), True)
 
-    def _submit(self, here: OpenNotebook, executor: Executor, runs: Sequence[Run]) -> None:
+    def _submit(self, here: OpenDocument, executor: Executor, runs: Sequence[Run]) -> None:
         for run in runs:
             self._runs[run.id] = run
             if run.cell_id is not None:
@@ -347,13 +348,15 @@ class Runs:
 
     async def heal(self, peer: RoomPeer) -> None:
         """Take away the stars that a crash left: without a kernel nothing can be running."""
+        if not isinstance(peer.document, Notebook):
+            return
         if peer.notebook.running() and await self._kernels.find(peer.link.path) is None:
             await peer.catch_up()
             with peer.doc.transaction(origin="heal"):
                 for index in peer.notebook.running():
                     peer.notebook.set_running(index, False)
 
-    async def _executor(self, here: OpenNotebook) -> Executor:
+    async def _executor(self, here: OpenDocument) -> Executor:
         """The queue of the notebook's kernel, which is started if there is none."""
         info = await self._kernels.find(here.path)
         if info is None:
@@ -391,7 +394,7 @@ class Runs:
             if kernel_id != wanted and not executor.busy and await executor.link.fate() != "alive":
                 self._executors.pop(kernel_id, None)
 
-    async def _existing(self, here: OpenNotebook) -> KernelInfo:
+    async def _existing(self, here: OpenDocument) -> KernelInfo:
         info = await self._kernels.find(here.path)
         if info is None:
             raise KernelUnavailable(
@@ -401,7 +404,7 @@ class Runs:
             )
         return info
 
-    async def _spec(self, here: OpenNotebook) -> KernelSpec:
+    async def _spec(self, here: OpenDocument) -> KernelSpec:
         """The kernelspec of a notebook that has no kernel yet."""
         specs, default = await self._kernels.specs()
         name = str(here.peer.notebook.kernelspec.get("name") or default)
@@ -409,7 +412,7 @@ class Runs:
             raise _not_installed(name, list(specs), "The notebook's kernel")
         return specs[name]
 
-    def _write_spec(self, here: OpenNotebook, spec: KernelSpec) -> None:
+    def _write_spec(self, here: OpenDocument, spec: KernelSpec) -> None:
         wanted = {
             "name": spec.name,
             "display_name": spec.display_name,

@@ -7,13 +7,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from ..backends.base import Kind
 from ..collaboration.peer import RoomPeer
-from ..errors import DocumentNotFound, PermissionRefused, UnknownServer
+from ..errors import CollaborationError, DocumentNotFound, PermissionRefused, UnknownServer
 from ..execution.run import Run
 from .agent import Agent
 from .permissions import Level
 from .runs import Runs
-from .workspace import OpenNotebook, Workspace
+from .workspace import OpenDocument, Workspace
 
 _ALIAS = re.compile(r"[A-Za-z][\w-]{0,39}")
 
@@ -30,6 +31,7 @@ class Site:
     """The most that agents may do there."""
     url: str | None = None
     closing: Callable[[], Awaitable[None]] | None = None
+    checking: Callable[[], Awaitable[None]] | None = None
 
     def name(self, path: str) -> str:
         """A path as agents know it."""
@@ -45,9 +47,18 @@ class Site:
                 level=level.name,
             )
 
-    async def open(self, agent: Agent, path: str) -> OpenNotebook:
-        """Join a notebook of this server."""
-        return await self.workspace.open(agent, path)
+    async def open(self, agent: Agent, path: str, kind: Kind | None = "notebook") -> OpenDocument:
+        """Join a document of this server."""
+        return await self.workspace.open(agent, path, kind)
+
+    async def check(self) -> None:
+        """See that it is there and lets us in.
+
+        Raises:
+            ServerError: What is wrong.
+        """
+        if self.checking is not None:
+            await self.checking()
 
     async def close(self) -> None:
         await self.runs.close()
@@ -168,11 +179,26 @@ class Sites:
         site = self.default
         return site, site.runs.get(run_id)
 
-    def document(self, file_id: str) -> tuple[Site, str] | None:
-        """Where the document with a file id is."""
-        for site in self._sites.values():
+    async def document(self, file_id: str) -> tuple[Site, str] | None:
+        """Where the document with a file id is.
+
+        Raises:
+            CollaborationError: No server has it, and one of them does not say.
+        """
+        for site in self:
             if (path := site.workspace.path_of(file_id)) is not None:
                 return site, path
+        silent: CollaborationError | None = None
+        for site in self:
+            try:
+                path = await site.workspace.locate(file_id)
+            except CollaborationError as error:
+                silent = error
+            else:
+                if path is not None:
+                    return site, path
+        if silent is not None:
+            raise silent
         return None
 
     async def close(self) -> None:

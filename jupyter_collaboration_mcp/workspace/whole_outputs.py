@@ -15,7 +15,7 @@ from ..errors import OutputGone, RunNotFound
 from ..execution.run import Run
 from ..execution.side_files import page_of
 from .runs import Runs
-from .workspace import OpenNotebook
+from .workspace import OpenDocument
 
 #: Bytes of one page: about 10,000 tokens, twice in an answer that has them as facts too.
 PAGE = 30_000
@@ -83,7 +83,7 @@ class WholeOutputs:
         return aside
 
     async def of_cell(
-        self, here: OpenNotebook, cell_id: str, index: int, offset: int = 0
+        self, here: OpenDocument, cell_id: str, index: int, offset: int = 0
     ) -> list[Part]:
         """An output as the cell has it now, in full if only a part of it is there.
 

@@ -1,4 +1,4 @@
-"""Which notebooks are open, and which agents are at them."""
+"""Which documents are open, and which agents are at them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from logging import Logger
 
-from ..backends.base import Backend, Listing, RoomLink
+from ..backends.base import Backend, Kind, RoomLink
 from ..collaboration.peer import RoomPeer, Seat
 from ..errors import CollaborationError, PathError, RoomUnavailable, TokenRefused
 from .agent import Agent
+from .filing import Filing
 from .permissions import PathRules, clean_path
 
 #: Who has not been heard of for 30 seconds counts as gone; said again this often, in seconds.
 _HEARTBEAT = 10.0
 
-#: Agents at notebooks whose steps to take back are kept after they left.
+#: Seconds until the first look at whether an edit is saved; a server saves after about one.
+_FOLLOW = 0.5
+
+#: Seconds after which it is said that an edit is still not saved.
+_LATE = 10.0
+
+#: Agents at documents whose steps to take back are kept after they left.
 _SEATS = 500
 
 
@@ -33,8 +40,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenNotebook:
-    """An agent at a notebook that is current with its room."""
+class OpenDocument:
+    """An agent at a document that is current with its room."""
 
     path: str
     peer: RoomPeer
@@ -55,7 +62,7 @@ class _Open:
 
 
 class Workspace:
-    """Opens, keeps and closes notebooks for agents; all agents at one share its peer."""
+    """Opens, keeps and closes documents for agents; all agents at one share its peer."""
 
     def __init__(
         self,
@@ -69,6 +76,7 @@ class Workspace:
         self.alias = alias
         self.limits = limits
         self.rules = rules
+        self.filing = Filing(self, backend.files)
         self._backend = backend
         self._idle_timeout = idle_timeout
         self._log = log
@@ -76,6 +84,7 @@ class Workspace:
         self._joining: dict[str, asyncio.Task[RoomPeer]] = {}
         self._seats: dict[tuple[str, str], Seat] = {}  # outlive an idle agent's leaving
         self._rejoining: dict[str, asyncio.Task[None]] = {}
+        self._following: dict[str, asyncio.Task[None]] = {}
         self._sweeper: asyncio.Task[None] | None = None
         self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
         """Called with a peer that has just come into its room."""
@@ -86,43 +95,54 @@ class Workspace:
         self.rules.check(path)
         return path
 
-    async def open(self, agent: Agent, path: str) -> OpenNotebook:
-        """Join the notebook's room, or be there already, and catch up with it.
+    async def open(self, agent: Agent, path: str, kind: Kind | None = "notebook") -> OpenDocument:
+        """Join the document's room, or be there already, and catch up with it.
+
+        Args:
+            kind: What it has to be; None if it may be either.
 
         Raises:
-            PathError: There is no such notebook, or it cannot be read.
+            PathError: There is no such document, or it cannot be read.
         """
         path = self.resolve(path)
-        opened, seat = await self._open_at(agent, path)
+        opened, seat = await self._open_at(agent, path, kind)
         try:
             await opened.peer.catch_up()
         except RoomUnavailable:
             if opened.peer.link.alive:
                 raise
             # It ended while it was asked: its server was restarted, say. Once more, in a new one.
-            opened, seat = await self._open_at(agent, path)
+            opened, seat = await self._open_at(agent, path, kind)
             await opened.peer.catch_up()
-        return OpenNotebook(path, opened.peer, seat, self.alias)
+        return OpenDocument(path, opened.peer, seat, self.alias)
 
-    async def _open_at(self, agent: Agent, path: str) -> tuple[_Open, Seat]:
-        room_id = self._backend.known(path)
+    async def _open_at(self, agent: Agent, path: str, kind: Kind | None) -> tuple[_Open, Seat]:
+        room_id = None if kind is None else self._backend.known(path, kind)
         opened = self._open.get(room_id) if room_id is not None else None
         if opened is None or room_id is None or not opened.peer.link.alive:
-            room_id = await self._backend.identify(path)
-            opened = await self._join(room_id)
+            room_id = await self._backend.identify(path, kind)
+            opened = await self._living(room_id)
         return opened, self._seat(room_id, opened, agent)
 
     async def peer(self, room_id: str) -> RoomPeer:
         """The peer of a room that is current; the room is opened again if it died."""
-        opened = self._open.get(room_id)
-        if opened is None or not opened.peer.link.alive:
-            opened = await self._join(room_id)
-        await opened.peer.catch_up()
+        opened = await self._living(room_id)
+        try:
+            await opened.peer.catch_up()
+        except RoomUnavailable:
+            if opened.peer.link.alive:
+                raise
+            opened = await self._living(room_id)  # as above: it ended while it was asked
+            await opened.peer.catch_up()
         return opened.peer
 
     def path_of(self, file_id: str) -> str | None:
-        """Where the notebook with a file id is."""
+        """Where the notebook with a file id is, as far as that is known."""
         return self._backend.path_of(file_id)
+
+    async def locate(self, file_id: str) -> str | None:
+        """Where the notebook with a file id is, also if it was never open here."""
+        return await self._backend.locate(file_id)
 
     def peer_of(self, room_id: str) -> RoomPeer | None:
         """The peer of a room that is open."""
@@ -131,21 +151,23 @@ class Workspace:
 
     async def last_modified(self, path: str) -> str | None:
         """When the file was last written."""
-        return await self._backend.last_modified(path)
-
-    async def list_notebooks(self, path_prefix: str, limit: int) -> Listing:
-        """Notebooks that agents may see, breadth first."""
-        return await self._backend.list_notebooks(path_prefix, limit, self.rules.visible)
+        return (await self._backend.files.look(path)).last_modified
 
     async def close(self) -> None:
         """Leave all rooms."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for task in self._rejoining.values():
+        for task in (*self._rejoining.values(), *self._following.values()):
             task.cancel()
         for opened in self._open.values():
             await self._close(opened)
         self._open.clear()
+
+    async def _living(self, room_id: str) -> _Open:
+        opened = self._open.get(room_id)
+        if opened is None or not opened.peer.link.alive:
+            opened = await self._join(room_id)
+        return opened
 
     async def _join(self, room_id: str) -> _Open:
         """One peer for a room, however many agents ask for it at once."""
@@ -165,18 +187,19 @@ class Workspace:
         before = self._open.get(room_id)
         link: RoomLink = await self._backend.join(room_id)
         peer = RoomPeer(link)
+        peer.on_edit = lambda: self._follow_soon(room_id)
         link.on_end = lambda: self._rejoin_soon(room_id)
         if self.on_join is not None:
             await self.on_join(peer)
         agents = {} if before is None else dict(before.agents)
         if before is not None:  # its room died under it
             await self._close(before)
-            if unsaved := before.peer.unsaved:
-                await peer.catch_up()
-                peer.inherit(unsaved)
-        self._open[room_id] = _Open(peer, agents)
         for seat in agents.values():
             peer.seat(seat)
+        if before is not None and before.peer.unsaved:
+            await peer.catch_up()
+            peer.inherit(before.peer)
+        self._open[room_id] = _Open(peer, agents)
         return peer
 
     def _rejoin_soon(self, room_id: str) -> None:
@@ -198,6 +221,33 @@ class Workspace:
                 self._log.info("%s: %s", room_id, error.happened)
                 await asyncio.sleep(pause)
                 pause = min(10.0, 2 * pause)
+
+    def _follow_soon(self, room_id: str) -> None:
+        """Somebody has edited: follow it until it is in the file."""
+        if room_id not in self._following:
+            task = asyncio.get_running_loop().create_task(self._follow(room_id))
+            self._following[room_id] = task
+            task.add_done_callback(lambda _: self._following.pop(room_id, None))
+
+    async def _follow(self, room_id: str) -> None:
+        """If the file is changed on disk meanwhile, what it overwrites is done again."""
+        pause, waited = _FOLLOW, 0.0
+        while True:
+            await asyncio.sleep(pause)
+            opened = self._open.get(room_id)
+            if opened is None or not opened.peer.unsaved or not opened.peer.link.alive:
+                return
+            if waited <= _LATE < waited + pause:
+                opened.peer.notes.append(
+                    f"The server has not saved {opened.peer.link.path} for {_LATE:g} s; what is "
+                    "unsaved is in the live document only."
+                )
+            waited += pause
+            pause = min(_HEARTBEAT, 1.5 * pause)
+            try:
+                await opened.peer.catch_up()
+            except CollaborationError as error:
+                self._log.debug("%s: %s", room_id, error.happened)
 
     def _seat(self, room_id: str, opened: _Open, agent: Agent) -> Seat:
         seat = opened.agents.get(agent.key)

@@ -30,6 +30,8 @@ from jupyter_collaboration_mcp.errors import (
     ServerUnreachable,
     TokenRefused,
 )
+from jupyter_collaboration_mcp.workspace.permissions import PathRules
+from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
 from tests.conftest import NOT_MEASURED, MakeServer
 from tests.harness import notebooks
 from tests.harness.collaborator import Collaborator
@@ -286,17 +288,19 @@ async def test_notebooks_are_listed_breadth_first(make_server: MakeServer) -> No
     async with server, remote(server.url, server.token) as backend:
         ada = await Agent.at(backend, "a/c.ipynb")
         ada.peer.seat(ada.seat)
-        listing = await backend.list_notebooks("", 10, lambda path: path != "e/f.ipynb")
+        rules = PathRules(denied=["e/f.ipynb"])
+        filing = Workspace(backend, rules, Limits(), 60, logging.getLogger(__name__)).filing
+        listing = await filing.notebooks("", 10)
         paths = [entry.path for entry in listing.entries]
         assert paths == ["b.ipynb", "a/c.ipynb", "a/deep/d.ipynb"]
         assert listing.complete
         assert [entry.open for entry in listing.entries] == [False, True, False]
         assert listing.entries[1].people == ("Ada (agent)",)
-        assert listing.entries[0].last_modified == await backend.last_modified("b.ipynb")
-        few = await backend.list_notebooks("a", 1, lambda _: True)
+        assert listing.entries[0].last_modified == (await filing.look("b.ipynb")).last_modified
+        few = await filing.notebooks("a", 1)
         assert [entry.path for entry in few.entries] == ["a/c.ipynb"]
         assert not few.complete
-        assert not (await backend.list_notebooks("nowhere/x", 9, lambda _: True)).entries
+        assert not (await filing.notebooks("nowhere/x", 9)).entries
 
 
 async def test_a_seat_follows_a_rename(

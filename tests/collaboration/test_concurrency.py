@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.harness import notebooks
-from tests.harness.agents import LEGACY, MODERN, AgentClient, agent
+from tests.harness.agents import LEGACY, MODERN, agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
-from tests.harness.waiting import until
-from tests.harness.yjs import YjsClient
+from tests.harness.together import SharedCell, edit_while_cells_come_above, everybody_reads, read
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
@@ -22,40 +21,18 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 @pytest.mark.parametrize("mode", [MODERN, LEGACY])
 async def test_eight_agents_and_a_person_share_one_cell(server: JupyterProcess, mode: str) -> None:
     path = f"shared-{mode}.ipynb"
-    file = Path(server.root) / path
-    lines = [f"line{n}:é😀|" for n in range(8)]
-    source = "\n".join([*lines, "person:"])
-    notebooks.write(file, notebooks.notebook([notebooks.code("shared", source)]))
-    typed = "".join(chr(ord("a") + n % 26) for n in range(200))
-
-    async def work(client: AgentClient, number: int) -> None:
-        for step in range(50):
-            await client.replace(
-                path, "shared", f"line{number}:", f"line{number}:{number}.{step:02d};"
-            )
-
+    cell = SharedCell(agents=8, edits=50)
+    notebooks.write(Path(server.root) / path, cell.notebook())
     async with AsyncExitStack() as stack:
         ana = await stack.enter_async_context(Collaborator(server.url, server.token, path))
         agents = [
             await stack.enter_async_context(agent(server, f"Agent {n}", mode)) for n in range(8)
         ]
-        async with asyncio.TaskGroup() as group:
-            for number, client in enumerate(agents):
-                group.create_task(work(client, number))
-            group.create_task(ana.type("shared", None, typed, delay=0.005))
-        await ana.flush()
-        expected = [
-            f"line{n}:" + "".join(f"{n}.{step:02d};" for step in reversed(range(50))) + "é😀|"
-            for n in range(8)
-        ]
-        whole = "\n".join([*expected, f"person:{typed}"])
+        await cell.write(path, agents, ana)
         for client in agents:
-            assert await client.sources(path) == [whole]
-        await ana.until(lambda: ana.source("shared") == whole)
-        view = await YjsClient.read(server, path)
-        assert view.cells == [("shared", whole)]
-        assert not view.pending
-        await until(lambda: notebooks.sources(file) == [whole])
+            assert await client.sources(path) == [cell.whole]
+        await ana.until(lambda: ana.sources() == [cell.whole])
+        await everybody_reads(server, path, [(cell.id, cell.whole)])
 
 
 async def test_guarded_edits_hit_their_cell_while_cells_are_inserted_above(
@@ -64,34 +41,9 @@ async def test_guarded_edits_hit_their_cell_while_cells_are_inserted_above(
     path = "moving.ipynb"
     cells = [notebooks.code(f"target-{n:02d}", f"value = {n}") for n in range(40)]
     notebooks.write(Path(server.root) / path, notebooks.notebook(cells))
-    async with (
-        agent(server) as ada,
-        Collaborator(server.url, server.token, path) as ana,
-        asyncio.TaskGroup() as group,
-    ):
-        seen = {
-            cell["id"]: cell["revision"]
-            for cell in (await ada.ask("get_notebook", path=path))["cells"]
-        }
-        done = asyncio.Event()
-
-        async def insert_above() -> None:
-            while not done.is_set():
-                ana.insert_cell(0, "# above")
-                await asyncio.sleep(0.01)
-
-        group.create_task(insert_above())
-        for cell_id, revision in seen.items():
-            facts = await ada.write(path, cell_id, f"edited = '{cell_id}'", if_revision=revision)
-            assert facts["cells"][0]["id"] == cell_id
-        done.set()
-        inserted = len(ana.ids()) - 40
-        assert inserted > 10
-        await ana.flush()
-        now = await ada.ask("get_notebook", path=path)
-        texts = {cell["id"]: cell["source"] for cell in now["cells"]}
-        assert len(texts) == inserted + 40
-        assert all(texts[cell_id] == f"edited = '{cell_id}'" for cell_id in seen)
+    async with agent(server) as ada, Collaborator(server.url, server.token, path) as ana:
+        expected = await edit_while_cells_come_above(ada, ana, path)
+        assert await read(ada, path) == expected
 
 
 async def test_no_answer_is_older_than_the_room(server: JupyterProcess) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jupyter_collaboration_mcp.documents import text
 from jupyter_collaboration_mcp.errors import NothingToUndo, UndoRefused
 from jupyter_collaboration_mcp.workspace import editing
-from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenNotebook
+from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
 from tests.harness.memory_room import MemoryRoom
 
 LIMITS = Limits()
@@ -41,7 +41,7 @@ class Story:
 
     def __init__(self) -> None:
         self.room = MemoryRoom(START)
-        self.here = OpenNotebook("memory.ipynb", self.room.peer, self.room.seat())
+        self.here = OpenDocument("memory.ipynb", self.room.peer, self.room.seat())
         self.steps = 0
 
     def play(self, kind: str, place: int, what: str) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx2
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from .jupyter import JupyterProcess
-from .standalone import BEARER, StandaloneProcess
+from .standalone import BEARER, StandaloneProcess, environment
 
 MODERN, LEGACY = "2026-07-28", "legacy"
 
@@ -92,6 +95,21 @@ async def agent(
             streamable_http_client(f"{beside.url}?{parameters}", http_client=http), mode=mode
         ) as client,
     ):
+        yield AgentClient(client)
+
+
+@asynccontextmanager
+async def over_stdio(
+    home: Path, *arguments: str, cwd: Path | None = None, **more: str
+) -> AsyncIterator[AgentClient]:
+    """An agent whose client has started the command for it, as a process of its own."""
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "jupyter_collaboration_mcp.cli", *arguments],
+        env=environment(home, **more),
+        cwd=cwd or home,
+    )
+    async with Client(stdio_client(parameters)) as client:
         yield AgentClient(client)
 
 

@@ -15,7 +15,7 @@ from .yjs import Server
 EXPOSE_APP = "--LabApp.expose_app_in_browser=True"
 """The server's argument without which it cannot be seen whether the page is connected."""
 
-_FLAGS = [
+FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -113,7 +113,7 @@ async def open_notebook(server: Server, path: str, timeout: float = 60) -> Async
     """
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=find_chromium(), headless=True, args=_FLAGS
+            executable_path=find_chromium(), headless=True, args=FLAGS
         )
         try:
             page = LabPage(await browser.new_page())

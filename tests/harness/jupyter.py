@@ -8,6 +8,7 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ import psutil  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
     from .standalone import StandaloneProcess
+    from .tls import Certificate
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -47,6 +49,7 @@ class JupyterProcess:
         extra_path: Directories for PYTHONPATH, before the repository.
         extensions: Server extensions to enable or disable by name, whatever is installed.
         config: More of `jupyter_server_config.json`.
+        certificate: Serve https with it.
     """
 
     def __init__(
@@ -62,12 +65,14 @@ class JupyterProcess:
         extra_path: Sequence[Path] = (),
         extensions: Mapping[str, bool] | None = None,
         config: Mapping[str, Any] | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         self.root = root
         self.token = secrets.token_hex(16) if token is None else token
         self.base_url = f"/{base_url.strip('/')}/".replace("//", "/")
         self.port = _free_port()
-        self.url = f"http://127.0.0.1:{self.port}{self.base_url}"
+        scheme = "http" if certificate is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self.port}{self.base_url}"
         self.standalone: StandaloneProcess | None = None
         """The command that is joined to it, if agents come that way."""
         self._cwd = root if cwd is None else cwd
@@ -75,7 +80,7 @@ class JupyterProcess:
         self._home = tempfile.TemporaryDirectory(prefix="jupyter-process-")
         self.home = Path(self._home.name)
         self._log_file = self.home / "jupyter.log"
-        self._command = self._make_command(app, extra_args)
+        self._command = self._make_command(app, extra_args, certificate)
         self._environment = self._make_environment(env or {}, extra_path)
         self._write_config(extensions or {}, config or {})
         # Also when a test run is interrupted: `finalize` runs at the exit of the interpreter.
@@ -118,6 +123,10 @@ class JupyterProcess:
                 self.kill()
                 raise RuntimeError(f"Jupyter did not answer in {START_LIMIT:g} s:\n{self.log}")
             await asyncio.sleep(0.05)
+
+    def change_token(self, token: str) -> None:
+        """Have another one from the next start on."""
+        self.token = self._environment["JUPYTER_TOKEN"] = token
 
     def kill(self) -> None:
         """End the server process alone as a crash would (SIGKILL); its kernels go at `stop`."""
@@ -165,7 +174,9 @@ class JupyterProcess:
     ) -> None:
         await self.stop()
 
-    def _make_command(self, app: str, extra_args: Sequence[str]) -> list[str]:
+    def _make_command(
+        self, app: str, extra_args: Sequence[str], certificate: Certificate | None
+    ) -> list[str]:
         command = [
             sys.executable,
             "-m",
@@ -180,6 +191,8 @@ class JupyterProcess:
         ]
         if not self.token:
             command.append("--IdentityProvider.token=")
+        if certificate is not None:
+            command += [f"--certfile={certificate.file}", f"--keyfile={certificate.key}"]
         return [*command, *extra_args]
 
     def _make_environment(
@@ -227,8 +240,9 @@ class JupyterProcess:
 
     def _answers(self) -> bool:
         request = urllib.request.Request(f"{self.url}api/status", headers=self.headers)
+        trusting = ssl._create_unverified_context() if self.url.startswith("https") else None
         try:
-            with urllib.request.urlopen(request, timeout=5):
+            with urllib.request.urlopen(request, timeout=5, context=trusting):
                 return True
         except urllib.error.HTTPError as error:
             error.close()

@@ -41,7 +41,7 @@ class MemoryLink:
     path = "memory.ipynb"
     alive = True
     saved = False
-    durable = True
+    writable = True
     mode: Literal["live", "file"] = "live"
     on_end: Callable[[], None] | None = None
     states: Mapping[int, Mapping[str, Any]] = {}
@@ -74,6 +74,12 @@ class MemoryLink:
 
     def record(self, authorship: Authorship) -> None:
         self.recorded.append(authorship)
+
+    def overwritten(self) -> int | None:
+        return None
+
+    async def stale(self) -> bool:
+        return False
 
     async def current(self) -> None:
         pass

@@ -103,5 +103,18 @@ class StandaloneProcess:
         return self._process is not None and self._process.poll() is not None
 
 
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """For a command that knows no other Jupyter of this account."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY_"))}
+    return {
+        **inherited,
+        "PYTHONPATH": str(REPOSITORY),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        **more,
+    }
+
+
 def _name(number: int) -> str:
     return f"s{number + 1}"

@@ -1,0 +1,78 @@
+"""A file that cannot be written stays as it was; Jupyter's own way back fails on a full disk.
+
+Jupyter copies a file to `.~name`, writes it, and moves the copy back if that fails. But when the
+disk is full, closing the file fails as well, and half a file is left with the copy beside it. A
+room would take that half for somebody's change of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jupyter_server.services.contents.filemanager import FileContentsManager
+from tornado.web import HTTPError
+
+
+class SaveFailed(Exception):
+    """A document could not be saved; jupyter-server-ydoc tells everybody why in these words."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed, as the system said it.
+
+    That a file is missing is what Jupyter's way back stumbles over, and not the reason.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, shutil.Error) and isinstance(cause.args[0], list):
+            # Of all that went wrong in a folder, the first.
+            return str(cause.args[0][0][2]).partition(":")[0]
+        if isinstance(cause, OSError) and cause.errno not in (None, errno.ENOENT):
+            return str(cause.strerror)
+        cause = cause.__cause__ or cause.__context__
+    return str(error.log_message or error.reason) if isinstance(error, HTTPError) else str(error)
+
+
+@contextlib.contextmanager
+def as_before_if_it_fails(contents: Any, path: str) -> Iterator[None]:
+    """While a file is saved: if that fails, have what was there."""
+    on_disk = isinstance(contents, FileContentsManager)
+    if not on_disk:
+        yield
+        return
+    file = Path(os.path.realpath(contents._get_os_path(path)))
+    before = _stamp(file)
+    try:
+        yield
+    except Exception:
+        with contextlib.suppress(OSError):
+            _put_back(file, before)
+        raise
+
+
+def _put_back(file: Path, before: tuple[int, int] | None) -> None:
+    copy = file.with_name(f".~{file.name}")
+    now = _stamp(file)
+    if before is None:
+        file.unlink()
+    elif now == before:
+        copy.unlink()  # a part of it: there was no room for the copy
+    elif (kept := _stamp(copy)) is not None and kept[0] == before[0]:
+        copy.replace(file)
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return stat.st_size, stat.st_mtime_ns

@@ -1,0 +1,138 @@
+"""What a backend must offer about files: to look, to list, to make, to move and to remove.
+
+What is open stays right: a rename takes the room along with its people and its unsaved edits, a
+copy has the unsaved edits, and nothing brings a deleted file back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+FileType = Literal["notebook", "file", "directory"]
+
+
+def nameable(name: str) -> bool:
+    """Whether a name can be said at all: on disk, a name may be bytes that are no text."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a search is for."""
+
+    fits: Callable[[str, FileType], bool]
+    """Whether an entry is meant, by its path and type."""
+    endings: tuple[str, ...] = ()
+    """How the names of files end, in lower case; most can be passed over by that."""
+    part: str = ""
+    """What a path has in it, in lower case."""
+    folders: bool = False
+    """Whether folders are meant, too."""
+
+    def part_below(self, folder: str) -> str:
+        """What the name of a file must have in it, in a folder whose path is given."""
+        return "" if "/" in self.part or self.part in folder.lower() else self.part
+
+    def __call__(self, path: str, kind: FileType) -> bool:
+        if kind == "directory":
+            return self.folders and self.fits(path, kind)
+        return (not self.endings or path.lower().endswith(self.endings)) and self.fits(path, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file or a folder as Jupyter sees it, and who has it open."""
+
+    path: str
+    type: FileType
+    created: str | None = None
+    last_modified: str | None = None
+    size: int | None = None
+    writable: bool = True
+    mimetype: str | None = None
+    open: bool = False
+    people: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def opened(self, people: Sequence[str] | None) -> FileEntry:
+        """The same, open by some people; None if it is not open."""
+        return self if people is None else replace(self, open=True, people=tuple(people))
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Some of the files below a path; `complete` says whether these are all."""
+
+    entries: tuple[FileEntry, ...]
+    complete: bool
+
+
+class Files(Protocol):
+    """The files of one server. Paths are in their normal form and within its root."""
+
+    async def look(self, path: str) -> FileEntry:
+        """What is at a path.
+
+        Raises:
+            DocumentNotFound: Nothing.
+            PathRefused: A link that leads out of the root.
+        """
+
+    async def children(self, path: str) -> Sequence[FileEntry]:
+        """What is in a folder, by name.
+
+        Raises:
+            DocumentNotFound: There is no such folder.
+        """
+
+    async def walk(
+        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+    ) -> Listing:
+        """What is wanted below a folder, breadth first and by name; hidden folders are left out.
+
+        Args:
+            enter: Which folders are worth a look.
+        """
+
+    async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
+        """Whether anything below a folder fits by its path, also what no listing shows.
+
+        If that cannot be found out, it does.
+        """
+
+    async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
+        """What a file says: a notebook as nbformat has it, or a text.
+
+        Raises:
+            DocumentNotFound: There is none.
+            NotText: It is no text.
+            CorruptDocument: It is no notebook.
+        """
+
+    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
+        """Write a file, or make a folder. What was there is overwritten.
+
+        Raises:
+            FileFailed: The server cannot write it.
+        """
+
+    async def delete(self, path: str) -> bool | None:
+        """Remove a file, or a folder with what is in it; its rooms end.
+
+        Returns whether it is in the trash, if that is known.
+        """
+
+    async def rename(self, path: str, new_path: str) -> None:
+        """Give a file or a folder another path; rooms and kernels go with it."""
+
+    async def copy(self, path: str, new_path: str) -> None:
+        """Copy a file or a folder, with the unsaved edits of what is open."""

@@ -1,0 +1,186 @@
+"""Walking through folders of this machine, fast; to be called in a thread.
+
+Only names are looked at while walking. What is found is asked for its size and times at the end.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import mimetypes
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .files import FileEntry, FileType, Listing, Wanted, nameable
+
+_CHECKPOINTS = ".ipynb_checkpoints"
+
+_WILD = set("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Names that a configuration keeps out of listings, as globs; asked for thousands of names."""
+
+    names: frozenset[str]
+    endings: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+
+    @classmethod
+    def by(cls, globs: Sequence[str]) -> Unlisted:
+        plain = [glob for glob in globs if not _WILD & set(glob)]
+        endings = [glob for glob in globs if glob[:1] == "*" and not _WILD & set(glob[1:])]
+        others = [fnmatch.translate(glob) for glob in globs if glob not in (*plain, *endings)]
+        pattern = re.compile("|".join(others)) if others else None
+        return cls(frozenset(plain), tuple(glob[1:] for glob in endings), pattern)
+
+    def __contains__(self, name: str) -> bool:
+        return (
+            name.endswith(self.endings)
+            or name in self.names
+            or (self.pattern is not None and self.pattern.match(name) is not None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders below a root, as the server's configuration shows them."""
+
+    root: str
+    hidden: bool
+    """Whether hidden files are shown; hidden folders are never walked through."""
+    unlisted: Unlisted
+
+    @classmethod
+    def below(cls, root: str, hidden: bool, globs: Sequence[str]) -> Folders:
+        return cls(os.path.realpath(root), hidden, Unlisted.by(globs))
+
+    def children(self, path: str) -> list[FileEntry]:
+        """What is in a folder, by name.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        files, folders = self._scan(self._within(path), (), "")
+        found = sorted([*files, *((name, "directory") for name, _link in folders)])
+        return [
+            entry
+            for name, kind in found
+            if (entry := self._entry(f"{path}/{name}" if path else name, kind)) is not None
+        ]
+
+    def walk(self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int) -> Listing:
+        """What is wanted below a folder, breadth first; links to folders are not followed."""
+        found: list[FileEntry] = []
+        waiting = deque([start])
+        while waiting:
+            folder = waiting.popleft()
+            prefix = f"{folder}/" if folder else ""
+            try:
+                files, folders = self._scan(
+                    self._within(folder), wanted.endings, wanted.part_below(prefix)
+                )
+            except OSError:
+                continue  # gone or unreadable
+            waiting += [
+                path
+                for name, link in sorted(folders)
+                if not link and name[0] != "." and enter(path := prefix + name)
+            ]
+            if wanted.folders:
+                files += [(name, "directory") for name, _link in folders]
+            for name, kind in sorted(files):
+                if wanted.fits(prefix + name, kind):
+                    if len(found) == limit:
+                        return Listing(tuple(found), complete=False)
+                    if (entry := self._entry(prefix + name, kind)) is not None:
+                        found.append(entry)
+        return Listing(tuple(found), complete=True)
+
+    def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
+        """Whether anything fits, hidden or not; the copies that Jupyter keeps do not count."""
+        waiting = [path]
+        while waiting:
+            folder = waiting.pop()
+            with os.scandir(self._within(folder)) as entries:
+                for entry in entries:
+                    if entry.name == _CHECKPOINTS:
+                        continue
+                    if fits(at := f"{folder}/{entry.name}" if folder else entry.name):
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(at)
+        return False
+
+    def _within(self, path: str) -> str:
+        return f"{self.root}{os.sep}{path}" if path else self.root
+
+    def _scan(
+        self, folder: str, endings: tuple[str, ...], part: str
+    ) -> tuple[list[tuple[str, FileType]], list[tuple[str, bool]]]:
+        """Files with their types, and folders with whether they are links."""
+        unlisted, hidden = self.unlisted, self.hidden
+        files: list[tuple[str, FileType]] = []
+        folders: list[tuple[str, bool]] = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                is_folder = entry.is_dir(follow_symlinks=False)
+                # Most names end here, so this comes before what takes longer.
+                if not is_folder and (
+                    (endings and not name.lower().endswith(endings))
+                    or (part and part not in name.lower())
+                ):
+                    continue
+                if (name[0] == "." and (not hidden or name == _CHECKPOINTS)) or name in unlisted:
+                    continue
+                if not nameable(name):
+                    continue
+                if is_folder:
+                    folders.append((name, False))
+                elif entry.is_file(follow_symlinks=False):
+                    files.append((name, _type_of(name)))
+                elif (kind := self._behind(entry)) == "directory":
+                    folders.append((name, True))
+                elif kind is not None:
+                    files.append((name, kind))
+        return files, folders
+
+    def _behind(self, link: os.DirEntry[str]) -> FileType | None:
+        """What a link leads to, if that is something within the root."""
+        try:
+            if not os.path.realpath(link.path).startswith(f"{self.root}{os.sep}"):
+                return None
+            if link.is_dir():
+                return "directory"
+            return _type_of(link.name) if link.is_file() else None
+        except OSError:
+            return None
+
+    def _entry(self, path: str, kind: FileType) -> FileEntry | None:
+        full = self._within(path)
+        try:
+            stat = Path(full).stat()
+        except OSError:
+            return None
+        return FileEntry(
+            path=path,
+            type=kind,
+            created=_iso(getattr(stat, "st_birthtime", stat.st_ctime)),
+            last_modified=_iso(stat.st_mtime),
+            size=None if kind == "directory" else stat.st_size,
+            writable=os.access(full, os.W_OK),
+            mimetype=mimetypes.guess_type(path)[0] if kind == "file" else None,
+        )
+
+
+def _type_of(name: str) -> FileType:
+    return "notebook" if name.endswith(".ipynb") else "file"
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

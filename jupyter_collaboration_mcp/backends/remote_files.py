@@ -1,0 +1,236 @@
+"""The files of a Jupyter server elsewhere, over its contents API."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from ..errors import (
+    AlreadyExists,
+    CollaborationError,
+    CorruptDocument,
+    DocumentNotFound,
+    FileFailed,
+    NoCollaboration,
+    NotText,
+    ReadOnly,
+)
+from .files import FileEntry, FileType, Listing, Wanted, nameable
+from .jupyter_api import JupyterApi, Refused
+from .room_socket import open_session
+
+if TYPE_CHECKING:
+    from .remote import RemoteBackend
+
+#: Folders that are asked for at once, and in all for one listing.
+_PARALLEL, _FOLDERS = 4, 1000
+
+_FORMATS = {"notebook": "json", "file": "text", "directory": None}
+
+
+class RemoteFiles:
+    """The files of one server."""
+
+    def __init__(self, api: JupyterApi, backend: RemoteBackend) -> None:
+        self._api = api
+        self._backend = backend
+
+    # -- looking -----------------------------------------------------------------------------
+
+    async def look(self, path: str) -> FileEntry:
+        try:
+            model = await self._ask("look at", "GET", path, {"content": "0"})
+        except FileFailed as error:
+            # Jupyter stumbles over a path that goes on behind a file.
+            folder = path.rpartition("/")[0]
+            if folder and (await self.look(folder)).type != "directory":
+                raise DocumentNotFound.at(path) from error
+            raise
+        return _entry(model).opened(self._backend.open_paths().get(path))
+
+    async def children(self, path: str) -> Sequence[FileEntry]:
+        query = {"type": "directory", "content": "1"}
+        model = await self._ask("list", "GET", path, query)
+        people = self._backend.open_paths()
+        children = [_entry(child) for child in model["content"] if nameable(child["name"])]
+        children = [child for child in children if child.name != ".ipynb_checkpoints"]
+        return [
+            child.opened(people.get(child.path))
+            for child in sorted(children, key=lambda child: child.name)
+        ]
+
+    async def walk(
+        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+    ) -> Listing:
+        """A few folders at a time."""
+        found: list[FileEntry] = []
+        folders = deque([start])
+        asked = 0
+        while folders:
+            if asked >= _FOLDERS:
+                return Listing(tuple(found), complete=False)
+            some = [folders.popleft() for _ in range(min(_PARALLEL, len(folders)))]
+            asked += len(some)
+            for children in await asyncio.gather(*map(self._children, some)):
+                for child in children:
+                    hidden = child.name.startswith(".")
+                    if child.type == "directory" and not hidden and enter(child.path):
+                        folders.append(child.path)
+                    if wanted(child.path, child.type):
+                        if len(found) == limit:
+                            return Listing(tuple(found), complete=False)
+                        found.append(child)
+        return Listing(tuple(found), complete=True)
+
+    async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
+        folders = deque([path])
+        for _ in range(_FOLDERS):
+            if not folders:
+                return False
+            for child in await self.children(folders.popleft()):
+                if fits(child.path):
+                    return True
+                if child.type == "directory":
+                    folders.append(child.path)
+        return True
+
+    async def _children(self, path: str) -> Sequence[FileEntry]:
+        try:
+            return await self.children(path)
+        except (DocumentNotFound, FileFailed):
+            return ()  # gone or unreadable since it was listed
+
+    async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
+        query = {"type": kind, "content": "1"}
+        if kind == "file":
+            query["format"] = "text"
+        try:
+            model = await self._ask("read", "GET", path, query)
+        except FileFailed as error:
+            if error.detail.get("status") != 400:
+                raise
+            if kind == "notebook":
+                raise CorruptDocument(
+                    f"{path!r} cannot be loaded as a notebook. The file was not touched.",
+                    "Ask the person to repair or restore the file.",
+                    path=path,
+                ) from error
+            entry = await self.look(path)
+            raise NotText.binary(path, entry.size, entry.mimetype) from error
+        return model["content"]
+
+    # -- changing ----------------------------------------------------------------------------
+
+    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
+        body: dict[str, Any] = {"type": kind}
+        if kind != "directory":
+            body |= {"format": _FORMATS[kind], "content": content}
+        return _entry(await self._ask("write", "PUT", path, {}, body))
+
+    async def delete(self, path: str) -> bool | None:
+        await self._ask("delete", "DELETE", path, {})
+        for seat in self._backend.seats_below(path):
+            seat.end_with_file()
+        return None
+
+    async def rename(self, path: str, new_path: str) -> None:
+        # The ids of what is in a folder follow only if the folder has one.
+        with contextlib.suppress(Refused, NoCollaboration):
+            await open_session(self._api, path, "file")
+        # A save that is on its way would bring the old file back.
+        seats = self._backend.seats_below(path)
+        for seat in seats:
+            await seat.flush()
+        await self._ask("rename", "PATCH", path, {}, {"path": new_path}, new_path)
+        for seat in seats:
+            try:
+                await seat.look()
+            except DocumentNotFound:  # its id did not follow: who comes next opens it anew
+                seat.end_with_file()
+        with contextlib.suppress(Refused):  # it is renamed all the same
+            await self._take_kernels_along(path, new_path)
+
+    async def _take_kernels_along(self, path: str, new_path: str) -> None:
+        """A session follows its file: JupyterLab sees to that only where the file is open."""
+        for session in await self._api.get("api", "sessions"):
+            old = str(session["path"])
+            if f"{old}/".startswith(f"{path}/"):
+                new = f"{new_path}{old[len(path) :]}"
+                wanted = {"path": new, "name": new.rpartition("/")[2]}
+                await self._api.request("PATCH", "api", "sessions", str(session["id"]), body=wanted)
+
+    async def copy(self, path: str, new_path: str) -> None:
+        for seat in self._backend.seats_below(path):
+            await seat.save(always=True)
+        if (await self.look(path)).type == "directory":
+            await self._copy_folder(path, new_path)
+        else:
+            await self._copy_file(path, new_path)
+
+    async def _copy_folder(self, path: str, new_path: str) -> None:
+        await self.create(new_path, "directory", None)
+        for child in await self.children(path):
+            target = f"{new_path}/{child.name}"
+            if child.type == "directory":
+                await self._copy_folder(child.path, target)
+            else:
+                await self._copy_file(child.path, target)
+
+    async def _copy_file(self, path: str, new_path: str) -> None:
+        """The server copies, so that no content goes over the wire; it chooses the name first."""
+        folder = new_path.rpartition("/")[0]
+        made = await self._ask("copy", "POST", folder, {}, {"copy_from": path}, about=path)
+        if made["path"] == new_path:
+            return
+        try:
+            wanted = {"path": new_path}
+            await self._ask("copy", "PATCH", made["path"], {}, wanted, new_path, about=path)
+        except CollaborationError:
+            with contextlib.suppress(CollaborationError):
+                await self._ask("delete", "DELETE", made["path"], {})
+            raise
+
+    async def _ask(
+        self,
+        do: str,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any = None,
+        new_path: str = "",
+        about: str = "",
+    ) -> Any:
+        segments = path.split("/") if path else []
+        try:
+            model = await self._api.request(
+                method, "api", "contents", *segments, query=query, body=body
+            )
+        except Refused as refused:
+            if refused.status == 404:
+                await self._api.check()  # else there is no Jupyter at all at that address
+                raise DocumentNotFound.at(about or path) from refused
+            if refused.status == 403:
+                raise ReadOnly.at(about or path) from refused
+            if refused.status == 409:
+                raise AlreadyExists.at(new_path or path, "file") from refused
+            failed = FileFailed.to(do, about or path, str(refused))
+            failed.detail["status"] = refused.status
+            raise failed from refused
+        if method == "GET" and (not isinstance(model, dict) or "type" not in model):
+            raise self._api.not_jupyter("it knows no files")
+        return model
+
+
+def _entry(model: Mapping[str, Any]) -> FileEntry:
+    return FileEntry(
+        path=str(model["path"]),
+        type=cast("FileType", model["type"]),
+        created=model.get("created"),
+        last_modified=model.get("last_modified"),
+        size=model.get("size"),
+        writable=bool(model.get("writable", True)),
+        mimetype=model.get("mimetype"),
+    )

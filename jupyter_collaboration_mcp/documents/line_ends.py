@@ -1,0 +1,53 @@
+"""Line ends of files: live texts have `\\n` alone, and a file keeps what it had.
+
+Upstream turns `\\r\\n` into `\\n` when it loads a file, and would save it so.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from .text import Edit, edits, patch
+
+_CRLF = "\r\n"
+
+
+def plain(content: str) -> str:
+    """The text as it is live."""
+    return content.replace(_CRLF, "\n")
+
+
+def restored(content: str, original: str) -> str:
+    """A live text with the line ends that its file has; a new line gets what most others have.
+
+    Args:
+        content: What is to be saved.
+        original: What the file says now.
+    """
+    if _CRLF not in original:
+        return content
+    if original.count(_CRLF) == original.count("\n"):
+        return content.replace("\n", _CRLF)
+    # Some of each: only what has been edited is written anew.
+    before = plain(original)
+    new_line = _CRLF if 2 * original.count(_CRLF) > original.count("\n") else "\n"
+    lost = _lost(original)  # where a carriage return has gone, in the live text
+    changes = [
+        Edit(
+            change.start + bisect_left(lost, change.start),
+            change.end + bisect_left(lost, change.end),
+            change.text.replace("\n", new_line),
+        )
+        for change in edits(before, content)
+    ]
+    return patch(original, changes)
+
+
+def _lost(original: str) -> list[int]:
+    """The positions in the live text of the line feeds that had a carriage return before them."""
+    positions: list[int] = []
+    at = original.find(_CRLF)
+    while at >= 0:
+        positions.append(at - len(positions))
+        at = original.find(_CRLF, at + 2)
+    return positions

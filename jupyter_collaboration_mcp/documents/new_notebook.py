@@ -1,0 +1,81 @@
+"""A notebook that is not there yet: from nothing, from code, or from another one."""
+
+from __future__ import annotations
+
+import copy
+import json
+import uuid
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import InvalidArgument
+from .notebook import new_cell
+from .text import require_storable
+
+
+def new_notebook(content: str | None = None) -> dict[str, Any]:
+    """A notebook that nobody has run.
+
+    Args:
+        content: A notebook as JSON, or the code of its first cell.
+
+    Raises:
+        InvalidArgument: The JSON is a notebook that cannot be read as one.
+    """
+    if content is not None and content.lstrip().startswith("{") and '"nbformat"' in content:
+        return _valid(content)
+    notebook: dict[str, Any] = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}
+    if content is not None:
+        cell = {**new_cell("code", content), "id": str(uuid.uuid4()), "metadata": {}}
+        notebook["cells"].append(cell)
+    return notebook
+
+
+def from_template(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The same notebook, as if nothing had ever been run in it."""
+    notebook: dict[str, Any] = copy.deepcopy(dict(template))
+    notebook["metadata"].pop("widgets", None)
+    for cell in notebook["cells"]:
+        cell.get("metadata", {}).pop("execution", None)
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return notebook
+
+
+def for_kernel(notebook: dict[str, Any], kernelspec: Mapping[str, str], chosen: bool) -> None:
+    """Say which kernel a notebook is for.
+
+    Args:
+        chosen: Whether somebody asked for this kernel; else a notebook keeps the one that it has.
+    """
+    metadata = notebook["metadata"]
+    if not kernelspec or ("kernelspec" in metadata and not chosen):
+        return
+    metadata["kernelspec"] = dict(kernelspec)
+    if metadata.get("language_info", {}).get("name") != kernelspec.get("language"):
+        metadata.pop("language_info", None)
+
+
+def _valid(content: str) -> dict[str, Any]:
+    import nbformat  # takes its time, and is needed for nothing else
+
+    try:
+        given = json.loads(content, parse_constant=_no_json)
+        with warnings.catch_warnings():  # ids that are missing, or there twice, are mended
+            warnings.simplefilter("ignore")
+            notebook = nbformat.reads(json.dumps(given), 4)  # type: ignore[no-untyped-call]
+            nbformat.validate(notebook)
+    except Exception as error:  # nbformat has no base for all that it raises
+        said = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+        raise InvalidArgument(
+            f"content looks like a notebook, and is none: {said}. Nothing was written.",
+            "Give valid nbformat 4 JSON, or the code of the first cell.",
+        ) from None
+    # JSON can write half of a surrogate pair in letters that are harmless by themselves.
+    require_storable(json.dumps(given, ensure_ascii=False))
+    return dict(notebook)
+
+
+def _no_json(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

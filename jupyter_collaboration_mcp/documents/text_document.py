@@ -1,0 +1,123 @@
+"""A text file inside a shared document: Markdown, Python, CSV, whatever is not a notebook.
+
+It is a document of one part, whose name is empty; so what takes back or redoes a change of a
+cell's source does the same with the text of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pycrdt import Doc, Text
+
+from . import text
+from .notebook import CellChange, Notebook
+from .revisions import revision
+
+#: The name of the only part.
+WHOLE = ""
+
+#: Lines of one change that are named; a change of more is one of its first lines.
+_NAMED_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TextView:
+    """A text as plain values."""
+
+    revision: str
+    source: str
+
+
+class TextDocument:
+    """The text of a shared file. All methods are synchronous; edits need a transaction."""
+
+    def __init__(self, doc: Doc[Any]) -> None:
+        self.doc = doc
+        self.on_change: Callable[[list[CellChange]], None] | None = None
+        self._shared: Text = doc.get("source", type=Text)
+        self._shared.observe(self._on_event)
+
+    def __str__(self) -> str:
+        return str(self._shared)
+
+    def view(self) -> TextView:
+        """The text with the short hash that changes whenever it does."""
+        source = str(self)
+        return TextView(revision("file", source), source)
+
+    def change(self, changes: Sequence[text.Edit], old: str) -> bool:
+        """Apply ascending edits to the text, which reads `old`.
+
+        Returns whether the last thing it did was to insert text.
+        """
+        text.apply(self._shared, changes, old)
+        return bool(changes and changes[0].text)  # they are applied from the last to the first
+
+    # -- as a document of one part -----------------------------------------------------------
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def ids(self) -> list[str]:
+        return [WHOLE]
+
+    def has(self, part: str) -> bool:
+        return part == WHOLE
+
+    def find(self, part: str) -> int:
+        assert part == WHOLE
+        return 0
+
+    def source(self, index: int) -> str:
+        return str(self)
+
+    def set_source(self, index: int, source: str) -> bool:
+        """Change the text by the smallest edits: carets and concurrent typing stay."""
+        old = str(self)
+        return self.change(text.edits(old, source), old)
+
+    def cell_type(self, index: int) -> str:
+        return "file"
+
+    def metadata(self, index: int) -> dict[str, Any]:
+        return {}
+
+    def label(self, part: str) -> str:
+        """How a changed place is named to an agent: it is a line already."""
+        return part
+
+    def _on_event(self, event: Any) -> None:
+        if self.on_change is not None:
+            lines = _touched(event.delta, str(self))
+            self.on_change([CellChange("edited", f"line {line}") for line in lines])
+
+
+Document = Notebook | TextDocument
+"""What a room is about."""
+
+
+def _touched(delta: Sequence[Any], now: str) -> list[int]:
+    """The lines, counted from 1, that a change has touched, as they are after it."""
+    content = now.encode()  # pycrdt counts in bytes
+    at, line, counted = 0, 1, 0
+    lines: dict[int, None] = {}
+    for operation in delta:
+        if "retain" in operation:
+            at += int(operation["retain"])
+            continue
+        line += content.count(b"\n", counted, at)
+        counted = at
+        inserted = operation.get("insert")
+        if inserted is None:
+            lines[line] = None
+            continue
+        written = str(inserted)
+        # A line break at the end leaves the next line as it was.
+        for number in range(min(_NAMED_LINES, written.removesuffix("\n").count("\n") + 1)):
+            lines[line + number] = None
+        at += len(written.encode())
+    return list(lines)

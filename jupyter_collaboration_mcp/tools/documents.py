@@ -1,0 +1,250 @@
+"""The `document` toolset: read and edit live text files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..backends.files import Listing
+from ..documents import render
+from ..documents.text_view import Lines, cut, line_count
+from ..errors import InvalidArgument
+from ..workspace.permissions import Level
+from ..workspace.sites import Site
+from ..workspace.text_editing import TextChange, Written, change_text
+from ..workspace.workspace import OpenDocument
+from .answers import about, answer, company, joined
+from .places import PlacedTools
+from .registry import Answer, Call, tool
+
+Revision = Annotated[str | None, Field(description="refuse if the text has changed since")]
+
+#: Places of an edit that an answer shows at most.
+_SHOWN = 50
+
+
+# Without docstrings: they would go into the schema, where every word costs a token.
+class Operation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    content: str | None = None
+    position: Annotated[int, Field(description="-1: append")] = -1
+    length: Annotated[int, Field(description="characters to replace; 0: insert")] = 0
+    old_text: Annotated[str | None, Field(description="literal, must match once")] = None
+    new_text: str | None = None
+
+
+class Insertion(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    position: int
+
+
+class Deletion(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    position: Annotated[int, Field(ge=0)]
+    length: Annotated[int, Field(ge=1)]
+
+
+class DocumentTools(PlacedTools):
+    """What an agent does with text files."""
+
+    @tool("List documents", Level.read, core=True)
+    async def list_documents(
+        self,
+        call: Call,
+        path: str = "",
+        path_filter: Annotated[str, Field(description="part of a path, or a glob")] = "",
+        file_type: Annotated[
+            str | None, Field(description="notebook, text, markdown, directory, csv, ...")
+        ] = None,
+        max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
+    ) -> Answer:
+        """List a folder, one level; with path_filter or file_type search all folders below it.
+        Gives type, size, last change, who has it open."""
+
+        async def ask(site: Site, folder: str, left: int) -> Listing:
+            filing = site.workspace.filing
+            if path_filter or file_type:
+                return await filing.search(folder, path_filter, file_type, left)
+            return await filing.children(folder, left)
+
+        found = await self._listed(call, path, max_results, ask)
+        documents = [file_facts(site, entry) for site, entry in found.entries]
+        nothing = f"Nothing fits below {path or 'the root'!r}."
+        more = "There are more; raise max_results, or narrow the search."
+        facts = {"documents": documents, "complete": found.complete}
+        return Answer(found.text(nothing, more), facts)
+
+    @tool("Read a document", Level.read, core=True)
+    async def get_document(
+        self,
+        call: Call,
+        path: str,
+        include_collaboration_state: bool = True,
+        max_content_length: Annotated[int, Field(ge=1)] = 100_000,
+        start_line: Annotated[int | None, Field(ge=1, description="from 1")] = None,
+        end_line: Annotated[int | None, Field(ge=1, description="included")] = None,
+        start_position: Annotated[
+            int | None, Field(ge=0, description="instead of start_line: a character, from 0")
+        ] = None,
+    ) -> Answer:
+        """Read a live text file, whole or some lines, with its revision. For notebooks use
+        get_notebook."""
+        here = await self._open(call, Level.read, path, "file")
+        limit = min(max_content_length, self._site(here).workspace.limits.answer_length)
+        now = here.peer.text.view()
+        lines = cut(now.source, start_line, end_line, start_position, limit)
+        here.peer.shown.add([now])
+        return _read(here, now.source, now.revision, lines, include_collaboration_state)
+
+    @tool("Join a document", Level.read)
+    async def create_document_session(
+        self, call: Call, path: str, file_type: str | None = None
+    ) -> Answer:
+        """Join a text file's collaboration room ahead of time. Other tools join by themselves."""
+        if file_type == "notebook":
+            raise InvalidArgument(
+                "Notebooks have a tool of their own.", "Call create_notebook_session."
+            )
+        here = await self._open(call, Level.read, path, "file")
+        now = here.peer.text.view()
+        length = len(now.source)
+        return joined(here, f"{length:,} characters", length=length, revision=now.revision)
+
+    @tool("Edit a document", Level.write, core=True, destructive=True)
+    async def batch_update_document(
+        self,
+        call: Call,
+        path: str,
+        operations: list[Operation],
+        if_revision: Revision = None,
+    ) -> Answer:
+        """Change a live text file, all or nothing: old_text to new_text, or content at a position
+        (characters from 0, in the text before the call). Returns the new revision."""
+        changes = [
+            TextChange(each.content, each.position, each.length, each.old_text, each.new_text)
+            for each in operations
+        ]
+        return await self._change(call, path, changes, "batch_update_document", if_revision)
+
+    @tool("Insert text", Level.write)
+    async def batch_insert_text(
+        self,
+        call: Call,
+        path: str,
+        operations: list[Insertion],
+        if_revision: Revision = None,
+    ) -> Answer:
+        """Insert texts into a live text file at positions: characters from 0 in the text before
+        the call, -1 for the end. All or nothing."""
+        changes = [TextChange(each.text, each.position) for each in operations]
+        return await self._change(call, path, changes, "batch_insert_text", if_revision)
+
+    @tool("Delete text", Level.write, destructive=True)
+    async def batch_delete_text(
+        self,
+        call: Call,
+        path: str,
+        operations: list[Deletion],
+        if_revision: Revision = None,
+    ) -> Answer:
+        """Delete ranges of a live text file: positions and lengths in characters of the text
+        before the call. All or nothing."""
+        changes = [TextChange("", each.position, each.length) for each in operations]
+        return await self._change(call, path, changes, "batch_delete_text", if_revision)
+
+    async def _change(
+        self,
+        call: Call,
+        path: str,
+        changes: Sequence[TextChange],
+        name: str,
+        if_revision: str | None,
+    ) -> Answer:
+        here = await self._open(call, Level.write, path, "file")
+        limits = self._site(here).workspace.limits
+        written = change_text(here, changes, name, limits, if_revision)
+        await here.peer.acknowledged()
+        return _changed(here, written)
+
+
+def file_facts(site: Site, entry: Any) -> dict[str, Any]:
+    """A file as the answers describe it."""
+    return {
+        "name": entry.name,
+        "path": site.name(entry.path),
+        "type": entry.type,
+        "created": entry.created,
+        "last_modified": entry.last_modified,
+        "size": entry.size,
+        "writable": entry.writable,
+        "open": entry.open,
+        "people": list(entry.people),
+    }
+
+
+def _read(
+    here: OpenDocument, whole: str, revision: str, lines: Lines, include_state: bool
+) -> Answer:
+    head = (
+        f"{here.name}: {_lines(whole)}, {len(whole):,} characters, r:{revision}, "
+        f"version {here.peer.version}"
+    )
+    if lines.partial:
+        head += f"\nLines {lines.first} to {lines.last}, from character {lines.start:,}:"
+    said = [head, render.fenced(lines.content.removesuffix("\n"))]
+    if lines.at_end and whole and not whole.endswith("\n"):
+        said.append("There is no line break at the end.")
+    facts: dict[str, Any] = {
+        **about(here),
+        "revision": revision,
+        "length": len(whole),
+        "line_count": line_count(whole),
+        "start_line": lines.first,
+        "start_position": lines.start,
+        "content": lines.content,
+    }
+    if lines.next_position is not None:
+        said.append(
+            f"Cut after {len(lines.content):,} characters. "
+            f"Continue with get_document(start_position={lines.next_position})."
+        )
+        facts["next_position"] = lines.next_position
+    if include_state:
+        line, facts["collaboration"] = company(here)
+        said.append(line)
+    return answer(here, said, facts)
+
+
+def _changed(here: OpenDocument, written: Sequence[Written]) -> Answer:
+    now = here.peer.text.view()
+    here.peer.shown.add([now])
+    places = [
+        {"position": place.position, "length": place.length, "line": place.line}
+        for place in written
+    ]
+    at = ", ".join(
+        f"line {place.line} (character {place.position:,})" for place in written[:_SHOWN]
+    )
+    more = f" and {len(written) - _SHOWN} more places" if len(written) > _SHOWN else ""
+    text = (
+        f"Changed {here.name} at {at}{more}. It is at r:{now.revision} with "
+        f"{len(now.source):,} characters; version {here.peer.version}."
+    )
+    facts = {
+        **about(here),
+        "revision": now.revision,
+        "length": len(now.source),
+        "operations": places,
+    }
+    return answer(here, [text], facts)
+
+
+def _lines(whole: str) -> str:
+    count = line_count(whole)
+    return "1 line" if count == 1 else f"{count:,} lines"

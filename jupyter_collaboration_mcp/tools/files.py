@@ -1,0 +1,287 @@
+"""The `files` toolset: make, move, copy and remove files and folders, whoever has them open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ..backends.files import FileEntry, FileType
+from ..documents import render
+from ..documents.new_notebook import for_kernel, from_template, new_notebook
+from ..documents.text import clip, require_storable
+from ..errors import (
+    CorruptDocument,
+    DocumentNotFound,
+    InvalidArgument,
+    KernelUnavailable,
+    NotText,
+    TooLarge,
+)
+from ..workspace.permissions import Level
+from ..workspace.sites import Site
+from .documents import file_facts
+from .places import PlacedTools
+from .registry import Answer, Call, tool
+
+#: What a document is on disk.
+_TYPES: Mapping[str, FileType] = {
+    "notebook": "notebook",
+    "file": "file",
+    "markdown": "file",
+    "directory": "directory",
+}
+
+#: What Jupyter calls a file whose name says nothing.
+_MIMETYPES = {"text": "text/plain", "base64": "application/octet-stream"}
+
+#: Entries of a folder that are shown.
+_ENTRIES = 100
+
+
+class FileTools(PlacedTools):
+    """What an agent does with files."""
+
+    @tool("Create a document", Level.write, core=True, destructive=True)
+    async def create_document(
+        self,
+        call: Call,
+        path: str,
+        type: Literal["notebook", "file", "markdown", "directory"] = "notebook",  # noqa: A002
+        content: Annotated[
+            str | None, Field(description="text; of a notebook its JSON or the first cell's code")
+        ] = None,
+        template: Annotated[
+            str | None, Field(description="path of a document to begin with, without outputs")
+        ] = None,
+        kernel: Annotated[str | None, Field(description="of a notebook; see list_kernels")] = None,
+        overwrite: bool = False,
+    ) -> Answer:
+        """Create a notebook, text file or folder, with the folders that it needs. What is there
+        is never overwritten, unless overwrite=true."""
+        site, local = await self._place(call, Level.write, _named(path, type))
+        kind = _TYPES[type]
+        made = await self._content(call, site, kind, content, template, kernel)
+        entry, folders, saved = await site.workspace.filing.create(
+            call.agent, local, kind, made, overwrite
+        )
+        facts = {"created_document": True, **file_facts(site, entry), "folders": folders}
+        text = f"Created the {_word(entry)} {site.name(entry.path)}{_also(folders)}."
+        if not saved:
+            facts["saved"] = False
+            text += " People see it, but the server has not saved it yet."
+        return Answer(text, facts)
+
+    @tool("Describe a document", Level.read)
+    async def get_document_info(
+        self,
+        call: Call,
+        path: str,
+        max_content_length: Annotated[int, Field(ge=0)] = 2000,
+    ) -> Answer:
+        """Type, format, MIME type, size, times, whether it is writable, who has it open, and the
+        beginning of its content. Works for notebooks, folders and binary files too."""
+        site, local = await self._place(call, Level.read, path)
+        entry = await self._looked(site, local, path)
+        limit = min(max_content_length, site.workspace.limits.answer_length)
+        file_format, shown = await self._shown(call, site, entry, limit)
+        facts = {
+            **file_facts(site, entry),
+            "format": file_format,
+            "mimetype": entry.mimetype or _MIMETYPES.get(file_format or ""),
+            "content": shown,
+        }
+        size = "" if entry.size is None else f", {entry.size:,} bytes"
+        mime = f", {facts['mimetype']}" if facts["mimetype"] else ""
+        mime += ", not text" if file_format == "base64" else ""
+        open_by = f", open by {', '.join(entry.people)}" if entry.people else ", open"
+        head = (
+            f"{site.name(entry.path)}: {_word(entry)}{mime}{size}, changed {entry.last_modified}, "
+            f"created {entry.created}, {'writable' if entry.writable else 'read-only'}"
+            f"{open_by if entry.open else ''}"
+        )
+        lines = [head] if shown is None else [head, render.fenced(shown)]
+        return Answer("\n".join(lines), facts)
+
+    @tool("Delete a document", Level.write, destructive=True)
+    async def delete_document(
+        self,
+        call: Call,
+        path: str,
+        recursive: Annotated[bool, Field(description="with all that is in a folder")] = False,
+    ) -> Answer:
+        """Delete a file or a folder, into the trash if the server has one. Who has it open is
+        told, and nothing brings it back."""
+        site, local = await self._place(call, Level.write, path)
+        await self._looked(site, local, path)
+        entry, trash = await site.workspace.filing.delete(local, recursive)
+        where = " It is in the server's trash." if trash else ""
+        facts = {"path": site.name(local), "type": entry.type, "deleted": True}
+        if trash is not None:
+            facts["trash"] = trash
+        return Answer(f"Deleted the {_word(entry)} {site.name(local)}.{where}", facts)
+
+    @tool("Rename a document", Level.write, destructive=True)
+    async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
+        """Rename or move a file or a folder. Who has it open stays in it, with unsaved edits."""
+        site, local, target = await self._two_places(call, path, newPath)
+        folders = await site.workspace.filing.rename(local, target)
+        text = f"Renamed {site.name(local)} to {site.name(target)}{_also(folders)}."
+        facts = {"path": site.name(target), "old_path": site.name(local), "folders": folders}
+        return Answer(text, facts)
+
+    @tool("Copy a document", Level.write)
+    async def copy_document(self, call: Call, path: str, copyPath: str) -> Answer:  # noqa: N803
+        """Copy a file or a folder, with edits that are not saved yet."""
+        site, local, target = await self._two_places(call, path, copyPath)
+        folders = await site.workspace.filing.copy(call.agent, local, target)
+        text = f"Copied {site.name(local)} to {site.name(target)}{_also(folders)}."
+        facts = {"path": site.name(target), "source_path": site.name(local), "folders": folders}
+        return Answer(text, facts)
+
+    @tool("Is it there?", Level.read)
+    async def document_exists(self, call: Call, path: str) -> Answer:
+        """Whether there is a file or a folder at a path."""
+        site, local = await self._place(call, Level.read, path)
+        exists = await site.workspace.filing.exists(local)
+        said = "is there" if exists else "is not there"
+        return Answer(f"{site.name(local) or 'The root'} {said}.", {"exists": exists})
+
+    # -- parts -------------------------------------------------------------------------------
+
+    async def _looked(self, site: Site, local: str, path: str) -> FileEntry:
+        try:
+            return await site.workspace.filing.look(local)
+        except DocumentNotFound as error:
+            raise self._sites.unknown(path, error) from error
+
+    async def _two_places(self, call: Call, path: str, new_path: str) -> tuple[Site, str, str]:
+        site, local = await self._place(call, Level.write, path)
+        await self._looked(site, local, path)
+        # A new path without an alias is on the server of the old one.
+        other, target = self._sites.find(new_path)
+        if other is not site and new_path != target:
+            raise InvalidArgument(
+                "The two paths are on different servers.",
+                "Read it there and create it here, or choose a path on the same server.",
+            )
+        target = site.workspace.resolve(target if other is site else new_path)
+        await call.authorize(Level.write, target)
+        return site, local, target
+
+    async def _content(
+        self,
+        call: Call,
+        site: Site,
+        kind: FileType,
+        content: str | None,
+        template: str | None,
+        kernel: str | None,
+    ) -> Any:
+        """What a new document says."""
+        if content is not None and template is not None:
+            raise InvalidArgument("Both content and template are given.", "Give one of them.")
+        if kernel is not None and kind != "notebook":
+            raise InvalidArgument("Only a notebook has a kernel.", "Leave kernel out.")
+        if kind == "directory":
+            if content is not None or template is not None:
+                raise InvalidArgument("A folder has no content.", "Leave content out.")
+            return None
+        if content is not None:
+            require_storable(content)
+            if len(content) > site.workspace.limits.source_length:
+                raise TooLarge(
+                    f"{len(content):,} characters of content; at most "
+                    f"{site.workspace.limits.source_length:,} are taken. Nothing was written.",
+                    "Write large files with code in a kernel.",
+                )
+        if template is not None:
+            found = await self._template(call, kind, template)
+            if kind == "file":
+                return found
+            notebook = from_template(found)
+        elif kind == "file":
+            return content or ""
+        else:
+            notebook = new_notebook(content)
+        for_kernel(notebook, await self._kernelspec(site, kernel), kernel is not None)
+        return notebook
+
+    async def _template(self, call: Call, kind: FileType, template: str) -> Any:
+        site, local = await self._place(call, Level.read, template)
+        entry = await self._looked(site, local, template)
+        if entry.type != kind:
+            raise InvalidArgument(
+                f"The template {template!r} is a {_word(entry)}, not a {kind}.",
+                f"Name a {kind}, or give another type.",
+            )
+        return await site.workspace.filing.read(local, "notebook" if kind == "notebook" else "file")
+
+    async def _kernelspec(self, site: Site, name: str | None) -> dict[str, str]:
+        specs, default = await site.runs.specs()
+        for spec in specs:
+            if spec.name == (name or default):
+                return {
+                    "name": spec.name,
+                    "display_name": spec.display_name,
+                    "language": spec.language,
+                }
+        if name is None:
+            return {}  # a server without kernels can still have notebooks
+        installed = ", ".join(spec.name for spec in specs) or "none is installed"
+        raise KernelUnavailable(
+            f"There is no kernel {name!r}. Nothing was written.", f"Choose one of: {installed}."
+        )
+
+    async def _shown(
+        self, call: Call, site: Site, entry: FileEntry, limit: int
+    ) -> tuple[str | None, str | None]:
+        """The format of a document, and the beginning of what it says."""
+        if entry.type == "directory":
+            listing = await site.workspace.filing.children(entry.path, _ENTRIES)
+            names = [child.name for child in listing.entries]
+            more = "" if listing.complete else "\n..."
+            return "json", clip("\n".join(names) + more, limit) if limit else None
+        if entry.type == "notebook":
+            if not limit:
+                return "json", None
+            try:
+                here = await site.open(call.agent, entry.path)
+            except CorruptDocument:
+                return None, None
+            notebook = here.peer.notebook
+            cells = list(notebook.views(range(len(notebook))))
+            return "json", render.outline(cells, max_length=max(200, limit)).text
+        try:
+            here = await site.open(call.agent, entry.path, "file")
+        except NotText:
+            return "base64", None
+        except TooLarge:
+            return None, None
+        return "text", clip(str(here.peer.text), limit) if limit else None
+
+
+def _named(path: str, kind: str) -> str:
+    """A path with the ending that its type needs."""
+    path = path.rstrip("/")
+    if not path:
+        raise InvalidArgument("The path is empty.", "Give the new document a name.")
+    if kind == "notebook" and not path.endswith(".ipynb"):
+        return f"{path}.ipynb"
+    if kind == "markdown" and "." not in path.rpartition("/")[2]:
+        return f"{path}.md"
+    if kind in ("file", "markdown") and path.endswith(".ipynb"):
+        raise InvalidArgument(
+            f"{path!r} would be a notebook, not a {kind}.",
+            "Use type=notebook, or another ending.",
+        )
+    return path
+
+
+def _also(folders: Sequence[str]) -> str:
+    return f", and made the folders {', '.join(folders)}" if folders else ""
+
+
+def _word(entry: FileEntry) -> str:
+    return "folder" if entry.type == "directory" else entry.type

@@ -1,0 +1,308 @@
+"""What agents do with files and folders, within what configuration lets them see."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..backends.base import Kind
+from ..backends.files import FileEntry, Files, FileType, Listing, Wanted
+from ..documents import file_types
+from ..errors import (
+    AlreadyExists,
+    CollaborationError,
+    CorruptDocument,
+    DocumentNotFound,
+    FileFailed,
+    FolderNotEmpty,
+    InvalidArgument,
+    NotText,
+    PathRefused,
+    PermissionRefused,
+    ReadOnly,
+    TooLarge,
+)
+from .agent import Agent
+from .text_editing import replace_text
+
+if TYPE_CHECKING:
+    from .workspace import Workspace
+
+
+class Filing:
+    """The files of one server, as agents may see them."""
+
+    def __init__(self, workspace: Workspace, files: Files) -> None:
+        self._workspace = workspace
+        self._files = files
+
+    # -- looking -----------------------------------------------------------------------------
+
+    async def look(self, path: str) -> FileEntry:
+        """What is at a path.
+
+        Raises:
+            PathError: Nothing, or nothing that may be seen.
+        """
+        return await self._files.look(path)
+
+    async def read(self, path: str, kind: Kind) -> Any:
+        """What a file says, as it is on disk."""
+        return await self._files.read(path, kind)
+
+    async def exists(self, path: str) -> bool:
+        return await self._found(path) is not None
+
+    async def notebooks(self, prefix: str, limit: int) -> Listing:
+        """Notebooks whose path begins with something."""
+        start = await self._folder_of(prefix)
+        return await self._files.walk(
+            start,
+            Wanted(
+                lambda path, kind: (
+                    kind == "notebook" and path.startswith(prefix) and self._seen(path)
+                ),
+                (".ipynb",),
+            ),
+            lambda path: path.startswith(prefix) or prefix.startswith(f"{path}/"),
+            limit,
+        )
+
+    async def children(self, path: str, limit: int) -> Listing:
+        """What is in a folder.
+
+        Raises:
+            DocumentNotFound: There is no such folder.
+            InvalidArgument: It is a file.
+        """
+        await self._require_folder(path)
+        rules = self._workspace.rules
+        children = [
+            entry
+            for entry in await self._files.children(path)
+            if self._seen(entry.path)
+            or (entry.type == "directory" and not rules.denies(entry.path))
+        ]
+        return Listing(tuple(children[:limit]), complete=len(children) <= limit)
+
+    async def search(
+        self, path: str, path_filter: str, file_type: str | None, limit: int
+    ) -> Listing:
+        """Files of a type or with a path, in a folder and all folders below it."""
+        await self._require_folder(path)
+        fits_type, fits_path = file_types.of_type(file_type), file_types.at_path(path_filter)
+        wanted = Wanted(
+            lambda at, kind: fits_path(at, kind) and fits_type(at, kind) and self._seen(at),
+            file_types.endings(file_type),
+            file_types.part(path_filter),
+            folders=(file_type or "").lower() in ("directory", "folder"),
+        )
+        return await self._files.walk(path, wanted, _everywhere, limit)
+
+    # -- changing ----------------------------------------------------------------------------
+
+    async def create(
+        self, agent: Agent, path: str, kind: FileType, content: Any, overwrite: bool
+    ) -> tuple[FileEntry, list[str], bool]:
+        """Write a new file, or make a folder.
+
+        Returns it, folders that were made for it, and whether it is saved.
+
+        Raises:
+            AlreadyExists: Something is there, and it is not to be overwritten.
+        """
+        _require_name(path)
+        there = await self._found(path)
+        if there is None:
+            async with self._parents(path) as made, self._nothing_left(path):
+                return await self._files.create(path, kind, content), made, True
+        if not overwrite or there.type != kind or kind == "directory":
+            raise AlreadyExists.at(path, there.type)
+        if not there.writable:
+            raise ReadOnly.at(path)
+        entry, saved = await self._overwrite(agent, path, kind, content)
+        return entry, [], saved
+
+    async def _overwrite(
+        self, agent: Agent, path: str, kind: Kind, content: Any
+    ) -> tuple[FileEntry, bool]:
+        """A text is changed in its room: its people see it at once, and the agent can undo it."""
+        try:
+            here = await self._workspace.open(agent, path, kind)
+        except (NotText, TooLarge, CorruptDocument):
+            return await self._files.create(path, kind, content), True
+        if kind == "file":
+            replace_text(here, content, "create_document", self._workspace.limits)
+            await here.peer.acknowledged()
+            await here.peer.link.flush()
+            await here.peer.catch_up()
+            return await self._files.look(path), here.peer.link.saved
+        # The room takes over what is on disk then. Nothing of before may be done again in it.
+        await here.peer.link.flush()
+        await here.peer.refresh()
+        entry = await self._files.create(path, kind, content)
+        await here.peer.refresh()
+        return entry, True
+
+    async def delete(self, path: str, recursive: bool) -> tuple[FileEntry, bool | None]:
+        """Remove something; returns what it was, and whether it is in the trash.
+
+        Raises:
+            FolderNotEmpty: A folder has something in it, and `recursive` is not set.
+        """
+        _require_name(path)
+        entry = await self._files.look(path)
+        if entry.type == "directory" and not recursive:
+            await self._require_empty(path)
+        await self._require_all_seen(entry)
+        try:
+            return entry, await self._files.delete(path)
+        except FileFailed as error:
+            if "not empty" not in error.happened:
+                raise
+            raise FolderNotEmpty(
+                f"The folder {path!r} is not empty, and this server has no trash. Nothing was "
+                "deleted.",
+                "Delete what is in it first, or ask the person to set "
+                "FileContentsManager.always_delete_dir.",
+                path=path,
+            ) from error
+
+    async def _require_empty(self, path: str) -> None:
+        inside = len(await self._files.children(path))
+        if inside or await self._files.has_below(path, lambda _: True):
+            many = {0: "hidden files", 1: "1 entry"}.get(inside, f"{inside:,} entries")
+            raise FolderNotEmpty(
+                f"The folder {path!r} has {many}. Nothing was deleted.",
+                "Repeat with recursive=true if all of it is to be deleted.",
+                path=path,
+            )
+
+    async def rename(self, path: str, new_path: str) -> list[str]:
+        """Give something another path; returns folders that were made for it."""
+        entry = await self._prepare(path, new_path)
+        async with self._parents(new_path) as made:
+            if entry.type == "directory":  # on its way to another disk it may be in two halves
+                await self._files.rename(path, new_path)
+            else:
+                async with self._nothing_left(new_path):
+                    await self._files.rename(path, new_path)
+        return made
+
+    async def copy(self, agent: Agent, path: str, new_path: str) -> list[str]:
+        """Copy something; returns folders that were made for it."""
+        entry = await self._prepare(path, new_path)
+        async with self._parents(new_path) as made, self._nothing_left(new_path):
+            if entry.type != "directory":
+                await self._be_there(agent, path)
+            await self._files.copy(path, new_path)
+        return made
+
+    async def _be_there(self, agent: Agent, path: str) -> None:
+        """People may have unsaved edits; only who is in the room can have them saved."""
+        with contextlib.suppress(CollaborationError):  # what is no document is copied as it is
+            await self._workspace.open(agent, path, None)
+
+    async def _prepare(self, path: str, new_path: str) -> FileEntry:
+        _require_name(path)
+        _require_name(new_path)
+        if path == new_path or new_path.startswith(f"{path}/"):
+            raise InvalidArgument(
+                f"{new_path!r} is the same place, or inside of it.", "Choose another path."
+            )
+        entry = await self._files.look(path)
+        if (there := await self._found(new_path)) is not None:
+            raise AlreadyExists.at(new_path, there.type)
+        await self._require_all_seen(entry)
+        return entry
+
+    # -- parts -------------------------------------------------------------------------------
+
+    async def _found(self, path: str) -> FileEntry | None:
+        try:
+            return await self._files.look(path)
+        except DocumentNotFound:
+            return None
+
+    async def _require_folder(self, path: str) -> None:
+        if path and (entry := await self._files.look(path)).type != "directory":
+            raise InvalidArgument(
+                f"{path!r} is a {entry.type}, not a folder.",
+                "Read it with get_document or get_notebook, or list the folder that it is in.",
+            )
+
+    async def _folder_of(self, prefix: str) -> str:
+        """Where to begin to look for paths with a prefix."""
+        entry = await self._found(prefix)
+        is_folder = entry is not None and entry.type == "directory"
+        return prefix if is_folder else prefix.rpartition("/")[0]
+
+    @asynccontextmanager
+    async def _parents(self, path: str) -> AsyncIterator[list[str]]:
+        """The folders that are made for something; they go again if it fails."""
+        made: list[str] = []
+        try:
+            for folder in await self._missing_parents(path):
+                await self._files.create(folder, "directory", None)
+                made.append(folder)
+            yield made
+        except CollaborationError:
+            with contextlib.suppress(CollaborationError):
+                for folder in reversed(made):
+                    await self._require_empty(folder)
+                    await self._files.delete(folder)
+            raise
+
+    @asynccontextmanager
+    async def _nothing_left(self, path: str) -> AsyncIterator[None]:
+        """Something is written where nothing was: half of it does not stay there."""
+        try:
+            yield
+        except FileFailed as error:
+            with contextlib.suppress(CollaborationError):
+                await self._files.delete(path)
+            if await self._found(path) is not None:
+                error.happened += f" A part of it was left at {path!r}."
+            raise
+
+    async def _missing_parents(self, path: str) -> list[str]:
+        missing: list[str] = []
+        parent = path.rpartition("/")[0]
+        while parent and (entry := await self._found(parent)) is None:
+            missing.append(parent)
+            parent = parent.rpartition("/")[0]
+        if parent and entry is not None and entry.type != "directory":
+            raise InvalidArgument(
+                f"{parent!r} is a {entry.type}, so nothing can be in it. Nothing was changed.",
+                "Choose a path in a folder.",
+            )
+        return missing[::-1]
+
+    def _seen(self, path: str) -> bool:
+        return self._workspace.rules.visible(path)
+
+    async def _require_all_seen(self, entry: FileEntry) -> None:
+        """A folder with something in it that is kept from agents stays as it is."""
+        rules = self._workspace.rules
+        if entry.type != "directory" or not (rules.allowed or rules.denied):
+            return
+        if await self._files.has_below(entry.path, lambda path: not self._seen(path)):
+            raise PermissionRefused(
+                f"The folder {entry.path!r} has files that this server's configuration keeps from "
+                "agents. Nothing was changed.",
+                "Ask the person to do it.",
+                path=entry.path,
+            )
+
+
+def _everywhere(path: str) -> bool:
+    return True
+
+
+def _require_name(path: str) -> None:
+    if not path:
+        raise PathRefused(
+            "This is the server's root itself.", "Name a file or a folder in it.", path=path
+        )

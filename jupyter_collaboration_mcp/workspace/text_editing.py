@@ -1,0 +1,199 @@
+"""Editing a live text file: each function is one call, all or nothing, in one transaction.
+
+Positions are code points of the text as it was before the call. As in `editing`, the caller has
+just opened the document, and nothing is awaited until the edit has been applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ..collaboration.undo import SourceChanged
+from ..documents import line_ends, text
+from ..documents.render import fenced
+from ..documents.text_document import WHOLE
+from ..errors import InvalidArgument, StaleRevision, TooLarge
+
+if TYPE_CHECKING:
+    from .workspace import Limits, OpenDocument
+
+#: Characters of a text that an error shows.
+_SHOWN = 4000
+
+#: The byte order mark, with which some programs begin a file.
+_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """Replace some characters, or a text that is there once."""
+
+    content: str | None = None
+    position: int = -1
+    """-1: the end."""
+    length: int = 0
+    old_text: str | None = None
+    new_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where something stands now that a change has written."""
+
+    position: int
+    length: int
+    line: int
+
+
+def change_text(
+    here: OpenDocument,
+    changes: Sequence[TextChange],
+    call: str,
+    limits: Limits,
+    if_revision: str | None = None,
+) -> list[Written]:
+    """Change a text; returns where it was changed, in the order of the changes."""
+    document = here.peer.text
+    _check_size(limits, changes)
+    guard(here, if_revision)
+    old = str(document)
+    wanted = [_edit(old, change) for change in changes]
+    ordered = sorted(range(len(wanted)), key=lambda n: (wanted[n].start, wanted[n].end, n))
+    _check_overlaps([wanted[number] for number in ordered])
+    new = text.patch(old, [wanted[number] for number in ordered])
+    _check_length(limits, old, new)
+    if new != old:
+        with here.peer.edit(here.seat, call) as record:
+            inserted = document.change(_smallest(old, [wanted[n] for n in ordered]), old)
+            record(SourceChanged(WHOLE, old, new), inserted)
+    return _written(new, wanted, ordered)
+
+
+def replace_text(here: OpenDocument, content: str, call: str, limits: Limits) -> None:
+    """Give a document another text altogether."""
+    whole = TextChange(content, 0, len(str(here.peer.text)))
+    change_text(here, [whole], call, limits)
+
+
+def guard(here: OpenDocument, if_revision: str | None) -> None:
+    """See that the text still says what the caller has read.
+
+    Raises:
+        StaleRevision: It does not.
+    """
+    if if_revision is None:
+        return
+    wanted, now = if_revision.removeprefix("r:"), here.peer.text.view()
+    if now.revision == wanted:
+        return
+    seen = here.peer.shown.get(wanted)
+    diff = None if seen is None else text.unified(seen, now.source)
+    changed = f"\nWhat changed since r:{wanted}:\n{diff}" if diff else ""
+    shown = text.clip(now.source, _SHOWN)
+    here.peer.shown.add([now])
+    raise StaleRevision(
+        f"{here.name} is at r:{now.revision}, not r:{wanted}: somebody changed it. "
+        f"Nothing was applied.{changed}\nIt now says:\n{fenced(shown)}",
+        f"Redo the edit on this text with if_revision={now.revision}.",
+        revision=now.revision,
+        source=shown,
+        diff=diff,
+    )
+
+
+def _edit(old: str, change: TextChange) -> text.Edit:
+    if change.old_text is not None or change.new_text is not None:
+        if change.content is not None or change.position != -1 or change.length:
+            raise InvalidArgument(
+                "An operation has both a position or content and old_text/new_text.",
+                "Give one of them.",
+            )
+        if change.old_text is None or change.new_text is None:
+            raise InvalidArgument("old_text and new_text belong together.", "Give both.")
+        wanted = line_ends.plain(change.old_text)
+        start = text.find_once(old, wanted)
+        return text.Edit(start, start + len(wanted), line_ends.plain(change.new_text))
+    if change.content is None:
+        raise InvalidArgument(
+            "An operation changes nothing.", "Give content, or old_text and new_text."
+        )
+    content = line_ends.plain(change.content)
+    if change.position == -1:
+        if change.length:
+            raise InvalidArgument(
+                "position is -1, which is the end: there is nothing to replace behind it.",
+                "Give the position of the text to replace, or no length.",
+            )
+        return text.Edit(len(old), len(old), content)
+    end = change.position + change.length
+    if change.position < 0 or change.length < 0 or end > len(old):
+        raise InvalidArgument(
+            f"Characters {change.position} to {end} are not within the document, which has "
+            f"{len(old):,}. Nothing was changed.",
+            "Read the document again; positions count characters from 0, and -1 is the end.",
+            length=len(old),
+        )
+    if old.startswith(_MARK) and change.position <= len(_MARK):
+        # Elsewhere than at the very beginning of a file it would be garbage.
+        first = len(_MARK)
+        return text.Edit(first, max(end, first), content.removeprefix(_MARK))
+    return text.Edit(change.position, end, content)
+
+
+def _check_overlaps(ordered: Sequence[text.Edit]) -> None:
+    for before, after in pairwise(ordered):
+        if after.start < before.end:
+            raise InvalidArgument(
+                f"Two operations change the same characters: {before.start} to {before.end} and "
+                f"{after.start} to {after.end}. Nothing was changed.",
+                "Positions mean the document before the call; join the two, or call twice.",
+            )
+
+
+def _smallest(old: str, ordered: Sequence[text.Edit]) -> list[text.Edit]:
+    """The same, without what stays as it is: other people's carets hold."""
+    smaller = []
+    for edit in ordered:
+        for part in text.edits(old[edit.start : edit.end], edit.text):
+            smaller.append(text.Edit(edit.start + part.start, edit.start + part.end, part.text))
+    return smaller
+
+
+def _written(new: str, wanted: Sequence[text.Edit], ordered: Sequence[int]) -> list[Written]:
+    places: dict[int, Written] = {}
+    shift, line, counted = 0, 1, 0
+    for number in ordered:
+        edit = wanted[number]
+        position = edit.start + shift
+        line += new.count("\n", counted, position)
+        counted = position
+        places[number] = Written(position, len(edit.text), line)
+        shift += len(edit.text) - (edit.end - edit.start)
+    return [places[number] for number in range(len(wanted))]
+
+
+def _check_size(limits: Limits, changes: Sequence[TextChange]) -> None:
+    if not changes:
+        raise InvalidArgument(
+            "operations is empty; nothing was changed.", "Give at least one operation."
+        )
+    if len(changes) > limits.cells_per_call:
+        raise TooLarge(
+            f"{len(changes)} operations in one call; at most {limits.cells_per_call} are taken. "
+            "Nothing was changed.",
+            "Split the call.",
+        )
+    for change in changes:
+        text.require_storable(change.content or change.new_text or "")
+
+
+def _check_length(limits: Limits, old: str, new: str) -> None:
+    if len(new) > max(limits.source_length, len(old)):
+        raise TooLarge(
+            f"The document would have {len(new):,} characters; at most {limits.source_length:,} "
+            "are taken. Nothing was changed.",
+            "Split it, or write large data with code in a kernel.",
+        )

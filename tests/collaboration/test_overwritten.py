@@ -1,0 +1,171 @@
+"""A change of the file on disk overwrites a room, tried on thousands of histories."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jupyter_ydoc import YFile
+from pycrdt import Doc, Text
+
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.workspace import editing
+from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
+from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
+from tests.harness.memory_room import MemoryLink
+
+LINES = [f"line {letter} é😀" for letter in "ABCDE"]
+
+lines = st.integers(0, len(LINES) - 1)
+histories = st.lists(
+    st.one_of(
+        st.tuples(st.just("agent"), lines),
+        st.tuples(st.just("agent"), lines),
+        st.tuples(st.just("person"), lines),
+        st.tuples(st.just("delete"), st.integers(0, 9)),
+        st.tuples(st.just("look"), st.just(0)),
+        st.tuples(st.just("save"), st.just(0)),
+    ),
+    max_size=12,
+)
+disks = st.lists(st.tuples(st.sampled_from(["change", "insert", "remove"]), lines), max_size=3)
+
+
+class OverwrittenLink(MemoryLink):
+    """A seat in a text's room that knows when the file came over it."""
+
+    room_id = "text:file:memory"
+    path = "memory.md"
+
+    def __init__(self, room: Doc[Any]) -> None:
+        self._before: int | None = None
+        super().__init__(room)
+
+    def overwrite(self, content: str) -> None:
+        """What jupyter-server-ydoc does when a file has been changed."""
+        if self._before is None:
+            self._before = len(self._received)
+        YFile(self._room).set(content)
+
+    def overwritten(self) -> int | None:
+        before, self._before = self._before, None
+        return before
+
+
+class Story:
+    """An agent and a person in a text, whose file somebody changes; all words are told apart."""
+
+    def __init__(self) -> None:
+        self.doc: Doc[Any] = Doc()
+        self.text: Text = self.doc.get("source", type=Text)
+        self.text += "\n".join(LINES)
+        self.link = OverwrittenLink(self.doc)
+        self.peer = RoomPeer(self.link)
+        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"))
+        self.file = list(LINES)
+        self._count = 0
+
+    def play(self, kind: str, number: int) -> None:
+        if kind == "look":
+            self.look()
+        elif kind == "save":  # typing may cancel the word of it, when it is already done
+            self.file = str(self).split("\n")
+        elif kind == "agent":
+            self.look()
+            if (place := self._end_of(number)) is not None:
+                change = TextChange(self._word("a"), place)
+                change_text(self.here, [change], "test", Limits())
+                asyncio.run(self.peer.acknowledged())
+        elif kind == "person":
+            if (place := self._end_of(number)) is not None:
+                self.text.insert(len(str(self)[:place].encode()), self._word("p"))
+        elif words := self.words("a"):
+            word = f" {words[number % len(words)]}"
+            start = len(str(self)[: str(self).index(word)].encode())
+            del self.text[start : start + len(word)]
+
+    def change_file(self, changes: list[tuple[str, int]]) -> None:
+        for kind, number in changes:
+            number = number % len(self.file) if self.file else 0
+            if kind == "insert" or not self.file:
+                self.file.insert(number, f"new{self._word('d')}")
+            elif kind == "change":
+                self.file[number] += self._word("d")
+            else:
+                del self.file[number]
+        self.link.overwrite("\n".join(self.file))
+
+    def look(self) -> None:
+        asyncio.run(self.peer.catch_up())
+
+    def words(self, by: str) -> list[str]:
+        return re.findall(rf"{by}\d+_", str(self))
+
+    def __str__(self) -> str:
+        return str(self.text)
+
+    def _word(self, by: str) -> str:
+        self._count += 1
+        return f" {by}{self._count:03d}_"
+
+    def _end_of(self, number: int) -> int | None:
+        found = re.search(rf"^{LINES[number]}.*$", str(self), re.MULTILINE)
+        return found.end() if found else None
+
+
+@settings(max_examples=500, deadline=None)
+@given(histories, disks, histories, disks)
+def test_what_agents_wrote_is_there_once_or_is_said_to_be_lost(
+    first: Any, changes: Any, then: Any, more: Any
+) -> None:
+    story = Story()
+    for history, change in ((first, changes), (then, more)):
+        for step in history:
+            story.play(*step)
+        before = set(story.words("a"))
+        saved = before & set(re.findall(r"a\d+_", "\n".join(story.file)))
+        story.peer.notes.clear()
+        story.change_file(change)
+        removed = saved - set(story.words("a"))
+        on_disk = sorted(story.words("d"))
+        story.look()
+        after = story.words("a")
+        assert len(after) == len(set(after))  # nothing is doubled
+        on_file = set(re.findall(r"a\d+_", "\n".join(story.file)))
+        assert set(after) <= before | on_file  # what the person deleted stays so
+        lost = before - set(after) - removed
+        assert not lost or "could not be" in " ".join(story.peer.notes)
+        assert sorted(story.words("d")) == on_disk
+        assert str(story.peer.text) == str(story)
+        for line in LINES:
+            assert str(story).count(line) <= 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories)
+def test_a_file_that_is_only_touched_takes_nothing_of_what_agents_wrote(history: Any) -> None:
+    story = Story()
+    for kind, number in history:
+        if kind not in (
+            "person",
+            "save",
+        ):  # what people had not saved is gone, and what stood on it
+            story.play(kind, number)
+    before = str(story)
+    story.change_file([])
+    story.look()
+    assert str(story) == before
+
+
+def test_what_was_made_again_can_be_taken_back() -> None:
+    story = Story()
+    story.play("agent", 1)
+    story.change_file([("change", 3)])
+    story.look()
+    assert story.words("a") == ["a001_"]
+    editing.take_back(story.here, 1, None, False)
+    assert story.words("a") == []
+    assert str(story) == "\n".join(story.file)

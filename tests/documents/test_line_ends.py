@@ -1,0 +1,75 @@
+"""Line ends: a file keeps those that it has, and only what was edited is written anew."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_collaboration_mcp.documents.line_ends import plain, restored
+
+LINES = st.lists(st.text(st.sampled_from("ab é😀"), max_size=4), max_size=8)
+ENDS = st.sampled_from(["\n", "\r\n"])
+
+
+@st.composite
+def files(draw: st.DrawFn) -> str:
+    lines = draw(LINES)
+    return "".join(line + draw(ENDS) for line in lines) + draw(st.sampled_from(["", "end"]))
+
+
+@given(files(), LINES)
+def test_what_is_saved_reads_as_what_was_to_be_saved(original: str, lines: list[str]) -> None:
+    content = "\n".join(lines)
+    assert plain(restored(content, original)) == content
+
+
+@given(files())
+def test_a_text_that_nobody_changed_gives_the_same_bytes(original: str) -> None:
+    assert restored(plain(original), original) == original
+
+
+@given(files(), st.integers(0, 40), st.sampled_from(["X", "X\nY", "\nX\n"]))
+def test_an_insertion_leaves_all_other_line_ends_as_they_are(
+    original: str, place: int, inserted: str
+) -> None:
+    live = plain(original)
+    place = min(place, len(live))
+    saved = restored(live[:place] + inserted + live[place:], original)
+    more = len(saved) - len(original)
+    assert more >= len(inserted)
+    assert any(
+        original == saved[:start] + saved[start + more :] for start in range(len(original) + 1)
+    )
+
+
+@given(LINES, LINES)
+def test_a_file_of_windows_stays_one(before: list[str], after: list[str]) -> None:
+    original = "\r\n".join([*before, "", ""])
+    saved = restored("\n".join(after), original)
+    assert saved == "\r\n".join(after)
+
+
+@given(LINES, LINES)
+def test_a_file_without_carriage_returns_gets_none(before: list[str], after: list[str]) -> None:
+    assert restored("\n".join(after), "\n".join(before)) == "\n".join(after)
+
+
+@pytest.mark.parametrize(
+    ("original", "content", "saved"),
+    [
+        ("a\r\nb\nc\r\nd\r\n", "a\nb\nNEW\nc\nd\n", "a\r\nb\nNEW\r\nc\r\nd\r\n"),
+        ("a\nb\nc\r\nd\n", "a\nb\nNEW\nc\nd\n", "a\nb\nNEW\nc\r\nd\n"),
+        ("a\r\nb\nc\r\n", "a\nb\nc!\n", "a\r\nb\nc!\r\n"),
+        ("a\r\nb\nc\r\n", "ab\nc\n", "ab\nc\r\n"),
+        ("a\r\nb\nc\r\n", "b\nc\n", "b\nc\r\n"),
+        ("a\r\nb\nc\r\n", "", ""),
+        ("\ufeffa\r\nb\n", "\ufeffa\nB\n", "\ufeffa\r\nB\n"),
+        ("a\rb\r\nc\n", "a\rb\nC\n", "a\rb\r\nC\n"),
+    ],
+    ids=["new, most CRLF", "new, most LF", "typed", "joined", "deleted", "all", "mark", "lone CR"],
+)
+def test_of_mixed_line_ends_only_edited_lines_change(
+    original: str, content: str, saved: str
+) -> None:
+    assert restored(content, original) == saved

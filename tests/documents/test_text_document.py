@@ -1,0 +1,230 @@
+"""A live text: what a change says of its lines, and edits held to a plain string."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pycrdt import Doc, Text
+
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.documents.text import Edit
+from jupyter_collaboration_mcp.documents.text_document import TextDocument
+from jupyter_collaboration_mcp.errors import CollaborationError, InvalidArgument, TooLarge
+from jupyter_collaboration_mcp.workspace import editing
+from jupyter_collaboration_mcp.workspace.text_editing import TextChange, Written, change_text
+from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
+from tests.harness.memory_room import MemoryLink
+
+#: One to four bytes each, some of them parts of one visible character.
+LETTERS = "ab\né€日😀👩\u200d💻e\u0301שׁ\u202e"
+TEXTS = st.text(st.sampled_from(LETTERS), max_size=30)
+
+START = "first\nsecond line\n\nfourth\n"
+
+
+class TextLink(MemoryLink):
+    room_id = "text:file:memory"
+    path = "memory.md"
+
+
+class TextRoom:
+    """A live text that an agent edits through a peer, and a person directly."""
+
+    def __init__(self, content: str) -> None:
+        self.doc: Doc[Any] = Doc()
+        self.text: Text = self.doc.get("source", type=Text)
+        self.text += content
+        self.peer = RoomPeer(TextLink(self.doc))
+        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"))
+
+    def change(self, *changes: TextChange, **more: Any) -> list[Written]:
+        asyncio.run(self.peer.catch_up())
+        limits = more.pop("limits", Limits())
+        return change_text(self.here, changes, "test", limits, **more)
+
+    def type(self, place: int, typed: str) -> None:
+        """What a person does."""
+        position = len(str(self.text)[:place].encode())
+        self.text.insert(position, typed)
+
+    def __str__(self) -> str:
+        return str(self.text)
+
+
+def lines_of(content: str, *edits: Edit) -> list[str]:
+    """The places that a change of a text names."""
+    document = TextDocument(Doc())
+    document.change([Edit(0, 0, content)], "")
+    named: list[str] = []
+    document.on_change = lambda changes: named.extend(change.cell_id for change in changes)
+    with document.doc.transaction():
+        document.change(edits, content)
+    return named
+
+
+@pytest.mark.parametrize(
+    ("edits", "named"),
+    [
+        ([Edit(0, 0, "x")], ["line 1"]),
+        ([Edit(START.index("line"), START.index("line") + 4, "row")], ["line 2"]),
+        ([Edit(6, 6, "new\n")], ["line 2"]),
+        ([Edit(6, 6, "new\n\n")], ["line 2", "line 3"]),
+        ([Edit(6, 6, "😀\nné\n")], ["line 2", "line 3"]),
+        ([Edit(0, 6, "")], ["line 1"]),
+        ([Edit(0, 0, "x"), Edit(len(START), len(START), "end")], ["line 1", "line 5"]),
+        ([Edit(0, 0, "1\n2\n3\n4\n5\n6\n7\n")], [f"line {n}" for n in range(1, 6)]),
+    ],
+    ids=["letter", "word", "line", "two lines", "beyond ASCII", "deleted", "two places", "many"],
+)
+def test_a_change_names_the_lines_as_they_are_after_it(edits: list[Edit], named: list[str]) -> None:
+    assert lines_of(START, *edits) == named
+
+
+def test_lines_are_counted_in_texts_of_any_letters() -> None:
+    content = "é😀\n日本\nשלום\n👩\u200d💻 end"  # noqa: RUF001
+    assert lines_of(content, Edit(len(content), len(content), "!")) == ["line 4"]
+    place = content.index("ש")
+    assert lines_of(content, Edit(place, place, "x")) == ["line 3"]
+
+
+def test_a_revision_is_of_the_text() -> None:
+    room = TextRoom("one")
+    before = room.peer.text.view()
+    room.change(TextChange("!"))
+    after = room.peer.text.view()
+    assert (before.source, after.source) == ("one", "one!")
+    assert before.revision != after.revision
+    room.change(TextChange("", 3, 1))
+    assert room.peer.text.view() == before
+
+
+# -- edits, held to a plain string -----------------------------------------------------------
+
+
+CHANGES = st.lists(
+    st.builds(TextChange, TEXTS, st.integers(-2, 24), st.integers(-1, 6)), min_size=1, max_size=5
+)
+
+
+def model(old: str, changes: list[TextChange]) -> str | None:
+    """What changes that all mean the text before the call make of it; None if they cannot."""
+    edits = [Edit(c.position, c.position + c.length, c.content or "") for c in changes]
+    edits = [Edit(len(old), len(old), e.text) if e[:2] == (-1, -1) else e for e in edits]
+    if not all(0 <= edit.start <= edit.end <= len(old) for edit in edits):
+        return None
+    for number, one in enumerate(edits):
+        for other in edits[:number]:
+            both = max(one.start, other.start), min(one.end, other.end)
+            empty = one.start == one.end or other.start == other.end
+            if both[0] < both[1] or (empty and _inside(one, other)):
+                return None
+    new, place = "", 0
+    while place <= len(old):
+        new += "".join(edit.text for edit in edits if edit.start == edit.end == place)
+        replaced = [edit for edit in edits if edit.start == place < edit.end]
+        new += replaced[0].text if replaced else old[place : place + 1]
+        place = replaced[0].end if replaced else place + 1
+    return new
+
+
+def _inside(one: Edit, other: Edit) -> bool:
+    return one.start < other.start < one.end or other.start < one.start < other.end
+
+
+@settings(max_examples=500, deadline=None)
+@given(TEXTS, CHANGES)
+def test_changes_do_what_they_would_do_to_a_plain_string_or_nothing(
+    old: str, changes: list[TextChange]
+) -> None:
+    room = TextRoom(old)
+    expected = model(old, changes)
+    try:
+        written = room.change(*changes)
+    except InvalidArgument:
+        assert expected is None
+        assert str(room) == old
+        assert not len(room.here.seat.undo)
+        return
+    assert str(room) == str(room.peer.text) == expected
+    assert [place.length for place in written] == [len(change.content or "") for change in changes]
+    for place, change in zip(written, changes, strict=True):
+        content = change.content or ""
+        assert str(room)[place.position : place.position + len(content)] == content
+        assert place.line == str(room).count("\n", 0, place.position) + 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, CHANGES, st.integers(0, 30), st.text("ÄÖ", min_size=1, max_size=3))
+def test_undo_gives_back_the_text_with_what_a_person_typed(
+    old: str, changes: list[TextChange], place: int, typed: str
+) -> None:
+    room = TextRoom(old)
+    try:
+        room.change(*changes)
+    except InvalidArgument:
+        return
+    if not len(room.here.seat.undo):
+        return  # they changed nothing
+    now = str(room)
+    room.type(min(place, len(now)), typed)
+    before = str(room)
+    asyncio.run(room.peer.catch_up())
+    try:
+        editing.take_back(room.here, 1, None, False)
+    except CollaborationError:
+        assert str(room) == before
+        return
+    assert str(room).replace("Ä", "").replace("Ö", "") == old
+    assert typed in str(room)
+
+
+def test_undo_of_what_a_person_deleted_takes_nothing_else() -> None:
+    room = TextRoom("top\nfirst()\n")
+    room.change(TextChange(" second()", len("top\nfirst()")))
+    room.type(len("top"), " of a person")
+    written = str(room).encode().index(b" second()")
+    del room.text[written : written + len(" second()")]
+    asyncio.run(room.peer.catch_up())
+    editing.take_back(room.here, 1, None, False)
+    assert str(room) == "top of a person\nfirst()\n"
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, TEXTS, st.integers(0, 30))
+def test_an_edit_leaves_what_a_person_types_at_the_same_moment(
+    old: str, new: str, place: int
+) -> None:
+    """The person's update is on its way when the agent's edit is made."""
+    room = TextRoom(f"{old}\nmine")
+    asyncio.run(room.peer.catch_up())
+    room.type(len(old) + 1, "typed: ")
+    change_text(room.here, [TextChange(new, 0, len(old))], "test", Limits())
+    asyncio.run(room.peer.catch_up())
+    assert str(room) == str(room.peer.text) == f"{new}\ntyped: mine"
+
+
+@pytest.mark.parametrize("content", ["\ufeffname,age\n", "\ufeff"])
+def test_a_byte_order_mark_stays_the_first_character(content: str) -> None:
+    room = TextRoom(content)
+    room.change(TextChange("# top\n", 0))
+    assert str(room) == f"\ufeff# top\n{content[1:]}"
+    room.change(TextChange("new", 0, len(str(room))))
+    assert str(room) == "\ufeffnew"
+    room.change(TextChange("", 0, 2))
+    assert str(room) == "\ufeffew"
+    room.change(TextChange("\ufeffother", 0, 3))
+    assert str(room) == "\ufeffother"
+
+
+def test_a_text_beyond_the_limit_can_still_be_made_shorter() -> None:
+    limits = Limits(source_length=10)
+    room = TextRoom("0123456789abcdef")
+    with pytest.raises(TooLarge):
+        room.change(TextChange("!"), limits=limits)
+    assert str(room) == "0123456789abcdef"
+    room.change(TextChange("", 0, 2), limits=limits)
+    assert str(room) == "23456789abcdef"

@@ -1,0 +1,461 @@
+"""Somebody changes a file on disk that is open: it is seen at once, and nothing is lost by it.
+
+Jupyter lets such a file overwrite what is unsaved in the room. The servers of these tests save
+only when they are told to, so that an edit surely is unsaved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import AgentClient
+from tests.harness.collaborator import Collaborator
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.standalone import StandaloneProcess
+
+pytestmark = pytest.mark.anyio
+
+SAVE_NEVER = {"YDocExtension": {"document_save_delay": 600}}
+
+PARTS = ("the top é😀", "the middle", "the bottom")
+
+CHANGED = "The file was changed on disk"
+
+
+@pytest.fixture(scope="module", params=["extension", "standalone"])
+async def server(
+    make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
+) -> AsyncIterator[JupyterProcess]:
+    """A server that saves when it is told to, with the two ways to it."""
+    if request.param == "extension":
+        async with make_server(config=SAVE_NEVER) as process:
+            yield process
+        return
+    stock = make_server(config=SAVE_NEVER, extensions={"jupyter_collaboration_mcp": False})
+    async with stock as process, StandaloneProcess([process]) as command:
+        process.standalone = command
+        yield process
+
+
+class TextFile:
+    """A Markdown file of some paragraphs."""
+
+    kind: Literal["notebook", "file"] = "file"
+    ending = ".md"
+    read_with = "get_document"
+
+    def content(self, parts: Sequence[str]) -> str:
+        return "\n\n".join(parts) + "\n"
+
+    def parts(self, content: str) -> list[str]:
+        return content.removesuffix("\n").split("\n\n")
+
+    def shown(self, facts: dict[str, Any]) -> list[str]:
+        return self.parts(facts["content"])
+
+    def seen_by(self, person: Collaborator) -> list[str]:
+        return self.parts(person.source())
+
+    def place(self, person: Collaborator, number: int) -> tuple[str | None, int]:
+        """Where a part is: the cell, and its first character."""
+        return None, sum(len(part) + 2 for part in self.seen_by(person)[:number])
+
+    async def change(
+        self, client: AgentClient, file: Path, number: int, old: str, new: str
+    ) -> dict[str, Any]:
+        operations = [{"old_text": old, "new_text": new}]
+        return await client.ask("batch_update_document", path=file.name, operations=operations)
+
+    async def add(self, client: AgentClient, file: Path, text: str) -> dict[str, Any]:
+        operations = [{"content": f"\n{text}\n"}]
+        return await client.ask("batch_update_document", path=file.name, operations=operations)
+
+
+class NotebookFile:
+    """A notebook of some cells with ids `cell-0`, `cell-1`, ..."""
+
+    kind: Literal["notebook", "file"] = "notebook"
+    ending = ".ipynb"
+    read_with = "get_notebook"
+
+    def content(self, parts: Sequence[str]) -> str:
+        cells = [notebooks.markdown(f"cell-{n}", part) for n, part in enumerate(parts)]
+        return json.dumps(notebooks.notebook(cells), indent=1)
+
+    def parts(self, content: str) -> list[str]:
+        return ["".join(cell["source"]) for cell in json.loads(content)["cells"]]
+
+    def shown(self, facts: dict[str, Any]) -> list[str]:
+        return [cell["source"] for cell in facts["cells"]]
+
+    def seen_by(self, person: Collaborator) -> list[str]:
+        return person.sources()
+
+    def place(self, person: Collaborator, number: int) -> tuple[str | None, int]:
+        return f"cell-{number}", 0
+
+    async def change(
+        self, client: AgentClient, file: Path, number: int, old: str, new: str
+    ) -> dict[str, Any]:
+        return dict(await client.replace(file.name, f"cell-{number}", old, new))
+
+    async def add(self, client: AgentClient, file: Path, text: str) -> dict[str, Any]:
+        cells = [{"content": text, "cell_type": "markdown"}]
+        return await client.ask(
+            "batch_insert_notebook_cells", path=file.name, cells=cells, exec=False
+        )
+
+
+Kind = TextFile | NotebookFile
+
+
+class Open:
+    """A file that is open, which somebody changes on disk."""
+
+    def __init__(self, server: JupyterProcess, kind: Kind, name: str) -> None:
+        self.server, self.kind = server, kind
+        self.file = Path(server.root) / f"{name}{kind.ending}"
+        self.write(PARTS)
+
+    def write(
+        self, parts: Sequence[str], by_replacing: bool = False, modified: int | None = None
+    ) -> None:
+        """Change the file on disk, in place or as git does."""
+        target = self.file.with_name("written-beside") if by_replacing else self.file
+        target.write_text(self.kind.content(parts))
+        if modified is not None:
+            os.utime(target, (modified, modified))
+        if by_replacing:
+            target.replace(self.file)
+
+    def on_disk(self) -> list[str]:
+        return self.kind.parts(self.file.read_text())
+
+    async def read(self, client: AgentClient) -> tuple[list[str], str]:
+        """What an agent reads, and what it is told beside."""
+        facts = await client.ask(self.kind.read_with, path=self.file.name)
+        return self.kind.shown(facts), told(facts)
+
+    def tab(self, name: str = "Ana") -> Collaborator:
+        address, token = self.server.url, self.server.token
+        return Collaborator(address, token, self.file.name, name, kind=self.kind.kind)
+
+    async def settles_as(self, client: AgentClient, *parts: str) -> None:
+        """See that it stays so: for the agent, for who comes, and on disk, over some saves."""
+        expected = list(parts)
+        async with self.tab("Fay") as fay:
+            for _ in range(3):
+                assert await self.read(client) == (expected, "")
+                assert self.kind.seen_by(fay) == expected
+                assert await fay.save() == "success"
+                assert self.on_disk() == expected
+        async with self.tab("Gus") as gus:
+            assert self.kind.seen_by(gus) == expected
+
+
+def told(facts: dict[str, Any]) -> str:
+    return " ".join(facts.get("notices", ()))
+
+
+@pytest.fixture(params=[TextFile, NotebookFile], ids=["text", "notebook"])
+def document(server: JupyterProcess, request: pytest.FixtureRequest) -> Open:
+    """A document of three parts."""
+    return Open(server, request.param(), re.sub(r"\W+", "-", request.node.name))
+
+
+# -- seen at once ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_replacing", [False, True], ids=["written", "replaced"])
+async def test_the_very_next_read_shows_a_change_on_disk(
+    ada: AgentClient, document: Open, by_replacing: bool
+) -> None:
+    assert await document.read(ada) == (list(PARTS), "")
+    for n in range(3):
+        changed = [f"{n} é😀", *PARTS[1:], f"new {n}"]
+        document.write(changed, by_replacing)
+        assert await document.read(ada) == (changed, "")
+
+
+async def test_who_comes_to_an_open_document_reads_a_change_on_disk_too(
+    ada: AgentClient, document: Open
+) -> None:
+    async with document.tab():
+        changed = [*PARTS, "new"]
+        document.write(changed)
+        found = await document.read(ada)
+        if document.server.standalone is not None:
+            # From outside nobody knows at first whether the server has noticed it.
+            async with asyncio.timeout(20):
+                while found[0] != changed:
+                    found = await document.read(ada)
+        assert found == (changed, "")
+
+
+async def test_a_person_sees_a_change_on_disk_beside_what_an_agent_reads(
+    ada: AgentClient, document: Open
+) -> None:
+    async with document.tab() as ana:
+        await document.read(ada)
+        changed = ["other", *PARTS[1:]]
+        document.write(changed)
+        await document.read(ada)
+        await ana.until(lambda: document.kind.seen_by(ana) == changed)
+
+
+async def test_a_file_in_whose_place_an_older_one_was_moved_is_not_overlooked(
+    ada: AgentClient, document: Open
+) -> None:
+    """Jupyter looks for files that are newer than what it knows."""
+    await document.read(ada)
+    changed = ["other", *PARTS[1:]]
+    document.write(changed, by_replacing=True, modified=1_000_000_000)
+    parts, said = await document.read(ada)
+    if document.server.standalone is None:
+        assert (parts, said) == (changed, "")
+    else:
+        assert said == f"{CHANGED}; the server has not noticed it yet."
+
+
+# -- unsaved edits ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_replacing", [False, True], ids=["written", "replaced"])
+async def test_an_unsaved_edit_and_a_change_elsewhere_are_both_there(
+    ada: AgentClient, document: Open, by_replacing: bool
+) -> None:
+    top, middle, _bottom = PARTS
+    await document.read(ada)
+    await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+    assert document.on_disk() == list(PARTS)
+    document.write([top, middle, "changed on disk"], by_replacing)
+    parts, said = await document.read(ada)
+    assert parts == ["the top of Ada é😀", middle, "changed on disk"]
+    assert said.startswith(f"{CHANGED}: edits that it had lost were made again in ")
+    await document.settles_as(ada, *parts)
+    assert (await document.read(ada))[1] == ""  # it is said once
+
+
+async def test_a_person_sees_a_lost_edit_come_back_though_no_agent_asks(
+    ada: AgentClient, document: Open
+) -> None:
+    top, middle, _bottom = PARTS
+    async with document.tab() as ana:
+        await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+        await document.kind.add(ada, document.file, "a new part")
+        document.write([top, middle, "changed on disk"])
+        expected = ["the top of Ada é😀", middle, "changed on disk", "a new part"]
+        await ana.until(lambda: document.kind.seen_by(ana) == expected, timeout=20)
+    parts, said = await document.read(ada)
+    assert parts == expected
+    assert said.startswith(CHANGED)
+    await document.settles_as(ada, *expected)
+
+
+async def test_a_save_that_meets_a_change_on_disk_loses_nothing_either(
+    ada: AgentClient, document: Open
+) -> None:
+    top, middle, _bottom = PARTS
+    async with document.tab() as ana:
+        await document.read(ada)
+        await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+        document.write([top, middle, "changed on disk"])
+        await ana.save()
+        expected = ["the top of Ada é😀", middle, "changed on disk"]
+        await ana.until(lambda: document.kind.seen_by(ana) == expected, timeout=20)
+    assert CHANGED in (await document.read(ada))[1]
+    await document.settles_as(ada, *expected)
+
+
+async def test_an_edit_made_before_the_server_notices_the_change_is_kept_too(
+    ada: AgentClient, document: Open
+) -> None:
+    top, middle, _bottom = PARTS
+    await document.read(ada)
+    document.write([top, middle, "changed on disk"])
+    await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+    expected = ["the top of Ada é😀", middle, "changed on disk"]
+    assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+
+
+async def test_edits_of_two_agents_and_an_undo_survive_a_change_on_disk(
+    ada: AgentClient, bob: AgentClient, document: Open
+) -> None:
+    top, _middle, _bottom = PARTS
+    await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+    await document.kind.change(bob, document.file, 1, "middle", "middle of Bob")
+    await document.kind.change(ada, document.file, 2, "bottom", "taken back")
+    await ada.ask("undo_agent_changes", path=document.file.name)
+    document.write([*PARTS, "from disk"])
+    expected = ["the top of Ada é😀", "the middle of Bob", "the bottom", "from disk"]
+    assert (await document.read(bob))[0] == expected
+    assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+    await ada.ask("undo_agent_changes", path=document.file.name)
+    await document.settles_as(bob, top, "the middle of Bob", "the bottom", "from disk")
+
+
+async def test_every_change_on_disk_is_survived(ada: AgentClient, document: Open) -> None:
+    expected = list(PARTS)
+    for n in range(3):
+        on_disk = [*document.on_disk(), f"from disk {n}"]
+        await document.kind.change(ada, document.file, 0, "top", f"{n} top")
+        document.write(on_disk)
+        expected = [expected[0].replace("top", f"{n} top"), *on_disk[1:]]
+        assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+
+
+async def test_a_deletion_of_an_agent_is_made_again(ada: AgentClient, document: Open) -> None:
+    top, middle, _bottom = PARTS
+    await document.kind.change(ada, document.file, 0, " é😀", "")
+    document.write([top, middle, "changed on disk"])
+    parts, said = await document.read(ada)
+    assert parts == ["the top", middle, "changed on disk"]
+    assert "made again" in said
+    await document.settles_as(ada, *parts)
+
+
+async def test_a_change_at_the_same_place_is_said_and_the_file_stays(
+    ada: AgentClient, document: Open
+) -> None:
+    top, _middle, bottom = PARTS
+    await document.read(ada)
+    await document.kind.change(ada, document.file, 1, "the middle", "words of Ada")
+    document.write([top, "words from disk", bottom])
+    parts, said = await document.read(ada)
+    assert said.startswith(f"{CHANGED}: these could not be")
+    assert "somebody wrote at the same place" in said
+    assert parts == [top, "words from disk", bottom]
+    await document.settles_as(ada, *parts)
+
+
+async def test_line_ends_stay_through_a_change_on_disk(
+    server: JupyterProcess, ada: AgentClient
+) -> None:
+    file = Path(server.root) / "windows.txt"
+    file.write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    operations = [{"old_text": "one", "new_text": "one of Ada"}]
+    await ada.ask("batch_update_document", path=file.name, operations=operations)
+    file.write_bytes(b"one\r\ntwo\r\nfrom disk\r\n")
+    facts = await ada.ask("get_document", path=file.name)
+    assert facts["content"] == "one of Ada\ntwo\nfrom disk\n"
+    async with Collaborator(server.url, server.token, file.name, kind="file") as ana:
+        assert await ana.save() == "success"
+    kept = b"one of Ada\r\ntwo\r\nfrom disk\r\n"
+    stock = server.standalone is not None
+    assert file.read_bytes() == (kept.replace(b"\r\n", b"\n") if stock else kept)
+
+
+async def test_every_agent_there_is_told_not_only_the_first_that_asks(
+    ada: AgentClient, bob: AgentClient, document: Open
+) -> None:
+    top, _middle, bottom = PARTS
+    await document.read(bob)
+    await document.kind.change(ada, document.file, 1, "the middle", "words of Ada")
+    document.write([top, "words from disk", bottom])
+    assert CHANGED in (await document.read(bob))[1]
+    assert CHANGED in (await document.read(ada))[1]
+    assert (await document.read(bob))[1] == ""
+
+
+async def test_what_can_be_made_again_is_where_something_else_cannot(
+    ada: AgentClient, document: Open
+) -> None:
+    """And it is still known to be unsaved: the next change on disk does not take it."""
+    _top, middle, bottom = PARTS
+    await document.kind.change(ada, document.file, 0, "the top", "words of Ada")
+    await document.kind.change(ada, document.file, 1, "middle", "middle of Ada")
+    document.write(["words from disk é😀", middle, bottom])
+    parts, said = await document.read(ada)
+    assert parts == ["words from disk é😀", "the middle of Ada", bottom]
+    assert "made again" in said
+    assert "could not be" in said
+    document.write(["words from disk é😀", middle, "once more"])
+    expected = ["words from disk é😀", "the middle of Ada", "once more"]
+    assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+
+
+@pytest.mark.parametrize("noticed", [False, True], ids=["at once", "later"])
+async def test_what_a_person_deleted_is_not_brought_back(
+    ada: AgentClient, document: Open, noticed: bool
+) -> None:
+    top, middle, _bottom = PARTS
+    async with document.tab() as ana:
+        await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+        await ana.until(lambda: "Ada" in document.kind.seen_by(ana)[0])
+        cell, start = document.kind.place(ana, 0)
+        ana.delete(cell, start + len("the top"), len(" of Ada"))
+        await ana.flush()
+        document.write([top, middle, "changed on disk"])
+        expected = [top, middle, "changed on disk"]
+        if noticed:
+            await ana.until(lambda: document.kind.seen_by(ana) == expected)
+        assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+
+
+async def test_a_file_that_is_only_touched_takes_nothing(ada: AgentClient, document: Open) -> None:
+    await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+    document.write(PARTS)
+    expected = ["the top of Ada é😀", *PARTS[1:]]
+    assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+
+
+async def test_an_edit_that_the_changed_file_has_already_is_not_doubled(
+    ada: AgentClient, document: Open
+) -> None:
+    await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+    await document.kind.change(ada, document.file, 1, "middle", "middle of Ada")
+    changed = ["the top of Ada é😀", "the middle", "changed on disk"]
+    document.write(changed)
+    expected = ["the top of Ada é😀", "the middle of Ada", "changed on disk"]
+    assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+
+
+async def test_a_cell_that_a_person_deleted_is_not_brought_back(
+    server: JupyterProcess, ada: AgentClient
+) -> None:
+    document = Open(server, NotebookFile(), "deleted cell")
+    async with document.tab() as ana:
+        facts = await document.kind.add(ada, document.file, "a new part")
+        new = facts["cells"][0]["id"]
+        await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+        await ana.until(lambda: new in ana.ids() and "Ada" in ana.source(0))
+        ana.delete_cell(new)
+        await ana.flush()
+        document.write([*PARTS[:2], "changed on disk"])
+        expected = ["the top of Ada é😀", "the middle", "changed on disk"]
+        assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+
+
+async def test_a_file_that_is_deleted_on_disk_is_said_to_be_gone(
+    ada: AgentClient, document: Open
+) -> None:
+    await document.read(ada)
+    document.file.unlink()
+    error = await ada.refused(document.kind.read_with, path=document.file.name)
+    assert error["code"] == "document_not_found"
+    if document.server.standalone is None:  # from outside it is noticed some seconds later
+        with pytest.raises(AssertionError, match="document_not_found"):
+            await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+    assert not document.file.exists()
+    document.write(["another one"])
+    assert (await document.read(ada))[0] == ["another one"]
+    await document.kind.change(ada, document.file, 0, "one", "of Ada")
+    await document.settles_as(ada, "another of Ada")
