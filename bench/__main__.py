@@ -19,6 +19,7 @@ BENCHMARKS = (
     "edit",
     "execute",
     "flood",
+    "listing",
     "standalone",
     "noop",
     "agents",

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import psutil  # type: ignore[import-untyped]
 
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient
-from tests.harness.jupyter import REPOSITORY, JupyterProcess
+from tests.harness.jupyter import JupyterProcess
 
 from .measuring import Goal, Row, Sizes
-from .serving import connect, jupyter, saved
+from .serving import asking, connect, jupyter, saved
 
 WORST, GROWTH = Goal(100), Goal(100)
 
@@ -54,7 +50,7 @@ async def _measure(server: JupyterProcess, ada: AgentClient, cell_id: str, case:
     process = psutil.Process(server.pid)
     before = process.memory_info().rss / 1e6
     most = before
-    async with _asking(server) as times:
+    async with asking(server) as times:
         running = asyncio.ensure_future(
             ada.ask("execute_notebook_cell", path=_PATH, cell_id=cell_id, timeout=300)
         )
@@ -77,31 +73,3 @@ async def _measure(server: JupyterProcess, ada: AgentClient, cell_id: str, case:
     )
     growth = Row.absolute("flood", f"{case}: memory", [most - before], GROWTH, "MB")
     return [worst, growth]
-
-
-@asynccontextmanager
-async def _asking(server: JupyterProcess) -> AsyncIterator[list[float]]:
-    """Somebody asks for the status all the time; how long it took is there afterwards."""
-    times: list[float] = []
-    asking = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "bench.status",
-        server.url,
-        server.token,
-        cwd=REPOSITORY,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=1 << 24,
-    )
-    assert asking.stdin is not None
-    assert asking.stdout is not None
-    try:
-        await asking.stdout.readline()
-        yield times
-        asking.stdin.close()
-        times += json.loads(await asking.stdout.readline())
-    finally:
-        if asking.returncode is None:
-            asking.stdin.close()
-        await asking.wait()

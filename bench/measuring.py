@@ -28,12 +28,14 @@ class Sizes:
     """Of the notebooks that are edited, from the smallest to the largest."""
     rounds: int = 10
     """Of many agents at once."""
+    files: int = 20_000
+    """Of the tree that is listed."""
     starts: int = 7
     """Of a Jupyter server, with and without the extension each."""
 
 
 FULL = Sizes()
-QUICK = Sizes(calls=5, warm_up=1, cells=(10, 100, 200), rounds=2, starts=1)
+QUICK = Sizes(calls=5, warm_up=1, cells=(10, 100, 200), rounds=2, files=500, starts=1)
 
 
 @dataclass(frozen=True, slots=True)

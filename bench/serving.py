@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -80,3 +81,31 @@ async def saved(client: AgentClient, path: str) -> None:
     # Only the server knows, so it has to be asked.
     while not (await client.ask("get_notebook", path=path, end_index=1)).get("saved"):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def asking(server: JupyterProcess) -> AsyncIterator[list[float]]:
+    """Somebody asks for the status all the time; how long it took is there afterwards."""
+    times: list[float] = []
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "bench.status",
+        server.url,
+        server.token,
+        cwd=REPOSITORY,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 24,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        await process.stdout.readline()
+        yield times
+        process.stdin.close()
+        times += json.loads(await process.stdout.readline())
+    finally:
+        if process.returncode is None:
+            process.stdin.close()
+        await process.wait()
