@@ -43,7 +43,10 @@ there are updates), and a range must lie inside the notebook.
 **Revision.** Six hexadecimal characters for a cell's type and source. It changes when they
 change, and only then: running a cell does not change it.
 
-**Version.** A number for the whole notebook that grows with every change by anybody. It has no
+**Text files** have one revision for the whole text and the same guard. Positions and lengths in
+them are characters (code points), whatever the file contains.
+
+**Version.** A number for the whole document that grows with every change by anybody. It has no
 meaning but its order. `undo_agent_changes(since=...)` takes one.
 
 **Guard.** `if_revision` says which revision you have read. If the cell has another one by now,
@@ -55,18 +58,19 @@ by the same guard instead of being applied twice. `batch_insert_notebook_cells` 
 **All or nothing.** A call is checked whole before anything changes, then applied in one
 transaction. Indexes and positions in a call mean the notebook as it was before the call.
 
-**Replacing text.** `old_text` is literal and must be in the cell exactly once. Several
-replacements in one cell, in one call, are made in order. The edit that reaches the room is
+**Replacing text.** `old_text` is literal and must be in the cell, or the text, exactly once.
+Several replacements in one cell, in one call, are made in order. The edit that reaches the room is
 minimal whichever way you write it: people's carets and the text they type at that moment stay.
 
-**Paths** are relative to the server's root, as `list_notebooks` shows them. Where the standalone
+**Paths** are relative to the server's root, as `list_documents` shows them. A symbolic link that
+leads out of the root is refused inside Jupyter. Where the standalone
 command is joined to several servers, `alias:path` names one of them; without an alias the first is
 meant.
 
 **Who you are.** An agent is one credential under one name. Two names with one token are two
 agents, each with its own steps to undo.
 
-**Joining.** Every tool joins the notebook's room by itself. An agent that does nothing for
+**Joining.** Every tool joins the document's room by itself. An agent that does nothing for
 `idle_timeout` seconds leaves it; the next call joins again.
 
 **Running.** Code runs in the notebook's own kernel: the one of its Jupyter session, which is
@@ -93,8 +97,8 @@ reads as a resource, page by page. `get_run(output=...)` reads the same pages.
 
 _NOTES: Mapping[str, str] = {
     "list_notebooks": (
-        "`path_prefix` is a directory or the beginning of a path. The search goes through the "
-        "contents manager, breadth first, so hidden files stay hidden. `complete: false` says "
+        "`path_prefix` is a folder or the beginning of a path. The search goes through the "
+        "folders breadth first and by name; hidden files stay hidden. `complete: false` says "
         "that there are more."
     ),
     "get_notebook": (
@@ -125,6 +129,60 @@ _NOTES: Mapping[str, str] = {
         "cells are run first, and nothing is deleted unless all of them ran to their end within "
         "30 seconds."
     ),
+    "list_documents": (
+        "Without `path_filter` and `file_type`, one folder with the folders in it. With one of "
+        "them, all files below the folder that fit: `path_filter` is a part of the path, in upper "
+        "or lower case, or a glob (`*.md`, `reports/*`); `file_type` is `notebook`, `file`, "
+        "`text`, `markdown`, `python`, `directory` and the like, or an ending. The search is "
+        "breadth first and by name. Hidden and checkpoint folders are left out."
+    ),
+    "get_document": (
+        "What does not fit in `max_content_length` is cut after a whole line where that is "
+        "possible, and `next_position` says where to go on. Lines are counted from 1 and "
+        "`end_line` is included, as editors have it. A file that is not UTF-8 text, or has more "
+        "than 10 MB, is refused with its size and type. The live text has `\\n` as its line end "
+        "whatever the file has."
+    ),
+    "create_document_session": (
+        "Useful to show people that the agent is there before its first edit, or to learn the "
+        "room id. `file_type` is found out; it is there for the sake of callers that give it."
+    ),
+    "batch_update_document": (
+        "An operation is either `old_text` and `new_text`, or `content` with a `position` and a "
+        "`length`. Positions count characters (code points) of the text before the call, and so "
+        "does a match of `old_text`. Operations that overlap, or are out of range, refuse the "
+        "whole call. Several insertions at one position keep their order. The answer says where "
+        "each operation stands now."
+    ),
+    "batch_insert_text": "The same as `batch_update_document` with `content` and `position`.",
+    "batch_delete_text": (
+        "The same as `batch_update_document` with an empty `content` and a `length`."
+    ),
+    "create_document": (
+        "A notebook gets the ending `.ipynb` and the server's default kernel, or `kernel`. Its "
+        "`content` is a notebook as JSON, or the code of its first cell. `template` is the path of "
+        "a document that is there; of a notebook the outputs are left out. Folders on the way are "
+        "made and named in the answer. With `overwrite`, a text file that is open is changed in "
+        "its room, so that people see it and the agent can undo it."
+    ),
+    "get_document_info": (
+        "The `content` of a text is its live text, of a notebook an outline, of a folder the names "
+        "in it; cut to `max_content_length`, and left out for what is not text. `format` is "
+        "`text`, `json` or `base64`, as Jupyter has it."
+    ),
+    "delete_document": (
+        "A folder that is not empty needs `recursive=true`, and one that holds files which agents "
+        "may not see is refused. Through the extension, people who have the document open are told "
+        "in a dialog."
+    ),
+    "rename_document": (
+        "The room stays: its people, what they type and what is unsaved are in the document with "
+        "the new path, and a notebook keeps its kernel. What is at `newPath` is never overwritten."
+    ),
+    "copy_document": (
+        "What is open is saved first. Large and binary files are copied by the server, not read."
+    ),
+    "document_exists": "A path that agents may not see is refused, not answered.",
     "execute_notebook_cell": (
         "A cell without code is refused with `not_code`. With `if_revision`, the cell runs only if "
         "it still says what the agent has read."
@@ -169,7 +227,10 @@ _NOTES: Mapping[str, str] = {
         "objects of unknown classes are named, not printed. Data comes first, functions and "
         "classes after it."
     ),
-    "list_servers": "Only in the standalone command; inside Jupyter there is one server, its own.",
+    "list_servers": (
+        "Only in the standalone command; inside Jupyter there is one server, its own. Each server "
+        "is asked, and `state` is `ok` or the code of what is wrong with it."
+    ),
     "connect_server": (
         "The alias must be free. A server that cannot be reached, refuses the token or is no "
         "Jupyter is refused with an error that says so."
@@ -180,7 +241,7 @@ _NOTES: Mapping[str, str] = {
         "`after_cell_id`. A moved cell keeps its id, outputs and metadata."
     ),
     "undo_agent_changes": (
-        "One step is one call of this agent that changed this notebook; the last 200 are kept. "
+        "One step is one call of this agent that changed this document; the last 200 are kept. "
         "With `since`, all steps after that version, and `steps` does not matter. Where others "
         "wrote inside the agent's text, or edited a cell that it inserted, the call is refused "
         "with the diff. `force=true` goes on: every character of the others stays, an inserted "
@@ -193,14 +254,17 @@ _ANSWERS = """\
 ## Answers
 
 An answer has a text, made for a model, and the same facts as `structuredContent`. Neither repeats
-what the caller sent. Facts about a notebook are:
+what the caller sent. Facts about a notebook or a text file are:
 
 | fact | meaning |
 | --- | --- |
-| `path`, `version` | the notebook, and its version after the call |
+| `path`, `version` | the document, and its version after the call |
 | `saved` | true if the file has everything that the room has; missing if not yet |
 | `cells` | the cells that were read or touched, each with `index`, `id` and `revision` |
 | `cell_count`, `next_index` | how many cells there are; where a cut answer goes on |
+| `revision`, `length`, `line_count` | of a text file, whose characters are counted |
+| `content`, `start_position`, `next_position` | what was read, from where, and where to go on |
+| `operations` | where each operation of an edit stands now: `position`, `length`, `line` |
 | `deleted`, `removed` | ids of cells that are gone |
 | `steps`, `left` | calls that were taken back; calls that could still be |
 | `runs` | runs of the call: `run_id`, `state`, `cell_id`, `execution_count`, `seconds`, `outputs` |
@@ -229,8 +293,8 @@ happened and what is true now, and ends with `Next:` and one step. `structuredCo
 
 #: Where the tree in errors.py says no more than the name does.
 _ERROR_MEANINGS: Mapping[str, str] = {
-    "document_not_found": "there is no notebook at that path",
-    "nothing_to_undo": "this agent has no step left in this notebook",
+    "document_not_found": "there is nothing at that path",
+    "nothing_to_undo": "this agent has no step left in this document",
 }
 
 
