@@ -2,8 +2,9 @@
 
 A network that is cut is not a kernel that is dead. The link comes back under its own name, and
 the server has kept for it what the kernel said meanwhile, unless somebody else is connected to
-the kernel too: then that is lost, and said to be. What the server cannot tell, because it is not
-reached, is waited for as long as the grace time; then the kernel counts as gone.
+the kernel too, and except for what it wrote before it noticed the cut: that is lost, and said to
+be. What the server cannot tell, because it is not reached, is waited for as long as the grace
+time; then the kernel counts as gone.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .base import Fate, KernelMessage
 from .execute_request import execute_request
 from .jupyter_api import JupyterApi, Refused
 from .kernel_frames import PARTS_APART, Channel, Frame, read_frame, write_frame
+from .message_numbers import MessageNumbers
 
 #: Seconds without the server, after which its kernels count as gone.
 GRACE = 30.0
@@ -115,6 +117,8 @@ class KernelSocket:
         self._served = asyncio.Event()  # a question on the shell, which is served in order
         self._introduced = asyncio.Event()
         self._process = ""  # the name under which the kernel speaks, another one after a restart
+        self._numbers = MessageNumbers()
+        self._away: float | None = None  # seconds of a cut, until it is known what was missed
         self._probe = ""
         self._doubt: str | None = None
         self._uncertain: list[str] = []
@@ -311,7 +315,7 @@ class KernelSocket:
                     return
                 connection = self._connection = again
                 self._connected = True
-                await self._resume()
+                self._resume()
         except Exception:
             self._log.exception("The link to kernel %s broke", self.kernel_id)
             self._end("gone")
@@ -372,7 +376,7 @@ class KernelSocket:
         self._give_up_on_server()
         return None
 
-    async def _resume(self) -> None:
+    def _resume(self) -> None:
         """Find out what was missed; nothing has been read from the new connection yet."""
         away = self._silence()
         self._contact()
@@ -380,20 +384,35 @@ class KernelSocket:
             self._settling.cancel()
             self._settling = None
         self._uncertain = [key for key, request in self._requests.items() if request.open]
+        self._away = away if self._uncertain else None
         self._doubt = self.busy_with
         self._ask_in_order(first=True)
-        if not self._uncertain:
+        self._ask("control", first=True)  # which is answered at once, so it is soon known
+
+    def _count(self, frame: Frame) -> None:
+        """Say that something is missing, if the first message after a cut is not the next one."""
+        if frame.header.get("session") == self._session:
+            return  # the server speaks for itself, in our name
+        missing = self._numbers.take(frame.header)
+        if self._away is None:
             return
-        others = 1
-        with contextlib.suppress(KernelUnavailable, ServerError, TimeoutError):
-            async with asyncio.timeout(_LOOK_LIMIT):
-                others = int((await self._model())["connections"]) - 1
-        if others > 0:
-            # Jupyter keeps what was missed for the last one who leaves, and for nobody else.
+        away, self._away = self._away, None
+        if missing and self._ends_unanswered(frame):
+            missing -= 1  # a reply, which comes on another channel
+        if missing != 0:
             self._note(
                 f"The connection to the kernel was cut for {away:.1f} s while this ran; "
                 "what it put out in that time may be missing here."
             )
+
+    def _ends_unanswered(self, frame: Frame) -> bool:
+        request = self._requests.get(frame.request)
+        return (
+            request is not None
+            and not request.replied
+            and frame.kind == "status"
+            and frame.content().get("execution_state") == "idle"
+        )
 
     def _settle(self) -> None:
         """Requests that must be over by now, but whose end was not heard, end here."""
@@ -521,6 +540,7 @@ class KernelSocket:
 
     async def _handle(self, frame: Frame) -> None:
         kind, request = frame.kind, frame.request
+        self._count(frame)
         if frame.channel == "iopub":
             if request in self._questions:
                 self._heard.set()

@@ -8,6 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -540,26 +541,37 @@ async def test_a_server_that_was_restarted_has_none_of_the_old_kernels(
 
 # -- cuts -------------------------------------------------------------------------------------
 
-# Slowly, because what is on the wire in the moment of a cut is lost, and nobody can help it.
-PRINTING = "import time\nfor i in range(20):\n    print(i, flush=True)\n    time.sleep(0.15)"
-PRINTED = "".join(f"{i}\n" for i in range(20))
-
 
 async def test_output_is_neither_missing_nor_doubled_after_a_cut(
-    make_kernels: MakeKernels, make_bench: MakeBench, wire: Proxy, path: str
+    make_kernels: MakeKernels,
+    make_bench: MakeBench,
+    people: KernelApi,
+    wire: Proxy,
+    path: str,
+    tmp_path: Path,
 ) -> None:
+    gates = [Gate(tmp_path / f"gate {number}") for number in range(3)]
     bench = await make_bench(make_kernels(wire.url), path)
-    run = bench.start(PRINTING)
-    for _ in range(2):
-        before = len(printed(run))
-        await until(lambda before=before: len(printed(run)) > before)  # type: ignore[misc]
+    lines = "for i in range(10): print({}, i, flush=True)"
+    run = bench.start("\n".join(f"{lines.format(n)}\n{gate.code}" for n, gate in enumerate(gates)))
+
+    def expected(rounds: int) -> str:
+        return "".join(f"{n} {i}\n" for n in range(rounds) for i in range(10))
+
+    for number, (gate, following) in enumerate(pairwise(gates), start=1):
+        await until(lambda number=number: printed(run) == expected(number))  # type: ignore[misc]
         wire.cut()
-        await asyncio.sleep(0.5)
+        await eventually(  # what it sends before it notices is lost, and nobody can help it
+            people.kernels, lambda all_: not all_[bench.link.kernel_id]["connections"]
+        )
+        gate.open()
+        await following.reached()
         assert run.state is RunState.working
         wire.resume()
+    gates[-1].open()
     assert await run.finished(20)
     assert run.state is RunState.completed
-    assert printed(run) == PRINTED
+    assert printed(run) == expected(3)
     assert printed(run, "stderr") == ""
     assert (await bench.run("1+1")).state is RunState.completed
 
@@ -568,14 +580,16 @@ async def test_a_network_that_falls_silent_is_waited_for(
     make_kernels: MakeKernels, make_bench: MakeBench, wire: Proxy, path: str
 ) -> None:
     bench = await make_bench(make_kernels(wire.url), path)
-    run = bench.start(PRINTING)
+    lines = range(20)
+    code = f"for i in range({len(lines)}):\n    print(i, flush=True)\n    time.sleep(0.15)"
+    run = bench.start(f"import time\n{code}")
     await until(lambda: printed(run))
     wire.pause()
     await asyncio.sleep(1.5)
     assert await bench.link.fate() == "alive"
     wire.resume()
     assert await run.finished(20)
-    assert printed(run) == PRINTED
+    assert printed(run) == "".join(f"{i}\n" for i in lines)
 
 
 async def test_a_network_that_stays_silent_is_given_up(
@@ -648,6 +662,26 @@ async def test_what_a_cut_has_cost_is_said_when_somebody_else_is_connected(
     assert "may be missing" in printed(run, "stderr")
     assert bench.link.busy_with is None
     assert (await bench.run("1+1")).state is RunState.completed
+
+
+async def test_what_a_server_sent_before_it_noticed_a_cut_is_said_to_be_missing(
+    make_kernels: MakeKernels, make_bench: MakeBench, wire: Proxy, path: str, tmp_path: Path
+) -> None:
+    """It is in no buffer: a connection that is gone looks alive to who only sends."""
+    during, after = Gate(tmp_path / "during"), Gate(tmp_path / "after")
+    bench = await make_bench(make_kernels(wire.url), path)
+    run = bench.start(f"{during.code}\nprint('lost', flush=True)\n{after.code}\nprint('heard')")
+    await during.reached()
+    await bench.works(run)
+    wire.forget()
+    during.open()
+    await after.reached()
+    wire.resume()
+    await until(lambda: "may be missing" in printed(run, "stderr"), timeout=20)
+    after.open()
+    assert await run.finished(20)
+    assert run.state is RunState.completed
+    assert printed(run) == "heard\n"
 
 
 async def test_what_is_asked_for_during_a_cut_runs_once_after_it(

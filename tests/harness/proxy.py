@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -26,6 +27,8 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._clients: set[asyncio.StreamWriter] = set()
+        self._forgotten: set[asyncio.StreamWriter] = set()
 
     @property
     def url(self) -> str:
@@ -42,6 +45,13 @@ class Proxy:
         """Break all connections, and every new one."""
         self._reachable = False
         for writer in self._writers:
+            writer.transport.abort()
+
+    def forget(self) -> None:
+        """Break all connections without telling the server, which goes on sending into nothing."""
+        self._reachable = False
+        self._forgotten |= self._writers
+        for writer in self._clients:
             writer.transport.abort()
 
     def resume(self) -> None:
@@ -73,11 +83,13 @@ class Proxy:
             return
         target = urlsplit(self.target)
         self._writers.add(writer)
+        self._clients.add(writer)
         try:
             there, back = await asyncio.open_connection(target.hostname, target.port)
         except OSError:
             writer.transport.abort()
             self._writers.discard(writer)
+            self._clients.discard(writer)
             return
         self._writers.add(back)
         ways = [
@@ -91,7 +103,8 @@ class Proxy:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
             for end in (writer, back):
-                self._writers.discard(end)
+                for ends in (self._writers, self._clients, self._forgotten):
+                    ends.discard(end)
                 end.transport.abort()
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
@@ -100,7 +113,12 @@ class Proxy:
                 await self._flowing.wait()
                 sink.write(data)
                 await sink.drain()
-            if sink.can_write_eof():
+            if sink.can_write_eof() and sink not in self._forgotten:
                 sink.write_eof()
         except OSError:
-            sink.transport.abort()
+            if sink not in self._forgotten:
+                sink.transport.abort()
+        if sink in self._forgotten and sink in self._clients:
+            with contextlib.suppress(OSError):
+                while await source.read(_CHUNK):
+                    pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -239,6 +239,10 @@ async def test_a_token_that_is_revoked_is_named_and_not_tried_again_and_again(
 # -- ways that break -----------------------------------------------------------------------
 
 
+def _nobody_is_connected(kernels: Mapping[str, Any]) -> bool:
+    return all(kernel["connections"] == 0 for kernel in kernels.values())
+
+
 @pytest.mark.parametrize("how", ["cut", "pause"])
 async def test_a_run_goes_on_while_the_network_is_away_and_its_output_comes_whole_and_once(
     make_server: MakeServer, tmp_path: Path, how: str
@@ -262,6 +266,8 @@ async def test_a_run_goes_on_while_the_network_is_away_and_its_output_comes_whol
             run_id, call = await begun(ada, "\n".join(map(str, range(10))))
             if how == "cut":
                 way.cut()
+                async with KernelApi(server) as people:  # or what it sends is lost on the way
+                    await eventually(people.kernels, _nobody_is_connected)
             else:
                 way.pause()
             during.open()
