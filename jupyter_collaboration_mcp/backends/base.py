@@ -32,6 +32,10 @@ Kind = Literal["notebook", "file"]
 """What a room is of: a notebook, or a text file."""
 
 
+class Piece(bytes):
+    """An update with what a room had when it was asked, perhaps in the middle of a change."""
+
+
 class RoomLink(Protocol):
     """One seat in one room, shared by all agents of this process."""
 
@@ -83,7 +87,7 @@ class RoomLink(Protocol):
         """Give the room a message; `acknowledged` tells when it has taken effect."""
 
     def receive(self) -> Sequence[bytes]:
-        """The updates that came since the last call, oldest first."""
+        """The updates that came since the last call, oldest first; some may be a `Piece`."""
 
     def record(self, authorship: Authorship) -> None:
         """Keep who wrote what; it is durable with the next acknowledgement."""
@@ -103,7 +107,8 @@ class RoomLink(Protocol):
 
     def overwritten(self) -> int | None:
         """How many of the updates that `receive` gave, and that brought something, came before a
-        change of the file on disk overwrote the room; None if none did since the last call.
+        change of the file on disk overwrote the room; None if none did since the last call, and
+        -1 if the last one that `receive` gave before may have been that change.
 
         To be asked after each `receive`, when all of it has been applied.
         """

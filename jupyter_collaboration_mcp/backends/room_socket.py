@@ -42,7 +42,7 @@ from ..errors import (
     RoomUnavailable,
     ServerUnreachable,
 )
-from .base import Authorship, Kind
+from .base import Authorship, Kind, Piece
 from .freshness import Freshness
 from .jupyter_api import JupyterApi, Refused
 from .room_ids import kind_of
@@ -474,7 +474,7 @@ class RoomSocket:
             elif message[1] == YSyncMessageType.SYNC_STEP2:
                 if hash(content) != self._last_answer:  # each has all deletions that ever were
                     self._last_answer = hash(content)
-                    self._take(content)
+                    self._take(Piece(content))
                 self._whole = len(self._received)
                 connection.on_answer()
                 if connection.in_sync_since is None:

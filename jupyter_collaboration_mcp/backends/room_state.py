@@ -51,6 +51,7 @@ class RoomState:
     def overwritten(self) -> int | None:
         """How many updates came before the file overwrote the room, since this was asked last.
 
+        -1 if it was with the last one that came before `updates` was set to 0.
         To be asked when all that the room has is here: a `hash` may be on its way.
         """
         if self._cleaned:
@@ -118,7 +119,7 @@ class RoomState:
         self._cleaned = clean and not marked and author in (None, self._server or author)
         if self._cleaned:
             # The content of the file came right before, or in the same update.
-            self._before_content = max(0, self.updates - is_single(event.update))
+            self._before_content = self.updates - is_single(event.update)
         self.updates += 1
         # A mark comes alone; with the work of others in one update, who knows the order.
         doubtful = first_block(event.update) in self._doubtful

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,9 +23,10 @@ from ..documents.text_document import Document, TextDocument
 from .changes import ChangeLog
 from .overwritten import redo
 from .presence import Presence
-from .reapply import REAPPLY, Redone, by_cell, reapply
+from .reapply import REAPPLY, Redone, reapply
 from .shown import ShownSources
 from .undo import Change, Step, UndoLog
+from .unsaved import Texts, Unsaved
 
 #: How often, and each how many seconds, a reader waits for a change of the file: the server looks
 #: at it once a second.
@@ -77,13 +78,6 @@ class Seat:
     """What its next answer should say once."""
 
 
-@dataclass(slots=True)
-class _Unsaved:
-    step: Step
-    acknowledged: bool = False
-    """Whether the room has it."""
-
-
 class RoomPeer:
     """A collaborator in one room."""
 
@@ -99,9 +93,9 @@ class RoomPeer:
         self._clock = 0
         self._seats: dict[str, Seat] = {}
         self._receiving = False
-        self._unsaved: list[_Unsaved] = []
+        self._unsaved = Unsaved(self.document)
         self._updates = 0
-        self._overwritten: Mapping[str, str] | None = None
+        self._overwritten: Texts | None = None
         """What the cells with unsaved changes said before the file came over them."""
         self._clients = {self.doc.client_id}  # as whom it has written, in rooms before too
         self.notes: list[str] = []
@@ -168,16 +162,15 @@ class RoomPeer:
         Raises:
             RoomUnavailable: The room went away.
         """
-        mine = list(self._unsaved)
+        sent = self._unsaved.sent()
         await self.link.acknowledged()
         self._receive()  # what the room said of its saves before it had these edits
-        for entry in mine:
-            entry.acknowledged = True
+        self._unsaved.acknowledge(sent)
 
     @property
     def unsaved(self) -> list[Step]:
         """What is in no file yet: a change of the file, or a server that goes down, may take it."""
-        return [entry.step for entry in self._unsaved]
+        return self._unsaved.steps
 
     def inherit(self, lost: RoomPeer) -> None:
         """Do again what the room has lost since another peer did it."""
@@ -189,7 +182,7 @@ class RoomPeer:
             self._keep(step, acknowledged=True)
         self._follow_saves()
 
-    def _redo_overwritten(self, said: Mapping[str, str]) -> None:
+    def _redo_overwritten(self, said: Texts) -> None:
         """Do again what a change of the file has taken of what is unsaved."""
         self._author, self._overwritten = None, None
         with self.doc.transaction(origin=REAPPLY):
@@ -202,7 +195,7 @@ class RoomPeer:
 
     def _keep(self, step: Step, acknowledged: bool = False) -> None:
         """Remember a step until it is saved."""
-        self._unsaved.append(_Unsaved(step, acknowledged))
+        self._unsaved.add(step, acknowledged)
         if self.on_edit is not None:
             self.on_edit()
 
@@ -258,33 +251,26 @@ class RoomPeer:
 
     def _receive(self) -> None:
         self._receiving = True
-        said: list[Mapping[str, str] | None] = []  # before each update that brought something
+        self._unsaved.begin()
         try:
             for update in self.link.receive():
-                before, known = self._say(), self._updates
+                before, known = self._unsaved.before(), self._updates
                 self._author = self._name_of(sole_author(update))
                 with self.doc.transaction(origin=_ROOM):
                     self.doc.apply_update(update)
                 if self._updates > known:
-                    said.append(before)
+                    self._unsaved.after(update, before)
                 self._follow_saves()
         finally:
             self._receiving = False
         place = self.link.overwritten()
         if place is not None and self._overwritten is None:
-            self._overwritten = said[place] if place < len(said) else self._say()
-
-    def _say(self) -> Mapping[str, str] | None:
-        """What the cells say that have unsaved changes; None if there are no such changes."""
-        if not self._unsaved:
-            return None
-        document, cells = self.document, by_cell(self.unsaved)
-        return {cell: document.source(document.find(cell)) for cell in cells if document.has(cell)}
+            self._overwritten = self._unsaved.said(place)
 
     def _follow_saves(self) -> None:
         """What was with the room before it saved is safe when it has saved."""
         if self._unsaved and self.link.saved:
-            self._unsaved = [entry for entry in self._unsaved if not entry.acknowledged]
+            self._unsaved.saved()
 
     def _on_update(self, event: TransactionEvent) -> None:
         self._updates += 1

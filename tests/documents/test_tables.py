@@ -141,9 +141,7 @@ class TestPandas:
 
     def test_the_rows_that_were_not_read_are_counted(self) -> None:
         body = "".join(row(str(n), "1") for n in range(5_000))
-        begun = time.process_time()
         assert shown(pandas(heads("", "a"), body)).startswith("table 5,000 rows x 1 column: ")
-        assert time.process_time() - begun < 5
 
 
 class TestOthers:

@@ -29,6 +29,9 @@ SAVE_NEVER = {"YDocExtension": {"document_save_delay": 600}}
 
 PARTS = ("the top é😀", "the middle", "the bottom")
 
+#: Cells, so that a server takes a while to take them over.
+LARGE = 1500
+
 CHANGED = "The file was changed on disk"
 
 
@@ -287,6 +290,30 @@ async def test_an_edit_made_before_the_server_notices_the_change_is_kept_too(
     expected = ["the top of Ada é😀", middle, "changed on disk"]
     assert (await document.read(ada))[0] == expected
     await document.settles_as(ada, *expected)
+
+
+async def test_edits_made_while_the_server_takes_over_a_large_file_are_kept(
+    ada: AgentClient, server: JupyterProcess
+) -> None:
+    """A server does so cell by cell, and answers questions in the middle of it."""
+    large = Open(server, NotebookFile(), "large")
+    expected = [f"part {n}" for n in range(LARGE)]
+    large.write(expected)
+    await ada.ask("get_notebook", path=large.file.name, cell_ids=["cell-0"])
+    large.write([*expected[:-1], "changed on disk"])
+    edited = 0
+    async with large.tab() as ana:
+        while ana.sources()[-1] != "changed on disk" and edited < LARGE - 1:
+            number = edited * 7919 % (LARGE - 1)  # all over the file
+            await large.kind.change(ada, large.file, number, "part", "part of Ada")
+            expected[number] = f"part of Ada {number}"
+            edited += 1
+        expected[-1] = "changed on disk"
+        await large.read(ada)
+        await ana.until(lambda: ana.sources() == expected, timeout=30)
+        assert edited > 5
+        assert await ana.save() == "success"
+    assert large.on_disk() == expected
 
 
 async def test_edits_of_two_agents_and_an_undo_survive_a_change_on_disk(

@@ -1,0 +1,105 @@
+"""What the cells said before a file came over them, however the updates arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pycrdt import Doc
+
+from jupyter_collaboration_mcp.backends.base import Piece
+from jupyter_collaboration_mcp.collaboration.undo import Deleted, Inserted, SourceChanged, Step
+from jupyter_collaboration_mcp.collaboration.unsaved import Unsaved
+from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
+
+
+class Room:
+    """A notebook in which an agent has changed cell `a`, and `Unsaved` of it."""
+
+    def __init__(self) -> None:
+        self.doc: Doc[Any] = Doc()
+        self.notebook = Notebook(self.doc)
+        cells = [{**new_cell("markdown", f"old {name}"), "id": name} for name in "ab"]
+        with self.doc.transaction():
+            self.notebook.insert(0, cells)
+        self.unsaved = Unsaved(self.notebook)
+        self.edit("a", "old a, of Ada")
+
+    def write(self, cell: str, text: str) -> None:
+        with self.doc.transaction():
+            self.notebook.set_source(self.notebook.find(cell), text)
+
+    def edit(self, cell: str, text: str) -> None:
+        """As an agent."""
+        before = self.notebook.source(self.notebook.find(cell))
+        self.write(cell, text)
+        self.unsaved.add(Step(1, "edit", (SourceChanged(cell, before, text),)))
+
+    def update(self, cell: str, text: str, piece: bool = False) -> None:
+        """As the room."""
+        before = self.unsaved.before()
+        self.write(cell, text)
+        self.unsaved.after(Piece() if piece else b"", before)
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+def test_the_texts_before_an_update_are_known(room: Room) -> None:
+    room.unsaved.begin()
+    room.update("b", "of Ana")
+    room.update("a", "from disk")
+    assert room.unsaved.said(1) == {"a": "old a, of Ada"}
+    assert room.unsaved.said(2) == {"a": "from disk"}
+
+
+def test_pieces_belong_to_what_comes_behind_them(room: Room) -> None:
+    for _ in range(2):
+        room.unsaved.begin()
+        room.update("a", "half from disk", piece=True)
+    room.unsaved.begin()
+    room.update("a", "from disk")
+    assert room.unsaved.said(0) == {"a": "old a, of Ada"}
+
+
+def test_what_came_in_the_round_before_is_known_too(room: Room) -> None:
+    room.unsaved.begin()
+    room.update("a", "from disk")
+    room.unsaved.begin()
+    assert room.unsaved.said(-1) == {"a": "old a, of Ada"}
+
+
+def test_what_is_made_between_pieces_is_not_forgotten(room: Room) -> None:
+    room.unsaved.begin()
+    room.update("a", "old a", piece=True)
+    room.edit("b", "old b, of Ada")
+    room.edit("a", "very old a")
+    gone = {**new_cell("markdown", "old b"), "id": "b"}
+    room.unsaved.add(Step(1, "delete", (Deleted(gone, "a"),)))
+    room.unsaved.add(Step(1, "insert", (Inserted("c", "new"),)))
+    room.unsaved.begin()
+    room.update("a", "old a")
+    assert room.unsaved.said(0) == {"a": "very old a, of Ada", "c": "new"}
+
+
+def test_of_two_changes_at_one_place_the_later_one_counts(room: Room) -> None:
+    room.unsaved.begin()
+    room.update("a", "old a", piece=True)
+    room.edit("a", "old a, again of Ada")
+    room.unsaved.begin()
+    room.update("a", "old a")
+    assert room.unsaved.said(0) == {"a": "old a, again of Ada"}
+
+
+def test_what_was_with_the_room_is_forgotten_when_it_is_saved(room: Room) -> None:
+    sent = room.unsaved.sent()
+    room.edit("b", "later")
+    room.unsaved.acknowledge(sent)
+    room.unsaved.saved()
+    assert [step.changes for step in room.unsaved.steps] == [
+        (SourceChanged("b", "old b", "later"),)
+    ]
+    room.unsaved.begin()
+    assert room.unsaved.said(0) == {"b": "later"}
