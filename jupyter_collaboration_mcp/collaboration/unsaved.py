@@ -121,9 +121,8 @@ class Unsaved:
                 now[change.cell_id] = change.source
             elif isinstance(change, Deleted):
                 now.pop(str(change.value["id"]), None)
-        for cell in by_cell([step]):
-            if cell not in now and self._document.has(cell):
-                now[cell] = self._document.source(self._document.find(cell))
+            elif change.cell_id not in now and self._document.has(change.cell_id):
+                now[change.cell_id] = self._document.source(self._document.find(change.cell_id))
         return now
 
 
