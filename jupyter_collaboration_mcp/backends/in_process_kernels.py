@@ -137,11 +137,16 @@ class InProcessKernels:
         came_back = await self._alive(kernel_id, manager)
         if self._context is None:
             self._context = zmq.Context()
+        # Of a kernel that died and came back the server still believes what it knew of the first.
+        busy = not came_back and getattr(manager, "execution_state", None) == "busy"
         link = ZmqLink(
-            self._context, manager, kernel_id, lambda: self._holds(kernel_id, manager), self._log
+            self._context,
+            manager,
+            kernel_id,
+            lambda: self._holds(kernel_id, manager),
+            self._log,
+            busy=busy,
         )
-        if came_back:
-            link.busy_with = None  # what the server still believes of the one that died
         try:
             await link.ready()
         except BaseException:

@@ -31,6 +31,7 @@ from .base import Fate, KernelMessage
 from .execute_request import execute_request
 from .jupyter_api import JupyterApi, Refused
 from .kernel_frames import PARTS_APART, Channel, Frame, read_frame, write_frame
+from .kernel_work import UNKNOWN, KernelWork, language_of
 from .message_numbers import MessageNumbers
 
 #: Seconds without the server, after which its kernels count as gone.
@@ -66,8 +67,6 @@ _LATE = 1.0
 #: Seconds for a polite end of a connection.
 _FAREWELL = 1.0
 
-_UNKNOWN = "unknown"
-
 
 @dataclass(slots=True)
 class _Request:
@@ -99,7 +98,7 @@ class KernelSocket:
     ) -> None:
         self.kernel_id = kernel_id
         self.language: str | None = None
-        self.busy_with: str | None = None
+        self._work = KernelWork()
         self._api = api
         self._log = log
         self._grace = grace
@@ -132,6 +131,10 @@ class KernelSocket:
         self._living: asyncio.Task[None] | None = None
 
     @property
+    def busy_with(self) -> str | None:
+        return self._work.request
+
+    @property
     def over(self) -> bool:
         """Whether no message will come any more."""
         return self._closed or self._ended is not None
@@ -153,7 +156,7 @@ class KernelSocket:
         self._ask_in_order()
         if (await self._model())["execution_state"] == "busy" and not self._served.is_set():
             # What it works on when the link is made has begun before, and is known by no name.
-            self.busy_with = self.busy_with or _UNKNOWN
+            self._work.request = self.busy_with or UNKNOWN
             self._doubt = self.busy_with
         await self._hear(deadline, fresh)
 
@@ -439,7 +442,7 @@ class KernelSocket:
     def _end(self, fate: Fate) -> None:
         if self._ended is None:
             self._ended = fate
-            self.busy_with = None
+            self._work.request = None
         living = self._living
         if living is not None and living is not asyncio.current_task():
             living.cancel()
@@ -584,25 +587,19 @@ class KernelSocket:
 
     def _follow(self, frame: Frame) -> None:
         state = frame.content().get("execution_state")
-        ran = frame.parent.get("msg_type") == "execute_request"
         if state in ("restarting", "dead"):
             self._end("died")  # the server says so, and only when nobody asked for it
-        elif state == "busy" and ran:
-            self.busy_with = frame.request
-        elif state == "idle" and (
-            self.busy_with == frame.request or (self.busy_with == _UNKNOWN and ran)
-        ):
-            self.busy_with = None
+        else:
+            self._work.follow(frame.request, frame.parent, state)
 
     def _introduce(self, frame: Frame) -> None:
-        language = frame.content().get("language_info") or {}
-        self.language = str(language["name"]) if language.get("name") else None
+        self.language = language_of(frame.content())
         self._introduced.set()
         if frame.request != self._probe:
             return
         self._served.set()
         if self.busy_with == self._doubt:
-            self.busy_with = None
+            self._work.request = None
         if self._uncertain and self._settling is None:
             loop = asyncio.get_running_loop()
             self._settling = loop.call_later(_LATE, self._settle)

@@ -12,7 +12,8 @@ from .file_room import PREFIX, FileRooms
 from .jupyter_api import JupyterApi, Refused
 from .remote_files import RemoteFiles
 from .room_ids import kind_of, room_prefix
-from .room_socket import RoomSocket, open_session
+from .room_session import open_session
+from .room_socket import RoomSocket
 
 _LINE_ENDS = (
     "This file has the line ends of Windows (CRLF). The Jupyter server turns them into LF when it "

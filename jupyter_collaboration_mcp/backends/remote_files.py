@@ -20,7 +20,7 @@ from ..errors import (
 )
 from .files import FileEntry, FileType, Listing, Wanted, nameable
 from .jupyter_api import JupyterApi, Refused
-from .room_socket import open_session
+from .room_session import open_session
 
 if TYPE_CHECKING:
     from .remote import RemoteBackend

@@ -12,9 +12,7 @@ import contextlib
 import json
 import random
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from logging import Logger
 from typing import Any, Literal, cast
 
@@ -22,7 +20,6 @@ from pycrdt import (
     Awareness,
     Decoder,
     Doc,
-    Encoder,
     YMessageType,
     YSyncMessageType,
     create_sync_message,
@@ -30,22 +27,23 @@ from pycrdt import (
     read_message,
 )
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed
 
 from ..errors import (
     CollaborationError,
     CorruptDocument,
     DocumentNotFound,
     FileFailed,
-    NoCollaboration,
     NotJupyter,
     RoomUnavailable,
     ServerUnreachable,
 )
-from .base import Authorship, Kind, Piece
+from .base import Authorship
 from .freshness import Freshness
 from .jupyter_api import JupyterApi, Refused
+from .room_connection import RAW, RoomConnection
 from .room_ids import kind_of
+from .room_inbox import RoomInbox
+from .room_session import open_session
 from .room_state import RoomState
 from .updates import decode_state
 
@@ -69,76 +67,7 @@ _FLUSH, _GOODBYE = 10.0, 2.0
 #: believing that it is not: a rename takes effect in several places.
 _LOOK, _LOOK_AGAIN = 10.0, 1.0
 
-#: Bytes of updates kept for a peer that does not ask; beyond, they come in one piece when it does.
-_BACKLOG = 1 << 26
-
-#: Own updates that the room will send back are recognised, this many at most.
-_ECHOES = 1000
-
-#: The collaboration server's own type of message, beside SYNC and AWARENESS.
-_RAW = 2
-
-_NOTHING = b"\x00\x00"
-
-_SIGN_OF_LIFE = b""
-
 _ANEW = "Read it again; its room is opened anew."
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """What a server says about a document when it is asked for its room."""
-
-    file_id: str
-    id: str
-    """Of the server's process, in effect: another one after a restart."""
-
-
-async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
-    """Ask a server for the room of a document.
-
-    Raises:
-        DocumentNotFound: The server knows no such file.
-        NoCollaboration: It has no rooms at all.
-        RoomUnavailable: It has rooms, but not in a way that is known here.
-        Refused: It cannot say now.
-    """
-    try:
-        answer = await api.request(
-            "PUT",
-            *("api", "collaboration", "session", *path.split("/")),
-            body={"format": "json" if kind == "notebook" else "text", "type": kind},
-        )
-    except Refused as refused:
-        if refused.status != 404:
-            raise
-        if "does not exist" in str(refused):
-            raise DocumentNotFound.at(path) from refused
-        if await _has_rooms(api):
-            raise RoomUnavailable(
-                f"The Jupyter server at {api.address.base} shares notebooks live, but does not say "
-                f"in which room {path} is. It was not touched: somebody may have it open.",
-                "Ask the person to use `jupyter-collaboration>=5` there, and to let its addresses "
-                "through (api/collaboration/).",
-                path=path,
-            ) from refused
-        raise NoCollaboration(
-            f"The Jupyter server at {api.address.base} has no real-time collaboration.",
-            "Ask the person to `pip install 'jupyter-collaboration>=5'` there and to restart "
-            "the server.",
-            url=api.address.base,
-        ) from refused
-    return Session(str(answer["fileId"]), str(answer["sessionId"]))
-
-
-async def _has_rooms(api: JupyterApi) -> bool:
-    """Whether there are any, also where nobody tells their names (jupyter-server-documents)."""
-    try:
-        # Without the wish for a WebSocket it is refused wherever it is known.
-        await api.get("api", "collaboration", "room", "JupyterLab:globalAwareness")
-    except Refused as refused:
-        return refused.status != 404
-    return True
 
 
 class _Lost(Exception):
@@ -174,11 +103,7 @@ class RoomSocket:
         self._state: RoomState | None = None
         self._ahead: RoomState | None = None  # knows what nobody has received yet
         self._flushing = asyncio.Lock()
-        self._received: list[bytes] = []
-        self._received_size = 0
-        self._whole = 0  # of these updates are there: what the room had when it last answered
-        self._last_answer: int | None = None
-        self._echoes: dict[int, None] = {}
+        self._inbox = RoomInbox()
         self._sent = self._applied = 0  # updates; and how many of them the room surely has
         self._own_clock = 0  # ... through which it surely has ours
         self._notices: list[str] = []
@@ -188,7 +113,7 @@ class RoomSocket:
         self._wishes: dict[int, Any] = {}
         self._arrival: Callable[[], None] | None = None
         self._awareness.observe(self._on_awareness)
-        self._connection: _Connection | None = None
+        self._connection: RoomConnection | None = None
         self._in_sync = asyncio.Event()  # also set when there is nothing left to wait for
         self._wanted = asyncio.Event()  # while somebody waits for the connection
         self._waiting = 0
@@ -279,20 +204,14 @@ class RoomSocket:
         elif message[1] == YSyncMessageType.SYNC_UPDATE:
             self._sent += 1
             if connection is not None:
-                self._expect_echo(read_message(message[2:]))
+                self._inbox.expect_echo(read_message(message[2:]))
         if connection is not None:  # else the Doc has it, and tells on the next connection
             connection.send(message)
 
     def receive(self) -> Sequence[bytes]:
-        # What came since may be half of something: the content of a file that was changed, say,
-        # without the sign that it was.
-        whole = self._whole if self.alive else len(self._received)
-        received, self._received = self._received[:whole], self._received[whole:]
-        self._received_size = sum(map(len, self._received))
-        self._whole = 0
         if self._state is not None:
             self._state.updates = 0
-        return received
+        return self._inbox.drain(everything=not self.alive)
 
     def record(self, authorship: Authorship) -> None:
         """Another server remembers no authors."""
@@ -391,7 +310,7 @@ class RoomSocket:
         async with asyncio.timeout(_ATTEMPT):
             await self._check_session()
             websocket = await self._open_websocket()
-        connection = _Connection(websocket, self)
+        connection = RoomConnection(websocket, self)
         code, reason = await connection.serve()
         self._judge(code, reason)
         if connection.in_sync_since is None:
@@ -465,25 +384,26 @@ class RoomSocket:
 
     # -- messages ----------------------------------------------------------------------------
 
-    def on_message(self, connection: _Connection, message: bytes) -> None:
+    def on_message(self, connection: RoomConnection, message: bytes) -> None:
         """What the server sends, in its order."""
         if message[0] == YMessageType.SYNC:
             content = read_message(message[2:])
             if message[1] == YSyncMessageType.SYNC_STEP1:
                 self._introduce(connection, message)
             elif message[1] == YSyncMessageType.SYNC_STEP2:
-                if hash(content) != self._last_answer:  # each has all deletions that ever were
-                    self._last_answer = hash(content)
-                    self._take(Piece(content))
-                self._whole = len(self._received)
+                if (piece := self._inbox.answer(content)) is not None:
+                    self._look_at(piece)
                 connection.on_answer()
                 if connection.in_sync_since is None:
                     self._on_sync(connection)
-            else:
-                self._take(content)
+            elif self._inbox.is_echo(content):
+                if self._ahead is not None:
+                    self._ahead.doc.apply_update(content)
+            elif self._inbox.news(content):
+                self._look_at(content)
         elif message[0] == YMessageType.AWARENESS:
             self._awareness.apply_awareness_update(read_message(message[1:]), "room")
-        elif message[0] == _RAW:
+        elif message[0] == RAW:
             decoder = Decoder(message)
             decoder.read_var_uint()
             said = json.loads(decoder.read_var_string())
@@ -495,7 +415,7 @@ class RoomSocket:
     def on_lost(self) -> None:
         """The connection is of no more use to anybody."""
         self._connection = None
-        self._echoes.clear()
+        self._inbox.forget_echoes()
         if self.alive:
             self._in_sync.clear()
 
@@ -509,7 +429,7 @@ class RoomSocket:
 
         return create_sync_message(doc), answered
 
-    def _introduce(self, connection: _Connection, message: bytes) -> None:
+    def _introduce(self, connection: RoomConnection, message: bytes) -> None:
         """The server says what it has; it is told what it lacks, and from now on all news."""
         if self._doc is not None:
             if self._lacks_what_it_had(read_message(message[2:])):
@@ -528,7 +448,7 @@ class RoomSocket:
             for client, clock in decode_state(self._doc.get_state()).items()
         )
 
-    def _on_sync(self, connection: _Connection) -> None:
+    def _on_sync(self, connection: RoomConnection) -> None:
         connection.in_sync_since = time.monotonic()
         self._in_sync.set()
         assert self._entered is not None
@@ -537,37 +457,16 @@ class RoomSocket:
         elif self._arrival is not None:
             self._arrival()  # the room may have forgotten who is here
 
-    def _take(self, update: bytes) -> None:
-        if update == _NOTHING or self._is_echo(update):
-            return
-        self._received.append(update)
-        self._received_size += len(update)
+    def _look_at(self, update: bytes) -> None:
+        """Something came that is not known yet."""
         if self._state is not None:
-            if self._received_size > _BACKLOG:
-                self._received.clear()  # the answer to the next question has it all
-                self._received_size = self._whole = 0
-                self._last_answer = None
+            self._inbox.drop_backlog()  # before it is attached there is no next question
             if self._sent != self._applied:
                 self._state.doubt(update)
         if self._ahead is not None:
             if self._sent != self._applied:
                 self._ahead.doubt(update)
             self._ahead.doc.apply_update(update)
-
-    def _expect_echo(self, update: bytes) -> None:
-        self._echoes[hash(update)] = None
-        if len(self._echoes) > _ECHOES:
-            del self._echoes[next(iter(self._echoes))]
-
-    def _is_echo(self, update: bytes) -> bool:
-        """The room sends everything to everybody, also to whom it has it from."""
-        key = hash(update)
-        if key not in self._echoes:
-            return False
-        del self._echoes[key]
-        if self._ahead is not None:
-            self._ahead.doc.apply_update(update)
-        return True
 
     def _on_awareness(self, topic: str, changes: tuple[dict[str, Any], Any]) -> None:
         wishes = {client: state.get("autosave") for client, state in self.states.items() if state}
@@ -588,7 +487,7 @@ class RoomSocket:
         except TimeoutError as error:
             raise self._unavailable(f"no answer came within {_ANSWER:g} s") from error
 
-    async def _connected(self) -> _Connection:
+    async def _connected(self) -> RoomConnection:
         """The connection, in sync; waits a while for one."""
         if not self._in_sync.is_set():
             await self._wait_for_sync()
@@ -632,7 +531,7 @@ class RoomSocket:
         """Save until it is saved: a save that somebody's typing cancels is reported as done."""
         self._ahead = ahead = state.copy()
         try:
-            for update in self._received:
+            for update in self._inbox.waiting:
                 ahead.doc.apply_update(update)
             pause = 0.05
             while not ahead.saved:
@@ -682,113 +581,3 @@ class RoomSocket:
         self._path = path
         if self._state is not None:
             self._state.path = path
-
-
-class _Connection:
-    """One WebSocket, from its opening to its end, with those who wait for an answer through it."""
-
-    def __init__(self, websocket: ClientConnection, seat: RoomSocket) -> None:
-        self.in_sync_since: float | None = None
-        self._websocket = websocket
-        self._seat = seat
-        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
-        self._lost = False
-        # The answers carry no number, but come in the order of the questions.
-        self._questions: deque[tuple[asyncio.Future[bool], Callable[[], None]]] = deque()
-        self._saves: dict[int, asyncio.Future[None]] = {}
-        self._sender: asyncio.Task[None] | None = None
-
-    async def serve(self) -> tuple[int | None, str]:
-        """Read and write until the end. Returns how the connection was closed."""
-        websocket = self._websocket
-        self._sender = asyncio.get_running_loop().create_task(self._send_queued())
-        self._question()
-        try:
-            async for message in websocket:
-                if isinstance(message, bytes) and message:
-                    self._seat.on_message(self, message)
-                    if self._questions:
-                        # The server's TCP holds the answer back until this message is known to
-                        # have come (Nagle), for which the system takes its time (40 ms on Linux).
-                        # A sign of life that nobody asked for says so at once.
-                        self._queue.put_nowait(_SIGN_OF_LIFE)
-        except ConnectionClosed:
-            pass  # how, is asked below
-        finally:
-            self._lost = True
-            self._seat.on_lost()
-            self._sender.cancel()
-            for question, _answered in self._questions:
-                if not question.done():
-                    question.set_result(False)
-            for save in self._saves.values():
-                if not save.done():
-                    save.set_result(None)
-            await self._hang_up()
-            await asyncio.gather(self._sender, return_exceptions=True)
-        return websocket.close_code, websocket.close_reason or ""
-
-    def send(self, message: bytes) -> None:
-        self._queue.put_nowait(message)
-
-    async def sent(self, limit: float) -> None:
-        """Wait until all that was sent is on its way, or cannot be."""
-        if self._sender is None or self._lost:
-            return
-        empty = asyncio.get_running_loop().create_task(self._queue.join())
-        waiting: set[asyncio.Task[None]] = {empty, self._sender}
-        await asyncio.wait(waiting, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-        empty.cancel()
-        await asyncio.gather(empty, return_exceptions=True)
-
-    async def ask(self) -> bool:
-        """Ask what is missing here. False when the connection was lost before the answer."""
-        return False if self._lost else await self._question()
-
-    async def save(self) -> None:
-        """Ask the server to save, and wait until it says that it did, or was doing so."""
-        if self._lost:
-            return
-        number = len(self._saves) + 1
-        self._saves[number] = reply = asyncio.get_running_loop().create_future()
-        encoder = Encoder()
-        encoder.write_var_uint(_RAW)
-        encoder.write_var_string("save")
-        encoder.write_var_uint(number)
-        self.send(encoder.to_bytes())
-        await reply
-
-    def on_answer(self) -> None:
-        question, answered = self._questions.popleft()
-        answered()
-        if not question.done():
-            question.set_result(True)
-
-    def on_saved(self, number: Any) -> None:
-        reply = self._saves.get(number)
-        if reply is not None and not reply.done():
-            reply.set_result(None)
-
-    def _question(self) -> asyncio.Future[bool]:
-        message, answered = self._seat.question()
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._questions.append((future, answered))
-        self.send(message)
-        return future
-
-    async def _send_queued(self) -> None:
-        with contextlib.suppress(ConnectionClosed):  # noticed where it is read
-            while True:
-                message = await self._queue.get()
-                if message == _SIGN_OF_LIFE:
-                    await self._websocket.pong()
-                else:
-                    await self._websocket.send(message)
-                self._queue.task_done()
-
-    async def _hang_up(self) -> None:
-        try:
-            async with asyncio.timeout(_GOODBYE):
-                await self._websocket.close()
-        except TimeoutError:
-            self._websocket.transport.abort()

@@ -21,6 +21,7 @@ from jupyter_client.session import DELIM, Session
 from ..errors import KernelUnavailable
 from .base import Fate, KernelMessage
 from .execute_request import execute_request
+from .kernel_work import UNKNOWN, KernelWork, language_of
 
 #: Seconds of reading before others get their turn: a full queue would never yield by itself.
 _TURN = 0.003
@@ -40,7 +41,6 @@ _INTRODUCTION = 1.0
 #: Seconds between two requests for a sign of life.
 _ASK_AGAIN = 0.25
 
-_UNKNOWN = "unknown"
 
 _Channel = Literal["shell", "iopub", "stdin", "control"]
 _CHANNELS: Mapping[_Channel, int] = {
@@ -61,12 +61,12 @@ class ZmqLink:
         kernel_id: str,
         exists: Callable[[], bool],
         log: Logger,
+        *,
+        busy: bool = False,
     ) -> None:
         self.kernel_id = kernel_id
         self.language: str | None = None
-        # What it works on when the link is made has begun before, and is known by no name.
-        busy = getattr(manager, "execution_state", None) == "busy"
-        self.busy_with: str | None = _UNKNOWN if busy else None
+        self._work = KernelWork(busy)
         self._manager = manager
         self._exists = exists
         self._incarnation = _incarnation(manager)
@@ -93,6 +93,10 @@ class ZmqLink:
         for socket in self._sockets.values():
             self._loop.add_reader(socket.fileno(), self._drain)
         self._probe = self._ask("shell")
+
+    @property
+    def busy_with(self) -> str | None:
+        return self._work.request
 
     async def ready(self) -> None:
         """Return when the kernel is heard: what it published before would be lost.
@@ -241,11 +245,11 @@ class ZmqLink:
                 self._log.warning("A message of kernel %s is not signed by it", self.kernel_id)
                 return True
             if kind == "status":
-                self._follow(request, parent, content)
+                self._work.follow(request, parent, json.loads(content).get("execution_state"))
             else:
                 self._ended = "restarted" if json.loads(content).get("restart") else "gone"
-        elif channel == "shell" and request == self._probe and self.busy_with == _UNKNOWN:
-            self.busy_with = None  # the shell is served in order: what was before is over
+        elif channel == "shell" and request == self._probe and self.busy_with == UNKNOWN:
+            self._work.request = None  # the shell is served in order: what was before is over
         ours = request in self._requests
         if not ours and kind != "update_display_data":
             return True
@@ -304,8 +308,7 @@ class ZmqLink:
     ) -> None:
         kind = str(header.get("msg_type"))
         if kind == "kernel_info_reply":
-            language = content.get("language_info") or {}
-            self.language = str(language.get("name")) if language.get("name") else None
+            self.language = language_of(content)
             self._introduced.set()
             return
         if kind == "input_request":
@@ -326,16 +329,6 @@ class ZmqLink:
             )
         except Exception:
             self._log.exception("A %s message of kernel %s was lost", kind, self.kernel_id)
-
-    def _follow(self, request: str, parent: dict[str, Any], content: bytes) -> None:
-        state = json.loads(content).get("execution_state")
-        if state == "busy" and parent.get("msg_type") == "execute_request":
-            self.busy_with = request
-        elif state == "idle" and (
-            self.busy_with == request
-            or (self.busy_with == _UNKNOWN and parent.get("msg_type") == "execute_request")
-        ):
-            self.busy_with = None
 
     def _genuine(self, signature: bytes, signed: list[bytes]) -> bool:
         if not self._session.key:

@@ -1,0 +1,144 @@
+"""One WebSocket of a room: what is sent through it, and who waits for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pycrdt import Encoder
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+#: The collaboration server's own type of message, beside SYNC and AWARENESS.
+RAW = 2
+
+#: Seconds for a polite end.
+_GOODBYE = 2.0
+
+_SIGN_OF_LIFE = b""
+
+
+class Seat(Protocol):
+    """Whose connection it is."""
+
+    def on_message(self, connection: RoomConnection, message: bytes) -> None:
+        """What the server sends, in its order."""
+
+    def on_lost(self) -> None:
+        """The connection is of no more use to anybody."""
+
+    def question(self) -> tuple[bytes, Callable[[], None]]:
+        """What asks the room for all that is missing here, and what its answer proves."""
+
+
+class RoomConnection:
+    """One WebSocket, from its opening to its end, with those who wait for an answer through it."""
+
+    def __init__(self, websocket: ClientConnection, seat: Seat) -> None:
+        self.in_sync_since: float | None = None
+        self._websocket = websocket
+        self._seat = seat
+        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self._lost = False
+        # The answers carry no number, but come in the order of the questions.
+        self._questions: deque[tuple[asyncio.Future[bool], Callable[[], None]]] = deque()
+        self._saves: dict[int, asyncio.Future[None]] = {}
+        self._sender: asyncio.Task[None] | None = None
+
+    async def serve(self) -> tuple[int | None, str]:
+        """Read and write until the end. Returns how the connection was closed."""
+        websocket = self._websocket
+        self._sender = asyncio.get_running_loop().create_task(self._send_queued())
+        self._question()
+        try:
+            async for message in websocket:
+                if isinstance(message, bytes) and message:
+                    self._seat.on_message(self, message)
+                    if self._questions:
+                        # The server's TCP holds the answer back until this message is known to
+                        # have come (Nagle), for which the system takes its time (40 ms on Linux).
+                        # A sign of life that nobody asked for says so at once.
+                        self._queue.put_nowait(_SIGN_OF_LIFE)
+        except ConnectionClosed:
+            pass  # how, is asked below
+        finally:
+            self._lost = True
+            self._seat.on_lost()
+            self._sender.cancel()
+            for question, _answered in self._questions:
+                if not question.done():
+                    question.set_result(False)
+            for save in self._saves.values():
+                if not save.done():
+                    save.set_result(None)
+            await self._hang_up()
+            await asyncio.gather(self._sender, return_exceptions=True)
+        return websocket.close_code, websocket.close_reason or ""
+
+    def send(self, message: bytes) -> None:
+        self._queue.put_nowait(message)
+
+    async def sent(self, limit: float) -> None:
+        """Wait until all that was sent is on its way, or cannot be."""
+        if self._sender is None or self._lost:
+            return
+        empty = asyncio.get_running_loop().create_task(self._queue.join())
+        waiting: set[asyncio.Task[None]] = {empty, self._sender}
+        await asyncio.wait(waiting, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        empty.cancel()
+        await asyncio.gather(empty, return_exceptions=True)
+
+    async def ask(self) -> bool:
+        """Ask what is missing here. False when the connection was lost before the answer."""
+        return False if self._lost else await self._question()
+
+    async def save(self) -> None:
+        """Ask the server to save, and wait until it says that it did, or was doing so."""
+        if self._lost:
+            return
+        number = len(self._saves) + 1
+        self._saves[number] = reply = asyncio.get_running_loop().create_future()
+        encoder = Encoder()
+        encoder.write_var_uint(RAW)
+        encoder.write_var_string("save")
+        encoder.write_var_uint(number)
+        self.send(encoder.to_bytes())
+        await reply
+
+    def on_answer(self) -> None:
+        question, answered = self._questions.popleft()
+        answered()
+        if not question.done():
+            question.set_result(True)
+
+    def on_saved(self, number: Any) -> None:
+        reply = self._saves.get(number)
+        if reply is not None and not reply.done():
+            reply.set_result(None)
+
+    def _question(self) -> asyncio.Future[bool]:
+        message, answered = self._seat.question()
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._questions.append((future, answered))
+        self.send(message)
+        return future
+
+    async def _send_queued(self) -> None:
+        with contextlib.suppress(ConnectionClosed):  # noticed where it is read
+            while True:
+                message = await self._queue.get()
+                if message == _SIGN_OF_LIFE:
+                    await self._websocket.pong()
+                else:
+                    await self._websocket.send(message)
+                self._queue.task_done()
+
+    async def _hang_up(self) -> None:
+        try:
+            async with asyncio.timeout(_GOODBYE):
+                await self._websocket.close()
+        except TimeoutError:
+            self._websocket.transport.abort()
