@@ -1,14 +1,12 @@
 """Fixtures that every test may use."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness.jupyter import JupyterProcess
-from tests.harness.standalone import StandaloneProcess
 
 #: Server extensions of a live notebook server; what only costs start-up time is left out.
 EXTENSIONS = {
@@ -20,9 +18,6 @@ EXTENSIONS = {
     "jupyterlab": False,
     "notebook_shim": False,
 }
-
-#: For servers that are killed: they cannot report what was covered, and start in half the time.
-NOT_MEASURED = {"COVERAGE_PROCESS_CONFIG": "", "COVERAGE_PROCESS_START": ""}
 
 MakeServer = Callable[..., JupyterProcess]
 
@@ -49,15 +44,4 @@ def make_server(tmp_path_factory: pytest.TempPathFactory) -> MakeServer:
 async def server(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
     """A server with default settings, shared by the tests of a module."""
     async with make_server() as process:
-        yield process
-
-
-@asynccontextmanager
-async def beside(make_server: MakeServer) -> AsyncIterator[JupyterProcess]:
-    """A Jupyter server with nothing of ours, and the standalone command joined to it."""
-    async with (
-        make_server(extensions={"jupyter_collaboration_mcp": False}) as process,
-        StandaloneProcess([process]) as command,
-    ):
-        process.standalone = command
         yield process

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.conftest import NOT_MEASURED, MakeServer
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent, over_stdio
 from tests.harness.collaborator import Collaborator
@@ -211,7 +211,7 @@ async def test_a_wrong_command_line_is_refused_in_a_line(
 async def test_edits_that_a_crash_of_the_server_took_are_made_again(
     make_server: MakeServer,
 ) -> None:
-    async with make_server(extensions=STOCK, env=NOT_MEASURED) as server:
+    async with make_server(extensions=STOCK) as server:
         write(server, "first = 0")
         async with StandaloneProcess([server]) as command, agent(command) as ada:
             await ada.ask("get_notebook", path=PATH)

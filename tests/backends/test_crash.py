@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import NOT_MEASURED, MakeServer
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
-from tests.harness.jupyter import JupyterProcess
+from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
 from tests.harness.waiting import until
 from tests.harness.yjs import YjsClient
 

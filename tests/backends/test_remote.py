@@ -32,7 +32,7 @@ from jupyter_collaboration_mcp.errors import (
 )
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
 from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
-from tests.conftest import NOT_MEASURED, MakeServer
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
@@ -530,7 +530,7 @@ async def test_a_seat_that_was_given_up_leaves_nothing_behind(server: JupyterPro
 async def test_after_a_restart_of_the_server_a_seat_is_lost_and_nothing_doubles(
     make_server: MakeServer,
 ) -> None:
-    server = make_server(extensions=STOCK, env=NOT_MEASURED)
+    server = make_server(extensions=STOCK)
     file = write(server, "restart.ipynb")
     async with server, remote(server.url, server.token) as backend:
         ada = await Agent.at(backend, file.name)

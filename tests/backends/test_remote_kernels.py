@@ -29,7 +29,7 @@ from jupyter_collaboration_mcp.errors import (
 from jupyter_collaboration_mcp.execution.executor import Executor, ExecutorSettings
 from jupyter_collaboration_mcp.execution.run import Run, RunState, new_run_id
 from jupyter_collaboration_mcp.execution.side_files import SideFiles, SideLimits
-from tests.conftest import EXTENSIONS, NOT_MEASURED, MakeServer
+from tests.conftest import EXTENSIONS, MakeServer
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import Gate, KernelApi, Person, eventually, install_kernel
 from tests.harness.proxy import Proxy
@@ -217,7 +217,7 @@ async def test_what_can_be_started_is_told(kernels: RemoteKernels) -> None:
 async def test_an_unknown_kernel_is_unavailable_in_the_servers_words(
     make_server: MakeServer, make_kernels: MakeKernels, path: str
 ) -> None:
-    process = make_server(extensions=STOCK, env=NOT_MEASURED)
+    process = make_server(extensions=STOCK)
     async with process, KernelApi(process) as people:
         kernels = make_kernels(process=process)
         with pytest.raises(KernelUnavailable, match="'klingon' kernel is not available"):
@@ -500,7 +500,7 @@ async def test_a_server_that_is_killed_is_waited_for_and_then_given_up(
     path: str,
     gate: Gate,
 ) -> None:
-    process = make_server(extensions=STOCK, env=NOT_MEASURED)
+    process = make_server(extensions=STOCK)
     async with process:
         kernels = make_kernels(grace=3, process=process)
         bench = await make_bench(kernels, path)
@@ -527,7 +527,7 @@ async def test_a_server_that_was_restarted_has_none_of_the_old_kernels(
     path: str,
     gate: Gate,
 ) -> None:
-    process = make_server(extensions=STOCK, env=NOT_MEASURED)
+    process = make_server(extensions=STOCK)
     async with process:
         bench = await make_bench(make_kernels(process=process), path)
         run = bench.start(gate.code)

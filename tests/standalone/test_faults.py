@@ -13,7 +13,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from mcp_types import CallToolResult
 
-from tests.conftest import NOT_MEASURED, MakeServer
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, over_stdio, text_of
 from tests.harness.collaborator import Collaborator
@@ -90,7 +90,7 @@ async def test_a_server_that_is_killed_in_a_run_costs_that_run_and_nothing_else(
     make_server: MakeServer, tmp_path: Path, gate: Gate, survives: bool
 ) -> None:
     """Jupyter's kernels end with it, unless they are kept from it; it never takes them up again."""
-    async with make_server(extensions=STOCK, env=NOT_MEASURED) as server:
+    async with make_server(extensions=STOCK) as server:
         launch = (sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}")
         install_kernel(server.home, "orphan", "env", "-u", "JPY_PARENT_PID", *launch)
         ran, ended = tmp_path / "ran", tmp_path / "ended"
@@ -145,7 +145,7 @@ async def test_the_end_of_a_lost_run_is_shown_in_the_room_that_is_opened_anew(
     make_server: MakeServer, tmp_path: Path, gate: Gate
 ) -> None:
     async with (
-        make_server(extensions=STOCK, env=NOT_MEASURED) as server,
+        make_server(extensions=STOCK) as server,
         Front(server.url, {}) as front,
     ):
         write(server, f"print('begun', flush=True)\n{gate.code}")
@@ -169,7 +169,7 @@ async def test_the_end_of_a_lost_run_is_shown_in_the_room_that_is_opened_anew(
 async def test_a_server_that_stays_away_is_named_by_every_answer(
     make_server: MakeServer, tmp_path: Path, gate: Gate
 ) -> None:
-    async with make_server(extensions=STOCK, env=NOT_MEASURED) as server:
+    async with make_server(extensions=STOCK) as server:
         write(server, f"print('begun', flush=True)\n{gate.code}")
         async with joined(server, tmp_path) as ada:
             (before,) = (await ada.ask("list_servers"))["servers"]
@@ -200,7 +200,7 @@ async def test_a_server_that_stays_away_is_named_by_every_answer(
 async def test_a_token_that_is_revoked_is_named_and_not_tried_again_and_again(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
-    async with make_server(extensions=STOCK, env=NOT_MEASURED) as server, Proxy(server.url) as way:
+    async with make_server(extensions=STOCK) as server, Proxy(server.url) as way:
         write(server, "known = 1")
         async with joined(server, tmp_path, way.url) as ada:
             await ada.write(PATH, "text", "after")

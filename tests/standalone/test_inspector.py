@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import MakeServer, beside
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent, mcp_address, over_stdio
 from tests.harness.collaborator import Collaborator
 from tests.harness.inspector import Era, Inspector
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.standalone import environment
+from tests.harness.ways import served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(180)]
 
@@ -45,7 +46,7 @@ class Way:
 @pytest.fixture(scope="module")
 async def stock(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
     """A Jupyter server that has nothing of ours, and the command joined to it over HTTP."""
-    async with beside(make_server) as process:
+    async with served(make_server, "standalone") as process:
         yield process
 
 

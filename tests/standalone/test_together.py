@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import NOT_MEASURED, MakeServer
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import agent, over_stdio
 from tests.harness.collaborator import Collaborator
-from tests.harness.jupyter import JupyterProcess
+from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
 from tests.harness.kernels import KernelApi
 from tests.harness.runs import outputs_of, printed, run, shows
 from tests.harness.standalone import StandaloneProcess

@@ -8,26 +8,29 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import MakeServer, beside
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import Gate, KernelApi
+from tests.harness.ways import WAYS, served
 
 New = Callable[..., str]
 Warm = Callable[..., Awaitable[str]]
 MakeGate = Callable[[], Gate]
 Tab = Callable[[str], Awaitable[Collaborator]]
 
+#: Many tests wait for the file; a second for each of them makes minutes.
+SAVE_SOON = "--YDocExtension.document_save_delay=0.1"
 
-@pytest.fixture(scope="module", params=["extension", "standalone"])
+
+@pytest.fixture(scope="module", params=WAYS)
 async def server(
     make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
 ) -> AsyncIterator[JupyterProcess]:
     """A server and a way to it: agents come through the extension, or through the command."""
-    way = make_server() if request.param == "extension" else beside(make_server)
-    async with way as process:
+    async with served(make_server, request.param, SAVE_SOON) as process:
         yield process
 
 
@@ -73,7 +76,7 @@ async def new(
     paths: list[str] = []
 
     def write(*cells: str | dict[str, Any], **more: Any) -> str:
-        paths.append(f"{request.node.name[:60].replace('/', '_')}-{len(paths)}.ipynb")
+        paths.append(f"{request.node.name[-60:].replace('/', '_')}-{len(paths)}.ipynb")
         notebooks.write(Path(server.root) / paths[-1], notebooks.notebook(_cells(cells), **more))
         return paths[-1]
 
@@ -101,7 +104,7 @@ async def warm(
 
     async def write(*cells: str | dict[str, Any], **more: Any) -> str:
         nonlocal count
-        path = f"{request.node.name[:60].replace('/', '_')}-warm-{count}.ipynb"
+        path = f"{request.node.name[-60:].replace('/', '_')}-warm-{count}.ipynb"
         count += 1
         notebooks.write(Path(server.root) / path, notebooks.notebook(_cells(cells), **more))
         session = await api.open(path, kernel_id=kernel_ids[0] if kernel_ids else None)

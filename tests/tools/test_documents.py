@@ -13,11 +13,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.conftest import NOT_MEASURED, MakeServer
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent, mcp_address
 from tests.harness.collaborator import Collaborator
-from tests.harness.jupyter import JupyterProcess
+from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
 from tests.harness.standalone import StandaloneProcess
 from tests.harness.waiting import until
 from tests.transport.conftest import HEADERS, modern_call

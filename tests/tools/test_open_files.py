@@ -14,11 +14,11 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.conftest import NOT_MEASURED, MakeServer
+from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
-from tests.harness.jupyter import JupyterProcess
+from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
 from tests.harness.kernels import KernelApi
 from tests.harness.runs import run
 from tests.harness.waiting import until
