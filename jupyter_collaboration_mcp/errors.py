@@ -24,6 +24,7 @@
     │   ├── CorruptDocument      exists, but cannot be read as what it should be
     │   ├── ReadOnly             may be read, and not written
     │   ├── AlreadyExists        something else is there, and is not to be overwritten
+    │   ├── InUse                people have it open, who would lose their work
     │   ├── FolderNotEmpty       would take with it what is inside
     │   └── FileFailed           the server tried and could not: a full disk, say
     ├── CellError
@@ -220,6 +221,10 @@ class AlreadyExists(PathError):
             path=path,
             type=kind,
         )
+
+
+class InUse(PathError):
+    code = "in_use"
 
 
 class FolderNotEmpty(PathError):

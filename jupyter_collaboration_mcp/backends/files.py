@@ -131,8 +131,21 @@ class Files(Protocol):
         Returns whether it is in the trash, if that is known.
         """
 
-    async def rename(self, path: str, new_path: str) -> None:
-        """Give a file or a folder another path; rooms and kernels go with it."""
+    def forget(self, path: str) -> None:
+        """What was at a path, or below it, is gone; something else will come there."""
 
-    async def copy(self, path: str, new_path: str) -> None:
-        """Copy a file or a folder, with the unsaved edits of what is open."""
+    async def vacate(self, path: str) -> None:
+        """End the rooms at a path, or below it, as far as that is in our power."""
+
+    async def rename(self, path: str, new_path: str, same_kind: bool = True) -> None:
+        """Give a file or a folder another path; rooms and kernels go with it.
+
+        Args:
+            same_kind: Else a notebook becomes a text or the reverse: its room stays behind.
+        """
+
+    async def copy(self, path: str, new_path: str) -> Sequence[str]:
+        """Copy a file or a folder, with the unsaved edits of what is open.
+
+        Returns what has to be said about it.
+        """

@@ -29,6 +29,11 @@ class Freshness:
         self._suspect: str | None = None  # when the file was changed by somebody, perhaps
         self._overwrites_before = 0  # of the room, until that was seen
 
+    @property
+    def modified(self) -> str | None:
+        """When the file was changed last that the room is known to have."""
+        return self._modified
+
     async def stale(self, path: str, state: RoomState) -> bool:
         """Whether the file has been changed, and the room has not taken it over yet.
 

@@ -17,7 +17,7 @@ from pycrdt import Doc, YMessageType, handle_sync_message
 from tornado.web import HTTPError
 
 from ..documents.render import people
-from ..errors import DocumentNotFound, FileFailed, RoomUnavailable
+from ..errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
 from .base import Authorship, Kind, RoomLink
 from .in_process_files import InProcessFiles
 from .journal import Journal, JournalError
@@ -126,11 +126,43 @@ class InProcessBackend:
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
         entry = await self.files.look(path)
-        return f"{room_prefix(entry, kind)}{self.file_ids.index(path)}"
+        prefix, file_id = room_prefix(entry, kind), str(self.file_ids.index(path))
+        await self._end_other_kind(path, prefix, file_id)
+        return self._open_as(path, prefix, file_id)
 
     def known(self, path: str, kind: Kind = "notebook") -> str | None:
         file_id = self.file_ids.get_id(path)
-        return None if file_id is None else f"{PREFIXES[kind]}{file_id}"
+        return None if file_id is None else self._open_as(path, PREFIXES[kind], str(file_id))
+
+    def _open_as(self, path: str, prefix: str, file_id: str) -> str:
+        """The room of a file; that of another path, if people have it open through a link."""
+        room_id, real = f"{prefix}{file_id}", self.files.real(path)
+        with_people = {room.room_id for room in self._rooms() if _has_people(room)}
+        if real is None or room_id in with_people:
+            return room_id
+        for other in with_people:
+            at = self._path_of(other) if other.startswith(prefix) else None
+            if at is not None and self.files.real(at) == real:
+                return str(other)
+        return room_id
+
+    async def _end_other_kind(self, path: str, prefix: str, file_id: str) -> None:
+        """Two rooms of one file overwrite each other; a rename makes a text of a notebook.
+
+        Raises:
+            InUse: Somebody has it open as what it was.
+        """
+        others = {f"{other}{file_id}" for other in PREFIXES.values() if other != prefix}
+        for room in [room for room in self._rooms() if room.room_id in others]:
+            if _has_people(room):
+                names = ", ".join(people(room.awareness.states)) or "Somebody"
+                raise InUse(
+                    f"{names} still has {path!r} open as what it was before it was renamed.",
+                    "Ask them to close it.",
+                    path=path,
+                )
+            await self.save(room)
+            await self.end(room, f"{path} is another kind of document now.")
 
     def path_of(self, file_id: str) -> str | None:
         path = self.file_ids.get_path(file_id)
@@ -415,6 +447,11 @@ class InProcessBackend:
         return self._serverapp.contents_manager
 
 
+def _has_people(room: DocumentRoom) -> bool:
+    """Whether somebody has a WebSocket to it, and so a tab; our own seats have none."""
+    return any(hasattr(client, "close") for client in room.clients)
+
+
 @contextlib.asynccontextmanager
 async def _between_writes(store: Any) -> AsyncIterator[None]:
     """B21: a write that ends half-way leaves the database locked, for all documents."""
@@ -437,6 +474,7 @@ class InProcessLink:
         self._journal = journal
         self._notices = notices
         self._room = watch.room
+        self._path = ""
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
         self._sending = False
@@ -468,7 +506,9 @@ class InProcessLink:
 
     @property
     def path(self) -> str:
-        return str(self._room._file.path)
+        with contextlib.suppress(RuntimeError):  # it is gone
+            self._path = str(self._room._file.path)
+        return self._path
 
     @property
     def alive(self) -> bool:

@@ -162,6 +162,10 @@ class InProcessFiles:
                 f"{new_path!r} is the same place, or inside of it.", "Choose another path."
             )
 
+    def real(self, path: str) -> str | None:
+        """Where a file really is, whatever links lead to it; None if that cannot be known."""
+        return os.path.realpath(self._contents._get_os_path(path)) if self._on_disk else None
+
     def writable(self, path: str) -> bool:
         """Whether a file may be written; cheap where it is on this machine."""
         manager = self._contents
@@ -187,28 +191,40 @@ class InProcessFiles:
             await self._backend.end(room, f"{path} was deleted.")
         return bool(getattr(self._contents, "delete_to_trash", False))
 
-    async def rename(self, path: str, new_path: str) -> None:
+    def forget(self, path: str) -> None:
+        """A room whose file comes back takes it over."""
+
+    async def vacate(self, path: str) -> None:
+        await self._backend.vacate(path)
+
+    async def rename(self, path: str, new_path: str, same_kind: bool = True) -> None:
         self.check(path)
         await self._check_new(new_path)
         self._check_outside(path, new_path)
-        await self._backend.vacate(new_path)
         open_files = self._backend.open_files()
         async with self._held(path) as rooms:
             with self._told("rename", path, new_path):
                 try:
                     await ensure_async(self._contents.rename(path, new_path))
-                except HTTPError as error:
-                    if error.status_code == 500 and self._is_file(path):
-                        self._remove_rest(new_path)  # of a copy to another disk
-                    raise
+                except (HTTPError, OSError) as error:
+                    if not self._has_moved(path, new_path):
+                        if getattr(error, "status_code", 500) == 500 and self._is_file(path):
+                            self._remove_rest(new_path)  # of a copy to another disk
+                        raise
+                    # Its checkpoints could not follow: the file has its new path all the same.
+                    self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
             # Now, not when fileid is told: a save that waits for us must find the new path.
             self._backend.moved(path, new_path, open_files)
+        if not same_kind:
+            await self._backend.vacate(new_path)
+            return
         for room in rooms:
             await self._backend.refresh(room)  # people see the new path now, not in a second
 
-    async def copy(self, path: str, new_path: str) -> None:
+    async def copy(self, path: str, new_path: str) -> Sequence[str]:
         self.check(path)
         await self._check_new(new_path)
+        self._check_outside(path, new_path)
         for room in self._backend.rooms_below(path):
             await self._backend.save(room)
         if self._on_disk:
@@ -217,6 +233,7 @@ class InProcessFiles:
             await self._copy_folder(path, new_path)
         else:
             await self._copy_file(path, new_path)
+        return ()
 
     async def _copy_on_disk(self, path: str, new_path: str) -> None:
         manager = self._contents
@@ -226,7 +243,7 @@ class InProcessFiles:
                 await asyncio.to_thread(_copy, source, target)
             except FileExistsError:
                 raise
-            except OSError:
+            except Exception:
                 self._remove_rest(new_path)
                 raise
         manager.emit(data={"action": "copy", "path": new_path, "source_path": path})
@@ -252,6 +269,12 @@ class InProcessFiles:
             for loader in {room._file.file_id: room._file for room in rooms}.values():
                 await stack.enter_async_context(loader._lock)
             yield rooms
+
+    def _has_moved(self, path: str, new_path: str) -> bool:
+        if not self._on_disk:
+            return False
+        old, new = self._contents._get_os_path(path), self._contents._get_os_path(new_path)
+        return os.path.lexists(new) and not os.path.lexists(old)
 
     def _is_file(self, path: str) -> bool:
         return self._on_disk and Path(self._contents._get_os_path(path)).is_file()

@@ -33,6 +33,7 @@ class RemoteBackend:
         self._file_rooms = FileRooms(api)  # where the server has no rooms
         self._writable: dict[str, bool] = {}  # by path
         self._modified: dict[str, str | None] = {}  # by path, before the room is joined
+        self._distrusted: dict[str, str | None] = {}  # the same, of rooms that lost their file
         self._unwelcome: dict[str, str] = {}  # what has to be said of a path, once
         self.files = RemoteFiles(api, self)
 
@@ -63,7 +64,7 @@ class RemoteBackend:
         self._rooms[path] = room_id
         self._paths[session.file_id] = path
         if room_id not in self._links:
-            self._modified[path] = entry.last_modified
+            self._modified[path] = self._distrusted.pop(path, entry.last_modified)
         return room_id
 
     def known(self, path: str, kind: Kind = "notebook") -> str | None:
@@ -101,6 +102,10 @@ class RemoteBackend:
         """Our seats in the room of a file, or of all files in a folder."""
         links = self._links.values()
         return [r for r in links if r.path == path or r.path.startswith(f"{path}/")]
+
+    def distrust(self, seat: RoomSocket) -> None:
+        """A file is gone, but not its room: who joins that again is to know that it is outdated."""
+        self._distrusted[seat.path] = seat.modified
 
     def _forget_lost_seats(self) -> None:
         for room_id, link in list(self._links.items()):

@@ -186,6 +186,11 @@ class RoomSocket:
     def overwritten(self) -> int | None:
         return None if self._state is None else self._state.overwritten()
 
+    @property
+    def modified(self) -> str | None:
+        """When the file was changed last that the room is known to have taken over."""
+        return self._freshness.modified
+
     async def stale(self) -> bool:
         if self._state is None:
             return False

@@ -126,7 +126,7 @@ class FileTools(PlacedTools):
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
         """Rename or move a file or a folder. Who has it open stays in it, with unsaved edits."""
         site, local, target = await self._two_places(call, path, newPath)
-        folders = await site.workspace.filing.rename(local, target)
+        folders = await site.workspace.filing.rename(call.agent, local, target)
         text = f"Renamed {site.name(local)} to {site.name(target)}{_also(folders)}."
         facts = {"path": site.name(target), "old_path": site.name(local), "folders": folders}
         return Answer(text, facts)
@@ -135,10 +135,12 @@ class FileTools(PlacedTools):
     async def copy_document(self, call: Call, path: str, copyPath: str) -> Answer:  # noqa: N803
         """Copy a file or a folder, with edits that are not saved yet."""
         site, local, target = await self._two_places(call, path, copyPath)
-        folders = await site.workspace.filing.copy(call.agent, local, target)
+        folders, notices = await site.workspace.filing.copy(call.agent, local, target)
         text = f"Copied {site.name(local)} to {site.name(target)}{_also(folders)}."
         facts = {"path": site.name(target), "source_path": site.name(local), "folders": folders}
-        return Answer(text, facts)
+        if notices:
+            facts["notices"] = list(notices)
+        return Answer(" ".join([text, *notices]), facts)
 
     @tool("Is it there?", Level.read)
     async def document_exists(self, call: Call, path: str) -> Answer:
@@ -216,7 +218,9 @@ class FileTools(PlacedTools):
                 f"The template {template!r} is a {_word(entry)}, not a {kind}.",
                 f"Name a {kind}, or give another type.",
             )
-        return await site.workspace.filing.read(local, "notebook" if kind == "notebook" else "file")
+        return await site.workspace.filing.read(
+            call.agent, local, "notebook" if kind == "notebook" else "file"
+        )
 
     async def _kernelspec(self, site: Site, name: str | None) -> dict[str, str]:
         specs, default = await site.runs.specs()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from ..errors import (
     DocumentNotFound,
     FileFailed,
     FolderNotEmpty,
+    InUse,
     InvalidArgument,
     NotText,
     PathRefused,
@@ -37,6 +39,8 @@ class Filing:
     def __init__(self, workspace: Workspace, files: Files) -> None:
         self._workspace = workspace
         self._files = files
+        # Whether something is there is asked before it is written: no other call comes between.
+        self._changing = asyncio.Lock()
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -48,8 +52,11 @@ class Filing:
         """
         return await self._files.look(path)
 
-    async def read(self, path: str, kind: Kind) -> Any:
-        """What a file says, as it is on disk."""
+    async def read(self, agent: Agent, path: str, kind: Kind) -> Any:
+        """What a file says, with what is unsaved in its room."""
+        with contextlib.suppress(CollaborationError):  # as it is on disk, then
+            here = await self._workspace.open(agent, path, kind)
+            await here.peer.link.flush()
         return await self._files.read(path, kind)
 
     async def exists(self, path: str) -> bool:
@@ -114,8 +121,15 @@ class Filing:
             AlreadyExists: Something is there, and it is not to be overwritten.
         """
         _require_name(path)
+        async with self._changing:
+            return await self._create(agent, path, kind, content, overwrite)
+
+    async def _create(
+        self, agent: Agent, path: str, kind: FileType, content: Any, overwrite: bool
+    ) -> tuple[FileEntry, list[str], bool]:
         there = await self._found(path)
         if there is None:
+            await self._workspace.forget(path)
             async with self._parents(path) as made, self._nothing_left(path):
                 return await self._files.create(path, kind, content), made, True
         if not overwrite or there.type != kind or kind == "directory":
@@ -153,12 +167,16 @@ class Filing:
             FolderNotEmpty: A folder has something in it, and `recursive` is not set.
         """
         _require_name(path)
-        entry = await self._files.look(path)
-        if entry.type == "directory" and not recursive:
-            await self._require_empty(path)
-        await self._require_all_seen(entry)
+        async with self._changing:
+            entry = await self._files.look(path)
+            if entry.type == "directory" and not recursive:
+                await self._require_empty(path)
+            await self._require_all_seen(entry)
+            return entry, await self._delete(path)
+
+    async def _delete(self, path: str) -> bool | None:
         try:
-            return entry, await self._files.delete(path)
+            return await self._files.delete(path)
         except FileFailed as error:
             if "not empty" not in error.happened:
                 raise
@@ -180,25 +198,49 @@ class Filing:
                 path=path,
             )
 
-    async def rename(self, path: str, new_path: str) -> list[str]:
-        """Give something another path; returns folders that were made for it."""
-        entry = await self._prepare(path, new_path)
-        async with self._parents(new_path) as made:
-            if entry.type == "directory":  # on its way to another disk it may be in two halves
-                await self._files.rename(path, new_path)
-            else:
-                async with self._nothing_left(new_path):
-                    await self._files.rename(path, new_path)
-        return made
+    async def rename(self, agent: Agent, path: str, new_path: str) -> list[str]:
+        """Give something another path; returns folders that were made for it.
 
-    async def copy(self, agent: Agent, path: str, new_path: str) -> list[str]:
-        """Copy something; returns folders that were made for it."""
-        entry = await self._prepare(path, new_path)
-        async with self._parents(new_path) as made, self._nothing_left(new_path):
-            if entry.type != "directory":
-                await self._be_there(agent, path)
-            await self._files.copy(path, new_path)
-        return made
+        Raises:
+            InUse: It would become another kind of document under the hands of people.
+        """
+        async with self._changing:
+            entry = await self._prepare(path, new_path)
+            other_kind = entry.type != "directory" and _is_notebook(path) != _is_notebook(new_path)
+            if other_kind:
+                await self._require_nobody_in(agent, path, new_path)
+            await self._files.vacate(new_path)
+            async with self._parents(new_path) as made, self._nothing_left(new_path, path):
+                await self._files.rename(path, new_path, same_kind=not other_kind)
+            if other_kind:
+                await self._workspace.forget(new_path)
+            return made
+
+    async def _require_nobody_in(self, agent: Agent, path: str, new_path: str) -> None:
+        with contextlib.suppress(NotText, TooLarge, CorruptDocument):  # they have no room
+            here = await self._workspace.open(agent, path, None)
+            await here.peer.link.flush()
+            await here.peer.catch_up()
+            if not here.peer.link.saved:
+                raise FileFailed.to("rename", path, "it has edits that could not be saved")
+        agents = self._workspace.names_at(path)
+        people = [name for name in (await self._files.look(path)).people if name not in agents]
+        if people:
+            raise InUse(
+                f"{path!r} is open by {', '.join(people)}, and as {new_path!r} it would be another "
+                "kind of document: the open one would overwrite it. Nothing was changed.",
+                "Ask them to close it, or choose a name with the same ending.",
+                path=path,
+            )
+
+    async def copy(self, agent: Agent, path: str, new_path: str) -> tuple[list[str], Sequence[str]]:
+        """Copy something; returns folders that were made for it, and what has to be said."""
+        async with self._changing:
+            entry = await self._prepare(path, new_path)
+            async with self._parents(new_path) as made, self._nothing_left(new_path):
+                if entry.type != "directory":
+                    await self._be_there(agent, path)
+                return made, await self._files.copy(path, new_path)
 
     async def _be_there(self, agent: Agent, path: str) -> None:
         """People may have unsaved edits; only who is in the room can have them saved."""
@@ -216,6 +258,7 @@ class Filing:
         if (there := await self._found(new_path)) is not None:
             raise AlreadyExists.at(new_path, there.type)
         await self._require_all_seen(entry)
+        await self._workspace.forget(new_path)
         return entry
 
     # -- parts -------------------------------------------------------------------------------
@@ -256,11 +299,20 @@ class Filing:
             raise
 
     @asynccontextmanager
-    async def _nothing_left(self, path: str) -> AsyncIterator[None]:
-        """Something is written where nothing was: half of it does not stay there."""
+    async def _nothing_left(self, path: str, source: str | None = None) -> AsyncIterator[None]:
+        """Something is written where nothing was: half of it does not stay there.
+
+        Args:
+            source: Of what is moved. A folder on its way to another disk is in two halves, and
+                what has no other place any more is no rest.
+        """
         try:
             yield
         except FileFailed as error:
+            if source is not None:
+                left = await self._found(source)
+                if left is None or left.type == "directory":
+                    raise
             with contextlib.suppress(CollaborationError):
                 await self._files.delete(path)
             if await self._found(path) is not None:
@@ -295,6 +347,10 @@ class Filing:
                 "Ask the person to do it.",
                 path=entry.path,
             )
+
+
+def _is_notebook(path: str) -> bool:
+    return path.endswith(".ipynb")
 
 
 def _everywhere(path: str) -> bool:

@@ -153,6 +153,25 @@ class Workspace:
         """When the file was last written."""
         return (await self._backend.files.look(path)).last_modified
 
+    def names_at(self, path: str) -> set[str]:
+        """The agents of this process that are in a document, as people see them."""
+        at_path = [opened for opened in self._open.values() if opened.peer.link.path == path]
+        seats = [seat for opened in at_path for seat in opened.agents.values()]
+        return {seat.presence.display_name for seat in seats if seat.presence is not None}
+
+    async def forget(self, path: str) -> None:
+        """Nothing that was at a path, or below it, is there any more.
+
+        Its edits must not be done again, nor taken back, in what comes there next.
+        """
+        self._backend.files.forget(path)
+        for room_id, opened in list(self._open.items()):
+            if f"{opened.peer.link.path}/".startswith(f"{path}/"):
+                del self._open[room_id]
+                await self._close(opened)
+                for key in [key for key in self._seats if key[0] == room_id]:
+                    del self._seats[key]
+
     async def close(self) -> None:
         """Leave all rooms."""
         if self._sweeper is not None:
