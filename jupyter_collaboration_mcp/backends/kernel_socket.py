@@ -387,10 +387,16 @@ class KernelSocket:
             self._settling.cancel()
             self._settling = None
         self._uncertain = [key for key, request in self._requests.items() if request.open]
-        self._away = away if self._uncertain else None
         self._doubt = self.busy_with
         self._ask_in_order(first=True)
-        self._ask("control", first=True)  # which is answered at once, so it is soon known
+        if self._uncertain:
+            self._away = away
+            asyncio.get_running_loop().call_later(_ASK_AGAIN, self._ask_what_is_missing)
+
+    def _ask_what_is_missing(self) -> None:
+        """Have a silent kernel say something, on the channel that is served while code runs."""
+        if self._away is not None and not self.over:
+            self._ask("control")
 
     def _count(self, frame: Frame) -> None:
         """Say that something is missing, if the first message after a cut is not the next one."""
