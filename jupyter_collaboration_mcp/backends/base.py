@@ -118,10 +118,15 @@ class RoomLink(Protocol):
 
         Raises:
             DocumentNotFound: Somebody has deleted it.
+            NotText, CorruptDocument: It cannot be loaded any more.
         """
 
     async def flush(self) -> None:
-        """Save what is unsaved, as far as the server is allowed to."""
+        """Save what is unsaved, as far as the server is allowed to.
+
+        Raises:
+            NotText, CorruptDocument: A save would destroy a file that cannot be loaded any more.
+        """
 
     async def close(self) -> None:
         """Leave the room; the last one out has it cleaned up."""

@@ -1,18 +1,25 @@
 """Whether a room elsewhere has what its file has: somebody may have changed it on disk.
 
 A Jupyter server looks once a second. Whoever reads in between is told that something is coming.
+A file that it cannot load it forgets, and saves the next edit over it: so nobody may edit then.
 """
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
+from typing import Any
 
-from ..errors import DocumentNotFound
+from ..errors import CollaborationError, CorruptDocument, DocumentNotFound, NotText, ServerError
+from .base import Kind
 from .jupyter_api import JupyterApi, Refused
 from .room_state import RoomState
 
 #: Seconds after which a server has noticed a change of a file.
 _NOTICED = 2.0
+
+#: Seconds between two looks of somebody who edits: as often as a server looks.
+_LOOK = 1.0
 
 
 class Freshness:
@@ -22,12 +29,16 @@ class Freshness:
         modified: When the file was changed last before the room was joined, if that is known.
     """
 
-    def __init__(self, api: JupyterApi, modified: str | None = None) -> None:
+    def __init__(self, api: JupyterApi, kind: Kind, modified: str | None = None) -> None:
         self._api = api
+        self._kind = kind
         self._modified = modified  # when the room was known to have what the file has
         self._overwrites = 0  # of the room, until then
         self._suspect: str | None = None  # when the file was changed by somebody, perhaps
         self._overwrites_before = 0  # of the room, until that was seen
+        # When the file was known to be loadable. A text has been read before its room was joined.
+        self._loadable = modified if kind == "file" else None
+        self._looked: float | None = None  # and it was loadable
 
     @property
     def modified(self) -> str | None:
@@ -39,14 +50,16 @@ class Freshness:
 
         Raises:
             DocumentNotFound: It is not there any more.
+            NotText, CorruptDocument: It cannot be loaded any more.
         """
-        segments = ("api", "contents", *path.split("/"))
         try:
-            model, now = await self._api.dated(*segments, content="0")
+            model, now = await self._api.dated(*_segments(path), content="0")
             modified = str(model["last_modified"])
+            on_disk = await self._examine(path, model, state)
             if self._modified not in (None, modified):
-                model = await self._api.get(*segments, content="0", hash="1")
-                if not self._is_taken_over(modified, model.get("hash"), now, state):
+                if on_disk is None:
+                    on_disk = await self._hash(path)
+                if not self._is_taken_over(modified, on_disk, now, state):
                     return True
         except Refused as refused:
             if refused.status == 404:
@@ -54,6 +67,59 @@ class Freshness:
             return False  # unreadable: others notice
         self._modified, self._overwrites = modified, state.overwrites
         return False
+
+    async def require_loadable(self, path: str, state: RoomState, now: bool = False) -> None:
+        """See that a server would not save over something that it cannot load.
+
+        Args:
+            now: Look also if that was done a moment ago.
+
+        Raises:
+            NotText, CorruptDocument: It would.
+        """
+        looked = self._looked
+        if not now and looked is not None and time.monotonic() - looked < _LOOK:
+            return
+        try:
+            model = await self._api.get(*_segments(path), content="0")
+            await self._examine(path, model, state)
+        except (Refused, ServerError):
+            return  # gone or out of reach: others notice
+
+    async def _examine(self, path: str, model: Any, state: RoomState) -> str | None:
+        """See that the file can be loaded; returns its hash, if that had to be asked for."""
+        modified, on_disk = str(model["last_modified"]), None
+        if modified != self._loadable:
+            self._looked = None
+            on_disk = await self._hash(path)
+            if on_disk is None or on_disk != state.hash:  # else the server itself saved it
+                await self._load(path, model)
+            self._loadable = modified
+        self._looked = time.monotonic()
+        return on_disk
+
+    async def _hash(self, path: str) -> str | None:
+        model = await self._api.get(*_segments(path), content="0", hash="1")
+        said = model.get("hash")
+        return None if said is None else str(said)
+
+    async def _load(self, path: str, model: Any) -> None:
+        form = {"format": "text"} if self._kind == "file" else {}
+        try:
+            await self._api.get(*_segments(path), type=self._kind, content="1", **form)
+        except Refused as refused:
+            if refused.status == 400:
+                raise self._unloadable(path, model) from refused
+            raise
+
+    def _unloadable(self, path: str, model: Any) -> CollaborationError:
+        if self._kind == "file":
+            return NotText.binary(path, model.get("size"), model.get("mimetype"))
+        return CorruptDocument(
+            f"{path!r} cannot be loaded as a notebook. The file was not touched.",
+            "Ask the person to repair or restore the file.",
+            path=path,
+        )
 
     def _is_taken_over(
         self, modified: str, on_disk: str | None, now: datetime | None, state: RoomState
@@ -66,6 +132,10 @@ class Freshness:
             return True
         # Something was taken over since it was last asked, and it may have been an earlier change.
         return state.overwrites > self._overwrites and _age(modified, now) > _NOTICED
+
+
+def _segments(path: str) -> tuple[str, ...]:
+    return ("api", "contents", *path.split("/"))
 
 
 def _age(modified: str, now: datetime | None) -> float:

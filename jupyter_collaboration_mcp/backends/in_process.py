@@ -23,7 +23,7 @@ from .in_process_files import InProcessFiles
 from .journal import Journal, JournalError
 from .kept_line_ends import keep_line_ends
 from .memory_channel import MemoryChannel
-from .room_ids import PREFIXES, room_prefix
+from .room_ids import PREFIXES, kind_of, room_prefix
 from .taken_over import take_over_carefully
 from .threads import end_with_the_process
 
@@ -589,13 +589,18 @@ class InProcessLink:
         )
 
     async def current(self) -> None:
+        if self._watch.unloadable is not None:
+            await self.stale()  # it may have been mended by now
+        await self._between_takeovers()
+
+    async def _between_takeovers(self) -> None:
         # While the room takes over a changed file it holds a transaction across awaits (B13).
         while self._room._update_lock.locked():
             async with self._room._update_lock:
                 pass
 
     async def acknowledged(self) -> None:
-        await self.current()
+        await self._between_takeovers()
         if not self.alive:
             raise RoomUnavailable(
                 f"The room of {self.path} was closed while the edit was on its way; "
@@ -618,7 +623,14 @@ class InProcessLink:
     async def stale(self) -> bool:
         if not await self._watch.refresh():
             raise DocumentNotFound.at(self.path)
+        await self._require_loadable()
         return False
+
+    async def _require_loadable(self) -> None:
+        """Nobody reads or edits what is no longer in the file, and cannot be saved into it."""
+        if (error := self._watch.unloadable) is not None:
+            kind = kind_of(self.room_id)
+            raise await self._backend.files.unreadable(self.path, kind, error) from error
 
     async def flush(self) -> None:
         await self._backend._flush(self._watch)

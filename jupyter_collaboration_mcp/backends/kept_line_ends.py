@@ -22,12 +22,12 @@ def keep_line_ends(loader: Any, contents: Any) -> None:
     save = loader._save_content_at_path
 
     async def save_restored(model: dict[str, Any], path: str) -> dict[str, Any]:
-        if model["type"] == "file" and model["format"] == "text":
-            there = await _there(contents, path)
-            if there is not None and there["last_modified"] != loader.last_modified:
-                raise OutOfBandChanges  # since the loader looked
-            model = {**model, "content": _restored(model["content"], there)}
         try:
+            if model["type"] == "file" and model["format"] == "text":
+                there = await _there(contents, path)
+                if there is not None and there["last_modified"] != loader.last_modified:
+                    raise OutOfBandChanges  # since the loader looked
+                model = {**model, "content": _restored(model["content"], there)}
             with as_before_if_it_fails(contents, path):
                 saved: dict[str, Any] = await save(model, path)
         except HTTPError as error:
@@ -46,8 +46,10 @@ async def with_line_ends(contents: Any, path: str, content: str) -> str:
 async def _there(contents: Any, path: str) -> dict[str, Any] | None:
     try:
         model: dict[str, Any] = await ensure_async(contents.get(path, type="file", format="text"))
-    except HTTPError:
-        return None  # there is no file yet
+    except HTTPError as error:
+        if error.status_code == 404:
+            return None  # there is no file yet
+        raise  # what cannot be read must not be written over
     return model
 
 

@@ -34,6 +34,7 @@ from ..errors import (
     DocumentNotFound,
     FileFailed,
     NotJupyter,
+    NotText,
     RoomUnavailable,
     ServerUnreachable,
 )
@@ -107,7 +108,7 @@ class RoomSocket:
         self._sent = self._applied = 0  # updates; and how many of them the room surely has
         self._own_clock = 0  # ... through which it surely has ours
         self._notices: list[str] = []
-        self._freshness = Freshness(api, modified)
+        self._freshness = Freshness(api, kind_of(room_id), modified)
         self._awareness = Awareness(Doc())
         self._awareness.set_local_state(None)  # nobody: each agent has a client id of its own
         self._wishes: dict[int, Any] = {}
@@ -222,6 +223,10 @@ class RoomSocket:
         """Another server remembers no authors."""
 
     async def current(self) -> None:
+        if self._state is not None:
+            await self._connected()
+            # A server saves an edit over a file that it could not load.
+            await self._freshness.require_loadable(self.path, self._state)
         await self._round_trip()
 
     async def acknowledged(self) -> None:
@@ -239,6 +244,8 @@ class RoomSocket:
     async def flush(self) -> None:
         try:
             await self.save()
+        except (NotText, CorruptDocument):
+            raise  # whoever renames it now would have the server save it under the new name
         except CollaborationError as error:
             self._log.warning("%s", error.happened)
 
@@ -255,12 +262,17 @@ class RoomSocket:
             return
         try:
             async with self._flushing, asyncio.timeout(_FLUSH):
+                await self._connected()
+                await self._freshness.require_loadable(self.path, self._state, now=True)
                 await self._round_trip()
                 if always and self._state.saved:
                     await (await self._connected()).save()
                 await self._save(self._state)
         except TimeoutError as error:
             raise FileFailed.to("save", self.path, f"not within {_FLUSH:g} s") from error
+        except (NotText, CorruptDocument):
+            if not (always and self._state.saved):  # else the file is all there is
+                raise
 
     def end_with_file(self) -> None:
         """Leave the room of a file that has just been deleted."""

@@ -18,6 +18,7 @@ from pycrdt import Map, TransactionEvent
 from tornado.web import HTTPError
 
 from .journal import Journal, UnsavedRoom
+from .taken_over import unloadable
 from .updates import decode_state, encode_state, sole_author
 
 #: A save sets `dirty` and then `hash` within this many seconds.
@@ -198,6 +199,12 @@ class RoomWatch:
         except Exception:  # the room's own watcher says so in the log
             self.log.debug("Could not look at the file of %s", self.room.room_id, exc_info=True)
         return True
+
+    @property
+    def unloadable(self) -> HTTPError | None:
+        """Why the file that is on disk now cannot be taken over; None if it can."""
+        room = self.room
+        return unloadable(room._file, room.file_format, room.file_type)
 
     def _on_state(self, event: Any) -> None:
         if "hash" in event.keys and (saved_hash := self._state.get("hash")) is not None:

@@ -587,7 +587,7 @@ def _not_found(source: str, wanted: str) -> TextMismatch:
         count = source.count("\n") + 1
         return TextMismatch(
             f"old_text was not found, nor anything like it ({count:,} lines). Nothing was changed.",
-            "Read the source again; it may be another cell, or somebody changed it.",
+            "Read the source again; it may stand elsewhere, or somebody changed it.",
             matches=0,
         )
     return TextMismatch(

@@ -30,8 +30,8 @@ class Operation(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     content: str | None = None
-    position: Annotated[int, Field(description="-1: append")] = -1
-    length: Annotated[int, Field(description="characters to replace; 0: insert")] = 0
+    position: Annotated[int, Field(strict=True, description="-1: append")] = -1
+    length: Annotated[int, Field(strict=True, description="characters to replace; 0: insert")] = 0
     old_text: Annotated[str | None, Field(description="literal, must match once")] = None
     new_text: str | None = None
 
@@ -40,14 +40,14 @@ class Insertion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str
-    position: int
+    position: Annotated[int, Field(strict=True)]
 
 
 class Deletion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    position: Annotated[int, Field(ge=0)]
-    length: Annotated[int, Field(ge=1)]
+    position: Annotated[int, Field(strict=True, ge=0)]
+    length: Annotated[int, Field(strict=True, ge=1)]
 
 
 class DocumentTools(PlacedTools):

@@ -79,17 +79,28 @@ def clean_path(path: str) -> str:
     """A Jupyter path relative to the server's root, in its one normal form.
 
     Raises:
-        PathRefused: It leads out of the root, also when it is percent-encoded.
+        PathRefused: It is none, or leads out of the root, also when it is percent-encoded.
     """
-    if any(_escapes(form) for form in (path, unquote(path), unquote(unquote(path)))):
+    forms = (path, unquote(path), unquote(unquote(path)))
+    if (wrong := next(filter(None, map(_wrong, forms)), None)) is not None:
         raise PathRefused(
-            f"{path!r} leads out of the server's root directory.",
+            f"{path!r} {wrong}.",
             "Give a path relative to the root, as list_notebooks shows it.",
-            path=path,
+            path=path.encode(errors="backslashreplace").decode(),  # or no answer could hold it
         )
     cleaned = posixpath.normpath(path.strip("/"))
     return "" if cleaned == "." else cleaned
 
 
-def _escapes(path: str) -> bool:
-    return "\0" in path or ".." in path.replace("\\", "/").split("/")
+def _wrong(path: str) -> str | None:
+    """What is wrong with a path, if anything is."""
+    if "\0" in path:
+        return "has a NUL character in it, which no path can have"
+    if any("\ud800" <= character <= "\udfff" for character in path):
+        return "has half of a surrogate pair in it, which no path can have"
+    slashed = path.replace("\\", "/")
+    if ".." not in slashed.split("/"):
+        return None
+    if posixpath.normpath(slashed.strip("/")).startswith(".."):
+        return "leads out of the server's root directory"
+    return "has '..' in it, which is not followed"

@@ -65,6 +65,7 @@ def change_text(
     _check_overlaps([wanted[number] for number in ordered])
     new = text.patch(old, [wanted[number] for number in ordered])
     _check_length(limits, old, new)
+    _check_line_ends(old, new)
     if new != old:
         with here.peer.edit(here.seat, call) as record:
             inserted = document.change(_smallest(old, [wanted[n] for n in ordered]), old)
@@ -136,7 +137,8 @@ def _edit(old: str, change: TextChange) -> text.Edit:
             "Read the document again; positions count characters from 0, and -1 is the end.",
             length=len(old),
         )
-    if old.startswith(_MARK) and change.position <= len(_MARK):
+    deletes_mark = (change.position, end, content) == (0, len(_MARK), "")  # it alone, on purpose
+    if old.startswith(_MARK) and change.position <= len(_MARK) and not deletes_mark:
         # Elsewhere than at the very beginning of a file it would be garbage.
         first = len(_MARK)
         return text.Edit(first, max(end, first), content.removeprefix(_MARK))
@@ -197,3 +199,16 @@ def _check_length(limits: Limits, old: str, new: str) -> None:
             "are taken. Nothing was changed.",
             "Split it, or write large data with code in a kernel.",
         )
+
+
+def _check_line_ends(old: str, new: str) -> None:
+    """What is written has plain line ends; but a piece may meet what stands beside it."""
+    if new.count("\r\n") <= old.count("\r\n"):
+        return
+    line = new.count("\n", 0, new.index("\r\n")) + 1
+    raise InvalidArgument(
+        f"At the end of line {line} a carriage return would stand right before the line break. "
+        "The lines of a live text end with \\n alone; its file keeps the line ends that it has. "
+        "Nothing was changed.",
+        "Leave the carriage return out, or delete it together with what stands behind it.",
+    )

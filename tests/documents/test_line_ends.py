@@ -73,3 +73,40 @@ def test_of_mixed_line_ends_only_edited_lines_change(
     original: str, content: str, saved: str
 ) -> None:
     assert restored(content, original) == saved
+
+
+RETURNS = st.text(st.sampled_from("ab\r\n"), max_size=12)
+
+
+@given(RETURNS, RETURNS)
+def test_saving_again_what_has_carriage_returns_changes_nothing_more(
+    original: str, content: str
+) -> None:
+    saved = restored(content, original)
+    assert restored(content, saved) == saved
+
+
+@given(RETURNS)
+def test_a_text_with_stray_carriage_returns_that_nobody_changed_gives_the_same_bytes(
+    original: str,
+) -> None:
+    assert restored(plain(original), original) == original
+
+
+@pytest.mark.parametrize(
+    ("original", "content", "saved"),
+    [
+        ("a\nb\n", "a\r\nb\r\n", "a\nb\n"),
+        ("a\nb\n", "a\r\r\nb\n", "a\nb\n"),
+        ("a\r\nb\r\n", "a\r\nb\n", "a\r\nb\r\n"),
+        ("a\r\nb\nc\n", "a\nb\r\nc\n", "a\r\nb\nc\n"),
+        ("a\r\nb\rx\nc\n", "a\nb\r\nc\n", "a\r\nb\nc\n"),
+        ("a\r\r\nb\n", "a\r\nB\n", "a\r\r\nB\n"),
+        ("a\n", "50 %\r100 %\n", "50 %\r100 %\n"),
+    ],
+    ids=["LF", "twice", "CRLF", "mixed", "joined", "was there", "lone"],
+)
+def test_a_carriage_return_before_a_line_break_is_kept_only_where_it_was(
+    original: str, content: str, saved: str
+) -> None:
+    assert restored(content, original) == saved

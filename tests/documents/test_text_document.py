@@ -220,6 +220,37 @@ def test_a_byte_order_mark_stays_the_first_character(content: str) -> None:
     assert str(room) == "\ufeffother"
 
 
+def test_a_byte_order_mark_that_is_deleted_alone_is_gone() -> None:
+    room = TextRoom("\ufeffname,age\n")
+    room.change(TextChange("", 0, 1))
+    assert str(room) == "name,age\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "changes"),
+    [
+        ("a\nb\n", [TextChange("\r", 1), TextChange("\r", 3)]),
+        ("a\rb\n", [TextChange("", 2, 1)]),
+        ("a\rb\n", [TextChange("\n", 2)]),
+        ("a\n", [TextChange("b\r\r\n")]),
+    ],
+    ids=["inserted", "joined", "line break", "twice"],
+)
+def test_no_line_of_a_live_text_comes_to_end_with_a_carriage_return(
+    content: str, changes: list[TextChange]
+) -> None:
+    room = TextRoom(content)
+    with pytest.raises(InvalidArgument, match="carriage return"):
+        room.change(*changes)
+    assert str(room) == content
+
+
+def test_a_text_that_has_a_carriage_return_before_a_line_break_can_be_edited() -> None:
+    room = TextRoom("a\r\nb\n")  # the file has two of them
+    room.change(TextChange("B", 3, 1))
+    assert str(room) == "a\r\nB\n"
+
+
 def test_a_text_beyond_the_limit_can_still_be_made_shorter() -> None:
     limits = Limits(source_length=10)
     room = TextRoom("0123456789abcdef")

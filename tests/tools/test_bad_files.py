@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,15 +11,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import AgentClient, agent
+from tests.harness.agents import AgentClient, agent, mcp_address
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import eventually
 from tests.harness.waiting import until
+from tests.transport.conftest import HEADERS, modern_call
 
 pytestmark = pytest.mark.anyio
 
@@ -126,6 +129,42 @@ async def test_a_path_out_of_the_root_is_refused_everywhere(
         error = await ada.refused(tool, **arguments)
         assert error["code"] == "path_refused", tool
     assert outside.read_text() == "not yours"
+    assert files_in(root) == {"a.md"}
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("../outside.md", "leads out of the server's root"),
+        ("in/%2e%2e/%2e%2e/x.md", "leads out of the server's root"),
+        ("in/../x.md", "has '..' in it"),
+        ("nul\0l.md", "has a NUL character in it"),
+        ("half a 😀 \ud83d.md", "has half of a surrogate pair in it"),
+    ],
+    ids=["out", "encoded", "up", "nul", "surrogate"],
+)
+async def test_what_is_wrong_with_a_path_is_said(
+    server: JupyterProcess, root: Path, at: At, path: str, says: str
+) -> None:
+    (root / "a.md").write_text("text")
+    url, credentials = mcp_address(server)
+    for tool, arguments in (
+        ("create_document", {"path": path, "type": "file"}),
+        ("get_document", {"path": path}),
+        ("get_notebook", {"path": path}),
+        ("document_exists", {"path": path}),
+        ("delete_document", {"path": path}),
+        ("rename_document", {"path": at("a.md"), "newPath": path}),
+        ("list_documents", {"path": path}),
+        ("batch_update_document", {"path": path, "operations": [{"content": "x"}]}),
+    ):
+        body, headers = modern_call(tool, **arguments)
+        async with httpx2.AsyncClient(headers={**HEADERS, **credentials, **headers}) as http:
+            # The SDK's own client cannot even send half a character; JSON can.
+            answer = await http.post(url, content=json.dumps(body))
+        error = answer.json()["result"]["structuredContent"]["error"]
+        assert error["code"] == "path_refused", tool
+        assert says in error["message"], tool
     assert files_in(root) == {"a.md"}
 
 

@@ -558,6 +558,8 @@ BAD: list[tuple[str, list[dict[str, Any]], str]] = [
     ("both places", [{"old_text": "abc", "new_text": "x", "position": 0}], "invalid_argument"),
     ("misspelt", [{"contents": "x"}], "invalid_argument"),
     ("no number", [{"content": "x", "position": "first"}], "invalid_argument"),
+    ("a number as text", [{"content": "x", "position": "3"}], "invalid_argument"),
+    ("a truth for a number", [{"content": "x", "position": True}], "invalid_argument"),
     ("much", [{"content": "y" * 4_000_001}], "too_large"),
     ("many", [{"content": "x"}] * 1001, "too_large"),
 ]
@@ -593,6 +595,8 @@ async def test_a_bad_operation_is_a_clear_error_and_changes_nothing(
         ("batch_delete_text", [{"position": 4, "length": 3}]),
         ("batch_delete_text", [{"position": 0, "length": 2}, {"position": 1, "length": 2}]),
         ("batch_delete_text", [{"position": 0}]),
+        ("batch_insert_text", [{"text": "x", "position": True}]),
+        ("batch_delete_text", [{"position": 0, "length": True}]),
     ],
 )
 async def test_bad_insertions_and_deletions_change_nothing(
@@ -730,6 +734,58 @@ async def test_a_byte_order_mark_stays_in_front(ada: AgentClient, put: Put) -> N
     file = put(b"\xef\xbb\xbfname,age\n", ".csv")
     await edit(ada, file, {"content": "top\n", "position": 0})
     await saved(file, b"\xef\xbb\xbftop\nname,age\n")
+
+
+async def test_a_byte_order_mark_goes_when_it_is_deleted(ada: AgentClient, put: Put) -> None:
+    file = put(b"\xef\xbb\xbfname,age\n", ".csv")
+    deletions = [{"position": 0, "length": 1}]
+    await ada.ask("batch_delete_text", path=file.name, operations=deletions)
+    assert await read(ada, file) == "name,age\n"
+    await saved(file, b"name,age\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "operation"),
+    [
+        ("a\nb\n", {"content": "\r", "position": 1}),
+        ("a\nb\n", {"content": "x\r", "position": 1}),
+        ("a\rb\nc\n", {"content": "", "position": 2, "length": 1}),
+        ("a\rb\n", {"content": "\n", "position": 2}),
+        ("a\nb\n", {"content": "c\r\r\n"}),
+    ],
+    ids=["inserted", "at the end", "joined", "line break", "twice"],
+)
+async def test_a_carriage_return_right_before_a_line_break_is_refused(
+    ada: AgentClient, put: Put, content: str, operation: dict[str, Any]
+) -> None:
+    file = put(content)
+    error = await refused(ada, file, operation)
+    assert error["code"] == "invalid_argument"
+    assert "carriage return" in error["message"]
+    assert await read(ada, file) == content
+    await edit(ada, file, {"content": "end"})
+    await saved(file, f"{content}end")
+
+
+async def test_a_carriage_return_that_a_person_types_does_not_multiply(
+    server: JupyterProcess, ada: AgentClient, put: Put
+) -> None:
+    file = put("a\nb\n")
+    async with tab(server, file) as ana:
+        await ana.type(None, "a", "\r")
+        for letter in "xyz":
+            await edit(ada, file, {"content": letter})
+            assert await ana.save() == "success"
+    if server.standalone is None:
+        assert file.read_bytes() == b"a\nb\nxyz"
+
+
+async def test_a_text_that_is_not_in_a_file_is_not_looked_for_in_a_cell(
+    ada: AgentClient, put: Put
+) -> None:
+    error = await refused(ada, put(), {"old_text": "0123456789", "new_text": "x"})
+    assert error["code"] == "text_mismatch"
+    assert "cell" not in error["next_step"]
 
 
 # -- undo ------------------------------------------------------------------------------------

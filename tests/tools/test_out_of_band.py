@@ -21,6 +21,7 @@ from tests.harness import notebooks
 from tests.harness.agents import AgentClient
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
+from tests.harness.waiting import until
 from tests.harness.ways import WAYS, served
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +51,8 @@ class TextFile:
     kind: Literal["notebook", "file"] = "file"
     ending = ".md"
     read_with = "get_document"
+    broken = "café, in Latin-1\n".encode("latin-1")
+    refusal = "not_text"
 
     def content(self, parts: Sequence[str]) -> str:
         return "\n\n".join(parts) + "\n"
@@ -84,6 +87,8 @@ class NotebookFile:
     kind: Literal["notebook", "file"] = "notebook"
     ending = ".ipynb"
     read_with = "get_notebook"
+    broken = b"<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> theirs\n"
+    refusal = "corrupt_document"
 
     def content(self, parts: Sequence[str]) -> str:
         cells = [notebooks.markdown(f"cell-{n}", part) for n, part in enumerate(parts)]
@@ -142,6 +147,12 @@ class Open:
         """What an agent reads, and what it is told beside."""
         facts = await client.ask(self.kind.read_with, path=self.file.name)
         return self.kind.shown(facts), told(facts)
+
+    async def break_it(self) -> None:
+        """Write what cannot be loaded; from then on, the server itself would save over it."""
+        self.file.write_bytes(self.kind.broken)
+        said = f"Error loading content from file: {self.file.name}"
+        await until(lambda: said in self.server.log, timeout=20)
 
     def tab(self, name: str = "Ana") -> Collaborator:
         address, token = self.server.url, self.server.token
@@ -480,3 +491,86 @@ async def test_a_file_that_is_deleted_on_disk_is_said_to_be_gone(
     assert (await document.read(ada))[0] == ["another one"]
     await document.kind.change(ada, document.file, 0, "one", "of Ada")
     await document.settles_as(ada, "another of Ada")
+
+
+# -- what cannot be loaded -------------------------------------------------------------------
+
+
+async def test_what_cannot_be_loaded_any_more_is_neither_shown_nor_edited_until_it_is_mended(
+    ada: AgentClient, document: Open
+) -> None:
+    await document.read(ada)
+    document.file.write_bytes(document.kind.broken)
+    error = await ada.refused(document.kind.read_with, path=document.file.name)
+    assert error["code"] == document.kind.refusal
+    with pytest.raises(AssertionError, match=document.kind.refusal):
+        await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+    assert document.file.read_bytes() == document.kind.broken
+    document.write(["mended"])
+    assert (await document.read(ada))[0] == ["mended"]
+    await document.kind.change(ada, document.file, 0, "mended", "mended, and edited")
+    await document.settles_as(ada, "mended, and edited")
+
+
+async def test_who_comes_to_an_open_document_that_cannot_be_loaded_any_more_does_not_edit_it(
+    ada: AgentClient, document: Open
+) -> None:
+    async with document.tab():
+        await document.break_it()
+        with pytest.raises(AssertionError, match=document.kind.refusal):
+            await document.kind.add(ada, document.file, "of Ada")
+        assert document.file.read_bytes() == document.kind.broken
+
+
+async def test_a_copy_of_what_cannot_be_loaded_is_made_of_the_file_and_leaves_it_as_it_is(
+    ada: AgentClient, document: Open
+) -> None:
+    copy = document.file.with_name(f"copy-of-{document.file.name}")
+    await document.read(ada)
+    await document.break_it()
+    place = {"path": document.file.name, "copyPath": copy.name}
+    if document.server.standalone is not None and document.kind.kind == "notebook":
+        await ada.refused("copy_document", **place)  # a server copies no notebook that is none
+        assert not copy.exists()
+    else:
+        await ada.ask("copy_document", **place)
+        assert copy.read_bytes() == document.kind.broken
+    assert document.file.read_bytes() == document.kind.broken
+
+
+async def test_a_rename_does_not_bring_back_what_was_there_before_it_could_not_be_loaded(
+    ada: AgentClient, document: Open
+) -> None:
+    renamed = document.file.with_name(f"renamed-{document.file.name}")
+    rename = {"path": document.file.name, "newPath": renamed.name}
+    async with document.tab() as ana:
+        await document.read(ada)
+        await document.break_it()
+        if document.server.standalone is None:
+            await ada.ask("rename_document", **rename)
+            await ana.save()
+            assert renamed.read_bytes() == document.kind.broken
+        else:  # a stock server saves when a document has another path, and cannot be kept from it
+            error = await ada.refused("rename_document", **rename)
+            assert error["code"] == document.kind.refusal
+            assert document.file.read_bytes() == document.kind.broken
+
+
+async def test_an_edit_made_before_the_broken_file_was_noticed_waits_until_it_is_mended(
+    ada: AgentClient, document: Open
+) -> None:
+    if document.server.standalone is not None:
+        pytest.skip("a stock server saves over what it cannot load")
+    async with document.tab() as ana:
+        await document.read(ada)
+        await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+        document.file.write_bytes(document.kind.broken)
+        for _ in range(3):
+            await ana.save()
+            assert document.file.read_bytes() == document.kind.broken
+        error = await ada.refused(document.kind.read_with, path=document.file.name)
+        assert error["code"] == document.kind.refusal
+        document.write([*PARTS[:2], "mended"])
+        expected = ["the top of Ada é😀", "the middle", "mended"]
+        assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
