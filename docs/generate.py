@@ -229,11 +229,14 @@ _NOTES: Mapping[str, str] = {
     ),
     "list_servers": (
         "Only in the standalone command; inside Jupyter there is one server, its own. Each server "
-        "is asked, and `state` is `ok` or the code of what is wrong with it."
+        "is asked, and `state` is `ok` or the code of what is wrong with it. `root` is the "
+        "directory that a server of this machine serves, if it was found or started."
     ),
     "connect_server": (
-        "The alias must be free. A server that cannot be reached, refuses the token or is no "
-        "Jupyter is refused with an error that says so."
+        "The alias must be free, and the server not connected yet under any address. A server "
+        "that cannot be reached, refuses the token or is no Jupyter is refused with an error that "
+        "says so. Which token is sent and what may be done there: "
+        "[security](security.md#the-standalone-command)."
     ),
     "disconnect_server": "Runs go on in their kernels, but are not followed any more.",
     "move_notebook_cells": (
@@ -337,9 +340,11 @@ _CONFIGURATION_NOTES = """\
 `/`, so `private/*` means everything below `private`. Capitals count. A denied path wins over an
 allowed one. Both refuse a path before anything is opened, and hide it from `list_notebooks`.
 
-**Levels** are `read`, `write`, `execute` and `admin`; each includes those before it. No tool
-needs `admin` today. An agent with `write` must pass `exec=false` to updates and inserts, where the
-default asks for `execute`.
+**Levels** are `read`, `write`, `execute` and `admin`; each includes those before it. Only
+`connect_server` and `disconnect_server` of the standalone command need `admin`. An agent with
+`write` must pass `exec=false` to updates and inserts, where the default asks for `execute`.
+
+**Toolsets.** The standalone command has one more, `server`, which makes no sense inside a server.
 
 **Output.** A run may print more than a notebook should hold. The first `max_stream_size`
 characters stay in it, with a line that names the size and the address of the whole, which is put

@@ -11,8 +11,9 @@ import contextlib
 import gc
 import logging
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,14 @@ from .workspace.permissions import Level
 
 if TYPE_CHECKING:
     from .standalone.connections import Connections
+    from .standalone.ending import Ending
+    from .standalone.local import LocalServers
     from .workspace.sites import Sites
 
 #: Seconds to leave all servers.
 _CLOSE_LIMIT = 5.0
+
+_PROGRAM = "jupyter-collaboration-mcp"
 
 _ENVIRONMENT = "JUPYTER_COLLABORATION_MCP_"
 
@@ -41,29 +46,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except CollaborationError as error:
-        print(f"jupyter-collaboration-mcp: {error.happened} {error.next_step}", file=sys.stderr)
+        _say(f"{_PROGRAM}: {error.happened} {error.next_step}")
         return 2
     except ValueError as error:
-        print(f"jupyter-collaboration-mcp: {error}", file=sys.stderr)
+        _say(f"{_PROGRAM}: {error}")
         return 2
 
 
 def _run(given: Sequence[str]) -> int:
     options = _parser().parse_args(given)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if options.verbose else logging.WARNING,
-        format="%(levelname)s %(name)s: %(message)s",
-    )
+    if not options.root.is_dir():
+        raise ValueError(f"--root: there is no directory {options.root}")
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    if options.verbose:
+        # Only ours: those of HTTP and WebSockets log headers, with the token in them.
+        logging.getLogger(__package__).setLevel(logging.DEBUG)
     asyncio.run(_serve(options))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="jupyter-collaboration-mcp",
+        prog=_PROGRAM,
         description="Makes an AI agent a collaborator in live Jupyter notebooks, over MCP.",
         epilog="Further commands: config CLIENT, doctor [URL], servers.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument(
@@ -72,12 +79,16 @@ def _parser() -> argparse.ArgumentParser:
         metavar="[ALIAS=]URL",
         help="a Jupyter server to join; may be repeated. Default: the running local ones",
     )
-    parser.add_argument(
-        "--token", default=_env("TOKEN") or os.environ.get("JUPYTER_TOKEN"), help="of the servers"
-    )
+    parser.add_argument("--token", help="of the servers that --server names")
     parser.add_argument("--transport", choices=["stdio", "http"], default="stdio")
     parser.add_argument("--host", default="127.0.0.1", help="for http")
     parser.add_argument("--port", type=int, default=0, help="for http; default: a free one")
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        metavar="NAME",
+        help="for http: a name or address under which clients ask for it; may be repeated",
+    )
     parser.add_argument(
         "--bearer-token",
         default=_env("BEARER_TOKEN"),
@@ -101,6 +112,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _serve(options: argparse.Namespace) -> None:
+    from .standalone.ending import Ending, leave
+
+    ending = Ending()
+    ending.listen()
+    await _serve_until(ending, options)
+    if ending.code is not None:
+        leave(ending.code)
+
+
+async def _serve_until(ending: Ending, options: argparse.Namespace) -> None:
     # All that is imported stays: to look for garbage in it takes a tenth of the time to start.
     gc.disable()
     from .documents.images import ImageLimits
@@ -108,96 +129,102 @@ async def _serve(options: argparse.Namespace) -> None:
     from .standalone.connections import Connections, Settings
     from .workspace.sites import Sites
 
-    level, levels = _levels(options.permission or [_env("PERMISSION") or "admin"])
+    level, levels = _levels(options.permission or _words(_env("PERMISSION")))
     settings = Settings(
-        level=level, levels=levels, token=options.token, verify=not options.insecure
+        level=level,
+        levels=levels,
+        token=options.token or _own_token(),
+        # One token for several servers is the one of those that Jupyter's files do not know.
+        insist=bool(options.token) and len(options.server or ()) == 1,
+        verify=not options.insecure,
     )
     sites = Sites()
-    log = logging.getLogger("jupyter_collaboration_mcp")
-    connections = Connections(sites, settings, log)
-    embedded = _join(options, sites, connections)
-    highest = max([level, *levels.values()])
-    server = build_server(
-        sites,
-        ServerOptions(options.toolsets, highest, options.agent_name, ImageLimits()),
-        connections.connect,
-    )
-    gc.freeze()
-    gc.enable()
+    connections = Connections(sites, settings, logging.getLogger(__package__))
+    _name(options.server or (), sites, connections)
+    local = None if options.server else _local(options, sites, connections)
     try:
+        _check_aliases(levels, sites)
+        everywhere = Level.admin if level is None else level
+        highest = max([everywhere, *levels.values()])
+        server = build_server(
+            sites,
+            ServerOptions(options.toolsets, highest, options.agent_name, ImageLimits()),
+            connections.connect,
+        )
+        gc.freeze()
+        gc.enable()
         if options.transport == "stdio":
-            await server.run_stdio_async()
+            await ending.or_end_of(asyncio.ensure_future(server.run_stdio_async()))
         else:
-            await _serve_http(server, options)
+            await _serve_http(server, options, ending)
     finally:
-        # A server that is out of reach must not keep the command from ending.
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(sites.close(), _CLOSE_LIMIT)
-        if embedded is not None:
-            await embedded.stop()
+        try:
+            # A server that is out of reach must not keep the command from ending.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(sites.close(), _CLOSE_LIMIT)
+        finally:
+            if local is not None:
+                await local.close()
 
 
-def _join(options: argparse.Namespace, sites: Sites, connections: Connections) -> Any:
-    """Have the servers that were named, or those that run, or one of our own."""
-    from .standalone.discovery import running_servers
-
-    named = [_alias(server) for server in options.server or ()]
-    if named:
-        for alias, url in named:
-            address = connections.address(url)
-            if alias is None and len(named) == 1:
-                sites.put(connections.site("", address))
-            else:
-                sites.add(connections.site(alias or connections.alias_for(url), address))
-        return None
-    running = running_servers(options.root)
-    for number, found in enumerate(running):
-        alias = "" if number == 0 else connections.alias_for(found.url)
-        sites.put(connections.site(alias, connections.address(found.url)))
-    if running or options.no_embedded:
-        return None
-    return _start_embedded(options, sites, connections)
+def _name(servers: Sequence[str], sites: Sites, connections: Connections) -> None:
+    """Have the servers that the person names."""
+    named = [_alias(server) for server in servers]
+    for alias, url in named:
+        address = connections.trust(url)
+        if alias is None and len(named) == 1:
+            sites.put(connections.site("", address))
+        else:
+            sites.add(connections.site(alias or connections.alias_for(url), address))
 
 
-def _start_embedded(options: argparse.Namespace, sites: Sites, connections: Connections) -> Any:
-    from .standalone.embedded import EmbeddedServer
+def _local(options: argparse.Namespace, sites: Sites, connections: Connections) -> LocalServers:
+    """Have the servers that run, or one of our own."""
+    from .standalone.embedded import remove_leftovers
+    from .standalone.local import LocalServers
 
-    embedded = EmbeddedServer()
-
-    async def start() -> None:
-        address = await embedded.start(options.root)
-        sites.put(connections.site("", address))
-        print(f"Jupyter runs at {embedded.lab_url}", file=sys.stderr, flush=True)
-
-    sites.coming = asyncio.get_running_loop().create_task(start())
-    return embedded
+    remove_leftovers()
+    local = LocalServers(options.root, sites, connections, _say, not options.no_embedded)
+    local.join()
+    return local
 
 
-async def _serve_http(server: Any, options: argparse.Namespace) -> None:
+async def _serve_http(server: Any, options: argparse.Namespace, ending: Ending) -> None:
     import uvicorn
 
-    from .transport.http import application, new_token
+    from .transport.http import application, bind, new_token
+
+    class Quiet(uvicorn.Server):
+        # Its own would raise the signal again before we have left in good order.
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
 
     token = options.bearer_token or new_token()
-    app = application(server, token, [options.host])
-    config = uvicorn.Config(
-        app,
-        host=options.host,
-        port=options.port,
-        log_level="warning",
-        lifespan="on",
-        timeout_graceful_shutdown=3,
-    )
-    http = uvicorn.Server(config)
-    serving = asyncio.get_running_loop().create_task(http.serve())
-    while not http.started and not serving.done():
-        await asyncio.sleep(0.01)
-    if http.started:
-        port = http.servers[0].sockets[0].getsockname()[1]
-        print(f"MCP at http://{options.host}:{port}/mcp", file=sys.stderr)
-        if not options.bearer_token:
-            print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)
-    await serving
+    app = application(server, token, [options.host, *(options.allowed_host or ())])
+    with bind(options.host, options.port) as listener:
+        config = uvicorn.Config(
+            app, log_level="warning", lifespan="on", timeout_graceful_shutdown=3
+        )
+        http = Quiet(config)
+        serving = asyncio.ensure_future(http.serve([listener]))
+        while not http.started and not serving.done():
+            await asyncio.sleep(0.01)
+        if http.started:
+            _announce(options, listener.getsockname()[1], token)
+        await ending.or_end_of(serving)
+        http.should_exit = True
+        await serving
+
+
+def _announce(options: argparse.Namespace, port: int, token: str) -> None:
+    from .transport.http import bracketed
+
+    _say(f"MCP at http://{bracketed(options.host)}:{port}/mcp")
+    if options.host in ("0.0.0.0", "::", "") and not options.allowed_host:
+        _say("Only this machine can use it: see --allowed-host.")
+    if not options.bearer_token:
+        _say(f"Authorization: Bearer {token}")
 
 
 # -- further commands ------------------------------------------------------------------------
@@ -206,11 +233,30 @@ async def _serve_http(server: Any, options: argparse.Namespace) -> None:
 def _config(arguments: Sequence[str]) -> int:
     from .standalone.clients import CLIENTS, configuration
 
-    parser = argparse.ArgumentParser(prog="jupyter-collaboration-mcp config")
+    parser = argparse.ArgumentParser(
+        prog=f"{_PROGRAM} config",
+        description="Print what goes into an MCP client so that it starts this command.",
+        epilog="Further options are passed through: the client starts the command with them.",
+        allow_abbrev=False,
+    )
     parser.add_argument("client", choices=CLIENTS)
-    options, more = parser.parse_known_args(arguments)
-    print(configuration(options.client, ["jupyter-collaboration-mcp", *more], {}))
+    parser.add_argument("options", nargs=argparse.REMAINDER, metavar="OPTION ...")
+    options = parser.parse_args(arguments)
+    passed = _parser().parse_args(options.options)
+    _levels(passed.permission or ())
+    print(configuration(options.client, [*_command(), *options.options], {}), end="")
     return 0
+
+
+def _command() -> list[str]:
+    """How a client can start this very command: under its name only if that leads here."""
+    script = Path(sys.argv[0])
+    if script.stem != _PROGRAM:
+        script = Path(sys.executable).with_name(_PROGRAM)
+    if not script.is_file():
+        return [sys.executable, "-m", f"{__package__}.cli"]
+    named = shutil.which(_PROGRAM)
+    return [_PROGRAM if named and Path(named).samefile(script) else str(script.absolute())]
 
 
 def _doctor(arguments: Sequence[str]) -> int:
@@ -219,9 +265,9 @@ def _doctor(arguments: Sequence[str]) -> int:
     from .standalone.doctor import examine, report
     from .workspace.sites import Sites
 
-    parser = argparse.ArgumentParser(prog="jupyter-collaboration-mcp doctor")
+    parser = argparse.ArgumentParser(prog=f"{_PROGRAM} doctor", allow_abbrev=False)
     parser.add_argument("url", nargs="?")
-    parser.add_argument("--token", default=_env("TOKEN") or os.environ.get("JUPYTER_TOKEN"))
+    parser.add_argument("--token")
     parser.add_argument("--insecure", action="store_true")
     options = parser.parse_args(arguments)
     url = options.url
@@ -231,9 +277,13 @@ def _doctor(arguments: Sequence[str]) -> int:
             print("No Jupyter server runs here. Start one with `jupyter lab`, or give its URL.")
             return 1
         url = running[0].url
-    settings = Settings(token=options.token, verify=not options.insecure)
-    connections = Connections(Sites(), settings, logging.getLogger(__name__))
-    checks = asyncio.run(examine(connections.address(url)))
+    settings = Settings(
+        token=options.token or _own_token(),
+        insist=bool(options.token),
+        verify=not options.insecure,
+    )
+    connections = Connections(Sites(), settings, logging.getLogger(__package__))
+    checks = asyncio.run(examine(connections.trust(url)))
     print(report(checks))
     return 1 if any(check.state == "failed" for check in checks) else 0
 
@@ -241,7 +291,7 @@ def _doctor(arguments: Sequence[str]) -> int:
 def _servers(arguments: Sequence[str]) -> int:
     from .standalone.discovery import running_servers
 
-    argparse.ArgumentParser(prog="jupyter-collaboration-mcp servers").parse_args(arguments)
+    argparse.ArgumentParser(prog=f"{_PROGRAM} servers", allow_abbrev=False).parse_args(arguments)
     running = running_servers(Path.cwd())
     for server in running:
         print(f"{server.url}  {server.root}")
@@ -253,8 +303,21 @@ def _servers(arguments: Sequence[str]) -> int:
 # -- parts -----------------------------------------------------------------------------------
 
 
+def _say(line: str) -> None:
+    """Standard output belongs to MCP."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def _env(name: str) -> str | None:
     return os.environ.get(_ENVIRONMENT + name) or None
+
+
+def _words(value: str | None) -> list[str]:
+    return [] if value is None else [value]
+
+
+def _own_token() -> str | None:
+    return _env("TOKEN") or os.environ.get("JUPYTER_TOKEN")
 
 
 def _alias(server: str) -> tuple[str | None, str]:
@@ -263,18 +326,29 @@ def _alias(server: str) -> tuple[str | None, str]:
     return (alias, url) if equals and "/" not in alias and ":" not in alias else (None, server)
 
 
-def _levels(wanted: Sequence[str]) -> tuple[Level, dict[str, Level]]:
-    """The level of all servers, and those of single ones."""
-    everywhere, single = Level.admin, {}
+def _levels(wanted: Sequence[str]) -> tuple[Level | None, dict[str, Level]]:
+    """The level of all servers, if one was given, and those of single ones."""
+    everywhere: Level | None = None
+    single: dict[str, Level] = {}
     for wish in wanted:
         alias, equals, level = wish.rpartition("=")
         if level not in Level.__members__:
-            raise ValueError(f"there is no permission level {level!r}.")
+            choices = ", ".join(Level.__members__)
+            raise ValueError(f"there is no permission level {level!r}; choose from {choices}.")
         if equals:
             single[alias] = Level[level]
         else:
             everywhere = Level[level]
     return everywhere, single
+
+
+def _check_aliases(levels: Iterable[str], sites: Sites) -> None:
+    """A level for a server that is not there would be taken for one that holds."""
+    known = [site.alias for site in sites]
+    for alias in levels:
+        if alias not in known:
+            there = ", ".join(filter(None, known)) or "none; --server ALIAS=URL gives one"
+            raise ValueError(f"--permission: no server has the alias {alias!r}; there are: {there}")
 
 
 if __name__ == "__main__":

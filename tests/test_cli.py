@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 
 STOCK = {"jupyter_collaboration_mcp": False}
 PATH = "work.ipynb"
+HTTP = ("--transport=http", "--server=http://127.0.0.1:1/")
 
 
 def write(server: JupyterProcess, source: str = "1 + 1") -> None:
@@ -165,6 +167,17 @@ async def test_a_permission_of_one_server_limits_only_that_one(make_server: Make
             assert await ada.sources(f"s2:{PATH}") == ["1 + 1", "text"]
 
 
+async def test_a_client_is_told_that_there_may_be_several_servers(
+    stock: JupyterProcess, tmp_path: Path
+) -> None:
+    async with over_stdio(tmp_path, f"--server={stock.url}", JUPYTER_TOKEN=stock.token) as ada:
+        assert "alias:path" in (ada.client.instructions or "")
+        tools = {tool.name: tool for tool in (await ada.client.list_tools()).tools}
+        annotations = tools["disconnect_server"].annotations
+        assert annotations is not None
+        assert not annotations.idempotent_hint  # the second time there is no such server
+
+
 async def test_what_cannot_be_reached_is_said_in_a_line(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
@@ -181,31 +194,112 @@ async def test_what_cannot_be_reached_is_said_in_a_line(
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "words"),
     [
-        ["--server=ftp://somewhere/"],
-        ["--server=a=http://127.0.0.1:1/", "--server=a=http://127.0.0.1:2/"],
-        ["--permission=everything"],
+        (["--server=ftp://somewhere/"], "not the address"),
+        (["--server=a=http://127.0.0.1:1/", "--server=a=http://127.0.0.1:2/"], "is taken"),
+        (["--permission=everything"], "read, write, execute, admin"),
+        (["--server=a=http://127.0.0.1:1/", "--permission=zz=read"], "'zz'; there are: a"),
+        (["--server=http://127.0.0.1:1/", "--permission=zz=read"], "there are: none"),
+        (["--no-embedded", "--root=/no/such/directory"], "/no/such/directory"),
+        ([*HTTP, "--port=99999"], "65535"),
+        ([*HTTP, "--host=192.0.2.1"], "not on this machine"),
+        ([*HTTP, "--host=no.such.host.invalid"], "no.such.host.invalid"),
     ],
-    ids=["scheme", "twice", "level"],
+    ids=["scheme", "twice", "level", "alias", "no alias", "root", "port", "address", "host"],
 )
 async def test_a_wrong_command_line_is_refused_in_a_line(
-    arguments: list[str], tmp_path: Path
+    arguments: list[str], words: str, tmp_path: Path
 ) -> None:
+    code, said, complaints = await ran(tmp_path, *arguments)
+    assert (code, said) == (2, "")
+    (line,) = complaints.splitlines()
+    assert words in line
+
+
+async def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, said, complaints = await ran(tmp_path, *HTTP, f"--port={port}")
+    assert (code, said) == (2, "")
+    (line,) = complaints.splitlines()
+    assert "in use" in line
+    assert "--port" in line
+
+
+async def ran(home: Path, *arguments: str, **more: str) -> tuple[int | None, str, str]:
+    """How the command ended, and what it said on both streams."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "jupyter_collaboration_mcp.cli",
-        *arguments,
-        env=environment(tmp_path),
+        *(sys.executable, "-m", "jupyter_collaboration_mcp.cli", *arguments),
+        env=environment(home, **more),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    said, complaints = await asyncio.wait_for(process.communicate(), 30)
-    assert process.returncode == 2
-    assert said == b""
-    assert complaints.decode().strip().count("\n") == 0
+    try:
+        said, complaints = await asyncio.wait_for(process.communicate(), 30)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, said.decode(), complaints.decode()
+
+
+async def test_verbose_shows_no_token(stock: JupyterProcess) -> None:
+    write(stock)
+    async with StandaloneProcess([stock], "--verbose") as command, agent(command) as ada:
+        await ada.sources(PATH)
+        await ada.ask("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+    assert "uthorization" not in command.log
+    assert stock.token not in command.log
+
+
+async def test_http_is_served_under_the_names_that_are_allowed(stock: JupyterProcess) -> None:
+    names = ("--allowed-host=lab.example", "--allowed-host=2001:db8::1")
+    async with (
+        StandaloneProcess([stock], "--host=0.0.0.0", *names) as command,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {BEARER}"}) as http,
+    ):
+        url = command.url.replace("0.0.0.0", "127.0.0.1")
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        for host, allowed in (
+            ("lab.example", True),
+            ("lab.example:8080", True),
+            ("[2001:db8::1]:8080", True),
+            ("elsewhere.example", False),
+        ):
+            answer = await http.post(url, json=body, headers={"Host": host})
+            assert (answer.status_code == 421) is not allowed
+
+
+async def test_http_on_ipv6_is_printed_in_brackets(stock: JupyterProcess) -> None:
+    async with StandaloneProcess([stock], "--host=::1") as command, agent(command) as ada:
+        assert command.url.startswith("http://[::1]:")
+        await ada.ask("list_servers")
+
+
+async def test_a_configuration_starts_this_very_command(tmp_path: Path) -> None:
+    here = Path(sys.executable).with_name("jupyter-collaboration-mcp")
+    (tmp_path / "other").mkdir()
+    shim = tmp_path / "other" / here.name
+    shim.write_text("#!/bin/sh\n")
+    shim.chmod(0o755)
+    for first, expected in ((here.parent, here.name), (shim.parent, str(here))):
+        code, said, _ = await ran(tmp_path, "config", "zed", "--server=x", PATH=str(first))
+        assert code == 0
+        assert json.loads(said.split("\n", 1)[1])["context_servers"]["jupyter"] == {
+            "command": expected,
+            "args": ["--server=x"],
+        }
+
+
+async def test_a_configuration_has_only_options_that_there_are(tmp_path: Path) -> None:
+    for wrong in (["--serve=x"], ["--tok", "hush"], ["--permission=all"], ["more"]):
+        code, said, complaints = await ran(tmp_path, "config", "zed", *wrong)
+        assert (code, said) == (2, "")
+        assert complaints
+    _, said, _ = await ran(tmp_path, "config", "--help")
+    assert "passed through" in said
 
 
 async def test_edits_that_a_crash_of_the_server_took_are_made_again(

@@ -5,11 +5,12 @@ Every path and id is percent-encoded, so that no request leaves the API that it 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
@@ -52,6 +53,9 @@ _AWAY = (502, 503, 504)
 #: What may stand in a path as it is; the rest is percent-encoded.
 _IN_PATH = "/%:@!$&'()*+,;=~"
 
+#: Statuses by which a server says that it does not let us in.
+_REFUSED = (401, 403)
+
 _XSRF = "_xsrf"
 
 
@@ -64,6 +68,8 @@ class ServerAddress:
     token: str | None = None
     verify: bool = True
     """Whether its certificate must be one that this machine trusts."""
+    renew: Callable[[], str | None] | None = field(default=None, compare=False)
+    """Asks where the token came from whether it is another one now; may take a moment."""
 
     @property
     def base(self) -> str:
@@ -108,8 +114,11 @@ class JupyterApi:
         self._proxy = _proxy(address)
         self._http = new_client(address)
 
-    async def check(self) -> None:
+    async def check(self) -> str | None:
         """See that a Jupyter server is there and lets us in.
+
+        Returns:
+            When it was started, to a microsecond: so it is known under any of its addresses.
 
         Raises:
             ServerError: What is wrong.
@@ -120,6 +129,8 @@ class JupyterApi:
             raise self.not_jupyter(f"it answers with status {refused.status}") from refused
         if not isinstance(status, dict) or "kernels" not in status:
             raise self.not_jupyter("it says nothing of kernels")
+        started = status.get("started")
+        return started if isinstance(started, str) else None
 
     async def get(self, *path: str, **query: str) -> Any:
         """Read something; path segments are given unquoted.
@@ -156,12 +167,14 @@ class JupyterApi:
         query: Mapping[str, str] | None = None,
         body: Any = None,
     ) -> httpx2.Response:
-        url = self._url(*path, query=query)
+        url, used = self._url(*path, query=query), self.address.token
         try:
             response = await self._send(method, url, body)
             if _wants_proof(response):
                 # Whom it does not know by a token has to show that it has seen a page of it.
                 await self._http.get(f"{self.address.base}login")
+                response = await self._send(method, url, body)
+            if response.status_code in _REFUSED and await self._renewed(used):
                 response = await self._send(method, url, body)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
@@ -177,23 +190,17 @@ class JupyterApi:
             ServerError: It cannot be reached, does not know the token, or is no Jupyter.
         """
         url = self._url(*path, query=query).replace("http", "ws", 1)
+        used = self.address.token
         try:
-            return await connect(
-                url,
-                additional_headers=self.address.credentials,
-                ssl=_context(self.address) if url.startswith("wss") else None,
-                max_size=_LARGEST,
-                open_timeout=_CONNECT,
-                ping_interval=_PING,
-                ping_timeout=_PONG,
-                close_timeout=_FAREWELL,
-                compression=None,
-                proxy=self._proxy,
-                subprotocols=None if subprotocol is None else [subprotocol],
-            )
+            try:
+                return await self._opened(url, subprotocol)
+            except InvalidStatus as error:
+                if error.response.status_code not in _REFUSED or not await self._renewed(used):
+                    raise
+                return await self._opened(url, subprotocol)
         except InvalidStatus as error:
             status = error.response.status_code
-            if status in (401, 403):
+            if status in _REFUSED:
                 raise self._token_refused(status, "") from error
             if status in _AWAY:
                 raise self._unreachable(_away(status)) from error
@@ -218,6 +225,32 @@ class JupyterApi:
         quoted = "/".join(_RESERVED.get(segment) or quote(segment, safe=":") for segment in path)
         return f"{self.address.base}{quoted}" + (f"?{urlencode(query)}" if query else "")
 
+    async def _opened(self, url: str, subprotocol: Subprotocol | None) -> ClientConnection:
+        return await connect(
+            url,
+            additional_headers=self.address.credentials,
+            ssl=_context(self.address) if url.startswith("wss") else None,
+            max_size=_LARGEST,
+            open_timeout=_CONNECT,
+            ping_interval=_PING,
+            ping_timeout=_PONG,
+            close_timeout=_FAREWELL,
+            compression=None,
+            proxy=self._proxy,
+            subprotocols=None if subprotocol is None else [subprotocol],
+        )
+
+    async def _renewed(self, used: str | None) -> bool:
+        """Whether the server has another token by now than the one used: it was started again."""
+        if self.address.renew is None:
+            return False
+        token = await asyncio.to_thread(self.address.renew)
+        if token is None or token == used:
+            return False
+        self.address = replace(self.address, token=token)
+        self._http.headers.update(self.address.credentials)
+        return True
+
     async def _send(self, method: str, url: str, body: Any) -> httpx2.Response:
         proof = self._http.cookies.get(_XSRF) if method != "GET" else None
         headers = {} if proof is None else {"X-XSRFToken": proof}
@@ -232,7 +265,7 @@ class JupyterApi:
         said = str(content.get("message") or "") if isinstance(content, dict) else ""
         if status == 403 and "Permission denied" in said:  # to the server itself
             raise Refused(status, "the server may not do that")
-        if status in (401, 403):
+        if status in _REFUSED:
             raise self._token_refused(status, said)
         if 300 <= status < 400:
             where = response.headers.get("location", "")
@@ -272,7 +305,8 @@ class JupyterApi:
 
 _TOKEN_REMEDY = (
     "Ask the person to put the token that `jupyter server list` shows there into JUPYTER_TOKEN "
-    "and to start this command again; a server that has only a password must be given a token."
+    "and to start this command again with --server and that address; a server that has only a "
+    "password must be given a token."
 )
 
 

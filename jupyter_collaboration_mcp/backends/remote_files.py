@@ -24,6 +24,7 @@ from .room_session import open_session
 
 if TYPE_CHECKING:
     from .remote import RemoteBackend
+    from .room_socket import RoomSocket
 
 #: Folders that are asked for at once, and in all for one listing.
 _PARALLEL, _FOLDERS = 4, 1000
@@ -135,10 +136,18 @@ class RemoteFiles:
         return _entry(await self._ask("write", "PUT", path, {}, body))
 
     async def delete(self, path: str) -> bool | None:
+        seats = self._backend.seats_below(path)
+        await self._settle(seats)
         await self._ask("delete", "DELETE", path, {})
-        for seat in self._backend.seats_below(path):
+        for seat in seats:
             seat.end_with_file()
         return None
+
+    async def _settle(self, seats: Sequence[RoomSocket]) -> None:
+        """A save that is on its way brings the old file back; a server makes some by itself."""
+        for seat in seats:
+            with contextlib.suppress(CollaborationError):
+                await seat.save(always=True)
 
     def forget(self, path: str) -> None:
         for seat in self._backend.seats_below(path):
@@ -158,10 +167,10 @@ class RemoteFiles:
         # The ids of what is in a folder follow only if the folder has one.
         with contextlib.suppress(Refused, NoCollaboration):
             await open_session(self._api, path, "file")
-        # A save that is on its way would bring the old file back.
         seats = self._backend.seats_below(path)
         for seat in seats:
             await seat.flush()
+        await self._settle(seats)
         try:
             await self._ask("rename", "PATCH", path, {}, {"path": new_path}, new_path)
         except FileFailed:

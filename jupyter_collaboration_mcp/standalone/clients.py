@@ -20,6 +20,13 @@ _NAME = "jupyter"
 
 _SECRET_NAME = re.compile(r"TOKEN|PASSWORD|SECRET|KEY", re.IGNORECASE)
 _TOKEN_IN_URL = re.compile(r"(?<=[?&])token=[^&#\s]*&?")
+_PASSWORD_IN_URL = re.compile(r"(?<=://)[^/?#\s]*@")
+
+#: The variable from which the command takes what is not to stand among its arguments.
+_VARIABLES = {
+    "--token": "JUPYTER_TOKEN",
+    "--bearer-token": "JUPYTER_COLLABORATION_MCP_BEARER_TOKEN",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,25 +155,31 @@ CLIENTS: tuple[str, ...] = tuple(_WRITERS)
 
 def _launch(command: Sequence[str], environment: Mapping[str, str]) -> _Launch:
     first, *given = command
-    arguments, had_token = _without_tokens(given)
-    secrets = [name for name in environment if _SECRET_NAME.search(name)]
-    if had_token and "JUPYTER_TOKEN" not in secrets:
-        secrets.append("JUPYTER_TOKEN")
+    arguments, needed = _without_secrets(given)
+    named = [name for name in environment if _SECRET_NAME.search(name)]
+    secrets = list(dict.fromkeys([*named, *needed]))
     plain = {name: value for name, value in environment.items() if name not in secrets}
     return _Launch(first, arguments, plain, secrets)
 
 
-def _without_tokens(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The arguments without `--token` and without tokens in addresses, and whether any had one."""
+def _without_secrets(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments without tokens and passwords, and the variables that stand in for them."""
     kept: list[str] = []
+    needed: list[str] = []
     words = iter(arguments)
     for word in words:
-        if word == "--token":
-            next(words, None)
-        elif not word.startswith("--token="):
-            bare = _TOKEN_IN_URL.sub("", word)
-            kept.append(bare if bare == word else bare.rstrip("?&"))
-    return kept, kept != list(arguments)
+        option, equals, _ = word.partition("=")
+        if option in _VARIABLES:
+            needed.append(_VARIABLES[option])
+            if not equals:
+                next(words, None)
+            continue
+        bare = _TOKEN_IN_URL.sub("", word)
+        bare = _PASSWORD_IN_URL.sub("", bare if bare == word else bare.rstrip("?&"))
+        kept.append(bare)
+        if bare != word:
+            needed.append("JUPYTER_TOKEN")
+    return kept, needed
 
 
 def _pasted(where: str, whole: Mapping[str, Any], launch: _Launch, by_hand: bool = False) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from jupyter_core.paths import jupyter_data_dir
@@ -16,28 +18,54 @@ from ..backends.jupyter_api import JupyterApi, ServerAddress, is_address
 from ..backends.remote import RemoteBackend
 from ..backends.remote_kernels import RemoteKernels
 from ..documents.output_log import OutputLimits
-from ..errors import InvalidArgument
+from ..errors import CollaborationError, InvalidArgument, UnknownServer
 from ..execution.executor import ExecutorSettings
 from ..execution.side_files import SideFiles, SideLimits
 from ..workspace.permissions import Level, PathRules
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
 from ..workspace.workspace import Limits, Workspace
-from .discovery import token_for
+from .discovery import origin_of, place_of, token_for
+
+#: Seconds in which a server that is connected already has to say which one it is.
+_LIMIT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the command line decides about all servers."""
 
-    level: Level = Level.admin
+    level: Level | None = None
+    """Of all servers; None if nothing was said about all of them."""
     levels: Mapping[str, Level] = field(default_factory=dict)
-    """Of single servers, by alias."""
+    """Of single servers that the person named, by alias."""
     rules: PathRules = field(default_factory=PathRules)
     idle_timeout: float = 300.0
     token: str | None = None
-    """For servers whose own token is not known."""
+    """The person's own: for servers that they named, and no other."""
+    insist: bool = False
+    """Whether it goes before the token that Jupyter's own files have."""
     verify: bool = True
+
+    def level_of(self, alias: str) -> Level:
+        """Of a server that the person named, or that was there from the beginning."""
+        return self.levels.get(alias, Level.admin if self.level is None else self.level)
+
+    @property
+    def level_of_others(self) -> Level:
+        """Of a server that an agent connects: the person has not said that it may do more there
+        than on the one where it may do least."""
+        least = min(self.levels.values(), default=Level.admin)
+        return least if self.level is None else self.level
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A server that was there from the beginning."""
+
+    alias: str
+    level: Level
+    address: ServerAddress
 
 
 class Connections:
@@ -47,6 +75,20 @@ class Connections:
         self._sites = sites
         self._settings = settings
         self._log = log
+        self._trusted: set[tuple[str, str, int]] = set()
+        """The origins of the servers that the person named."""
+        self._known: dict[tuple[str, int, str], _Known] = {}
+        """The servers that were there from the beginning, by place."""
+
+    def trust(self, url: str) -> ServerAddress:
+        """The address of a server that the person named: it may be sent their token.
+
+        Raises:
+            InvalidArgument: No server can have this address.
+        """
+        if is_address(url):
+            self._trusted.add(origin_of(url))
+        return self.address(url)
 
     def address(self, url: str) -> ServerAddress:
         """The address of a server with the token that belongs to it.
@@ -61,12 +103,26 @@ class Connections:
             )
         parts = urlsplit(url)
         given = parse_qs(parts.query, keep_blank_values=True).get("token")
-        token = given[0] if given else token_for(url) or self._settings.token
+        own = self._settings.token if origin_of(url) in self._trusted else None
         base = f"{parts.scheme}://{parts.netloc}{_server_path(parts.path)}"
-        return ServerAddress(base, _real(token), self._settings.verify)
+        verify = self._settings.verify
+        if given:
+            return ServerAddress(base, _real(given[0]), verify)
+        if own and self._settings.insist:
+            return ServerAddress(base, _real(own), verify)
+        filed = _real(token_for(url))
+        if filed is None and own:
+            return ServerAddress(base, _real(own), verify)
+        # A server that is started again has another token then, and its file tells.
+        return ServerAddress(base, filed, verify, lambda: _real(token_for(url)))
 
-    def site(self, alias: str, address: ServerAddress) -> Site:
-        """A site for a server, which need not be there yet."""
+    def site(self, alias: str, address: ServerAddress, root: Path | None = None) -> Site:
+        """A site for a server that is there from the beginning, but need not answer yet."""
+        level = self._settings.level_of(alias)
+        self._known[place_of(address.base)] = _Known(alias, level, address)
+        return self._made(alias, address, level, root)
+
+    def _made(self, alias: str, address: ServerAddress, level: Level, root: Path | None) -> Site:
         settings = self._settings
         api = JupyterApi(address)
         backend = RemoteBackend(api, self._log)
@@ -90,33 +146,89 @@ class Connections:
             await backend.close()
             await api.close()
 
-        level = settings.levels.get(alias, settings.level)
-        return Site(alias, workspace, runs, level, address.base, close, api.check)
+        return Site(alias, workspace, runs, level, address.base, close, api.check, root)
 
     async def connect(self, url: str, alias: str | None) -> Site:
         """One more server, if it is there and lets us in.
 
         Raises:
-            CollaborationError: It does not, or the alias is taken.
+            CollaborationError: It does not, the alias is taken, or it is connected already.
         """
-        site = self.site(alias or self.alias_for(url), self.address(url))
+        address = self.address(url)
+        place = place_of(address.base)
+        for other in self._sites:
+            if other.url is not None and place_of(other.url) == place:
+                raise _connected(other)
+        alias = alias or self.alias_for(url, self._settings.levels)
+        known = self._known.get(place)
+        if alias in self._settings.levels and (known is None or alias != known.alias):
+            raise UnknownServer(
+                f"The alias {alias!r} has a permission level of its own, for another server.",
+                "Choose another alias.",
+                alias=alias,
+            )
+        site = self._made(alias, address, Level.read, None)  # until it is known what it is
         self._sites.add(site)
         try:
-            await site.check()
+            started = await site.check()
+            await self._refuse_twin(site, started)
+            known = known or await self._known_elsewhere(started)
         except BaseException:
             await self._sites.remove(site.alias).close()
             raise
+        site.level = self._settings.level_of_others if known is None else known.level
         return site
 
-    def alias_for(self, url: str) -> str:
+    async def _refuse_twin(self, site: Site, started: str | None) -> None:
+        """Refuse a server that is connected under an address that only looks like another one:
+        what may be done there has been decided."""
+        others = [other for other in self._sites if other is not site]
+        times = await asyncio.gather(*(_started(other.check()) for other in others))
+        for other, time in zip(others, times, strict=True):
+            if started is not None and time == started:
+                raise _connected(other)
+
+    async def _known_elsewhere(self, started: str | None) -> _Known | None:
+        """The server that this is, if it was there from the beginning under another address and
+        has been disconnected since."""
+        known = list(self._known.values())
+        times = await asyncio.gather(*(_started(_asked(server.address)) for server in known))
+        same = (server for server, time in zip(known, times, strict=True) if time == started)
+        return None if started is None else next(same, None)
+
+    def alias_for(self, url: str, reserved: Iterable[str] = ()) -> str:
         """A free alias that says something about the address."""
         host = urlsplit(url).hostname or "server"
         base = "local" if host in ("localhost", "127.0.0.1", "::1") else host.split(".")[0]
         name = re.sub(r"[^\w-]", "-", base) or "server"
         name = name if name[0].isalpha() else f"s-{name}"
-        taken = {site.alias for site in self._sites}
+        taken = {site.alias for site in self._sites} | set(reserved)
         numbered = (name if n == 1 else f"{name}{n}" for n in range(1, len(taken) + 2))
         return next(candidate for candidate in numbered if candidate not in taken)
+
+
+async def _asked(address: ServerAddress) -> str | None:
+    api = JupyterApi(address)
+    try:
+        return await api.check()
+    finally:
+        await api.close()
+
+
+async def _started(check: Coroutine[Any, Any, str | None]) -> str | None:
+    """What a check says of when a server was started; nothing if it is not there."""
+    try:
+        return await asyncio.wait_for(check, _LIMIT)
+    except (CollaborationError, TimeoutError):
+        return None
+
+
+def _connected(site: Site) -> UnknownServer:
+    return UnknownServer(
+        f"This server is connected already, as {site.shown}: {site.url}.",
+        f"Use {site.alias}:path." if site.alias else "Give paths without an alias.",
+        alias=site.alias,
+    )
 
 
 def _real(token: str | None) -> str | None:

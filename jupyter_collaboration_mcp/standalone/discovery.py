@@ -11,9 +11,10 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
@@ -23,6 +24,10 @@ _CONNECT = 0.5
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _WILDCARD = frozenset({"", "*", "0.0.0.0", "::"})
 _PORTS = {"http": 80, "https": 443}
+
+#: The base URL of servers that this command starts for itself, by which others know them: what is
+#: in a server's runtime file is Jupyter's, and this is all of it that we can choose freely.
+EMBEDDED_BASE = "/collaboration-mcp/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +44,30 @@ class RunningServer:
     started: float
     """Seconds since the epoch."""
 
+    @property
+    def embedded(self) -> bool:
+        """Whether a command like this one started it for itself: it ends with that command."""
+        return urlsplit(self.url).path == EMBEDDED_BASE
+
 
 def running_servers(directory: Path | None = None) -> list[RunningServer]:
     """All servers of this user: those that serve the directory, deepest root first, then the rest.
 
-    Among equals the one that was started last comes first.
+    Among equals the one that was started last comes first. A server that another command started
+    for itself is left out if it does not serve the directory.
     """
     found: list[RunningServer] = []
     runtime = Path(jupyter_runtime_dir())
     for pattern in ("jpserver-*.json", "nbserver-*.json"):
         for file in runtime.glob(pattern):
             server = _read(file)
-            if server is not None and _is_alive(server.pid) and _listens(server.url):
+            if server is not None and is_alive(server.pid) and _listens(server.url):
                 found.append(server)
     below = None if directory is None else directory.resolve()
+    if below is not None:
+        found = [
+            server for server in found if not server.embedded or _depth(server.root, below) >= 0
+        ]
     return sorted(found, key=lambda server: (-_depth(server.root, below), -server.started))
 
 
@@ -75,6 +90,34 @@ def token_for(url: str) -> str | None:
         ):
             best = server
     return None if best is None else best.token
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """What a secret may be sent to: scheme, host and port."""
+    parts = urlsplit(url)
+    return parts.scheme, _host(parts), _port(parts)
+
+
+def place_of(url: str) -> tuple[str, int, str]:
+    """The same for all spellings of a server's address: host, port and base URL."""
+    parts = urlsplit(url)
+    segments = [segment for segment in unquote(parts.path).split("/") if segment not in ("", ".")]
+    return _spelled_out(parts), _port(parts), "/".join(segments)
+
+
+def _spelled_out(parts: SplitResult) -> str:
+    """The host; one word for whatever leads to this machine."""
+    host = _host(parts).rstrip(".")
+    try:
+        address: IPv4Address | IPv6Address = ip_address(host)
+    except ValueError:
+        try:
+            address = IPv4Address(socket.inet_aton(host))  # 127.1, 0x7f000001, 2130706433
+        except (OSError, UnicodeError):
+            return "localhost" if host.endswith(".localhost") else host
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    here = (mapped or address).is_loopback or (mapped or address).is_unspecified
+    return "localhost" if here else str(mapped or address)
 
 
 def _read(file: Path) -> RunningServer | None:
@@ -146,7 +189,7 @@ def _listens(url: str) -> bool:
 
 if sys.platform == "win32":
 
-    def _is_alive(pid: int) -> bool:
+    def is_alive(pid: int) -> bool:
         # Never os.kill here: on Windows signal 0 is Ctrl-C, and others end the process.
         import ctypes
 
@@ -165,7 +208,7 @@ if sys.platform == "win32":
 
 else:
 
-    def _is_alive(pid: int) -> bool:
+    def is_alive(pid: int) -> bool:
         try:
             os.kill(pid, 0)
         except (OSError, OverflowError):

@@ -27,7 +27,16 @@ _NOWHERE = "jupyter-collaboration-mcp-doctor"
 
 _PAGE_CONFIG = re.compile(r'<script id="jupyter-config-data"[^>]*>(.*?)</script>', re.DOTALL)
 
+#: Seconds for one answer.
+_LIMIT = 10.0
+
 _INSTALL = "Run `pip install jupyter-collaboration` in that server's environment and restart it."
+
+
+_ENABLE = (
+    "Run `pip install jupyter-collaboration` in that server's environment, or, if it is installed, "
+    "`jupyter server extension enable jupyter_server_ydoc`; then restart it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,7 @@ async def examine(address: ServerAddress) -> list[Check]:
         return [wrong]
     api = JupyterApi(address)
     try:
-        checks = await _first(api)
+        checks = await _guarded_first(api)
         if any(check.state == "failed" for check in checks):
             return checks
         others = (_collaboration, _browser, _extension, _contents, _kernels, _websocket)
@@ -79,6 +88,15 @@ def _address(address: ServerAddress) -> Check | None:
         return None
     said = f"{address.url.partition('?')[0]!r} is not the address of a server."
     return Check("reachable", "failed", said, "Give one like http://127.0.0.1:8888/.")
+
+
+async def _guarded_first(api: JupyterApi) -> list[Check]:
+    try:
+        async with asyncio.timeout(_LIMIT):
+            return await _first(api)
+    except TimeoutError:
+        said = f"{api.address.base} does not answer within {_LIMIT:g} s."
+        return [Check("reachable", "failed", said, "See that it runs, and what is in between.")]
 
 
 async def _first(api: JupyterApi) -> list[Check]:
@@ -131,7 +149,11 @@ async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: Jupyter
 
     name = check.__name__.strip("_")
     try:
-        return await check(api)
+        async with asyncio.timeout(_LIMIT):
+            return await check(api)
+    except TimeoutError:
+        said = f"The server does not answer within {_LIMIT:g} s."
+        return Check(name, "failed", said, "Try again in a while.")
     except TokenRefused:
         said = "The server refuses it to this token, though it accepts the token."
         return Check(name, "failed", said, "Ask whoever runs that server for the permission.")
@@ -157,8 +179,8 @@ async def _collaboration(api: JupyterApi) -> Check:
         await api.get("api", "collaboration", "session", _NOWHERE)
     except Refused as error:
         if error.status == 404:
-            said = "jupyter-collaboration is not there, or not enabled."
-            return Check("collaboration", "failed", said, _INSTALL)
+            said = "There are no live rooms: agents use the files (file mode)."
+            return Check("collaboration", "warning", said, _ENABLE)
     said = "An old jupyter-collaboration is there."
     remedy = "Run `pip install -U jupyter-collaboration` there and restart that server."
     return Check("collaboration", "warning", said, remedy)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,10 +15,12 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
 from ..errors import ServerUnreachable
+from .discovery import EMBEDDED_BASE, is_alive
 
 if TYPE_CHECKING:
     from ..backends.jupyter_api import ServerAddress
@@ -28,6 +32,9 @@ START_LIMIT, STOP_LIMIT = 60.0, 15.0
 _ANSWER = 5.0
 
 _KEEPER = "jupyter_collaboration_mcp.standalone.keeper"
+
+#: What our files in Jupyter's runtime directory begin with; then comes the id of the process.
+_OURS = "collaboration-mcp-"
 
 #: Whatever a person's Jupyter configuration says.
 _EXTENSIONS = ("jupyter_server_fileid", "jupyter_server_ydoc")
@@ -41,37 +48,58 @@ class EmbeddedServer:
     """
 
     def __init__(self) -> None:
-        self.log = Path(jupyter_runtime_dir()) / f"collaboration-mcp-{os.getpid()}.log"
+        runtime = Path(jupyter_runtime_dir())
+        self.log = runtime / f"{_OURS}{os.getpid()}.log"
         """The file with all that it writes; gone after an orderly end."""
         self.lab_url = ""
         """For a person's browser, with the token."""
+        self._store = runtime / f"{_OURS}{os.getpid()}"
         self._process: subprocess.Popen[bytes] | None = None
+        self._address: ServerAddress | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ran and has ended without being asked to."""
+        return self._process is not None and self._process.poll() is not None
 
     async def start(self, root: Path) -> ServerAddress:
         """Start it on a directory and wait until it answers.
+
+        One that has ended comes back at the same address: whoever was joined to it goes on.
 
         Raises:
             ServerUnreachable: It ended, or did not answer in time; with the end of its log.
         """
         from ..backends.jupyter_api import ServerAddress
 
+        if self.is_over:
+            self._kill()
         if self._process is not None:
             raise RuntimeError("The server has been started already")
         if not root.is_dir():  # noqa: ASYNC240
             raise self._failed(f"there is no directory {root}")
-        port, token = _free_port(), secrets.token_hex(24)
         module = (
             "jupyter_server" if importlib.util.find_spec("jupyterlab") is None else "jupyterlab"
         )
-        address = ServerAddress(f"http://127.0.0.1:{port}/", token)
-        self._process = self._spawn(module, root, port, token)
+        address = self._address or ServerAddress(
+            f"http://127.0.0.1:{_free_port()}{EMBEDDED_BASE}", secrets.token_hex(24)
+        )
+        try:
+            self._process = self._spawn(module, root, address)
+        except OSError as error:
+            raise self._failed(str(error)) from error
         try:
             await self._until_it_answers(address, self._process)
+        except asyncio.CancelledError:
+            self._kill()
+            self._clean()
+            raise
         except BaseException:
             self._kill()
             raise
         page = "lab" if module == "jupyterlab" else ""
-        self.lab_url = f"{address.base}{page}?token={token}"
+        self.lab_url = f"{address.base}{page}?token={address.token}"
+        self._address = address
         return address
 
     async def stop(self) -> None:
@@ -89,35 +117,40 @@ class EmbeddedServer:
                 self._kill()
                 raise
         self._kill()
-        self.log.unlink(missing_ok=True)
+        self._clean()
 
     # -- parts -------------------------------------------------------------------------------
 
-    def _spawn(self, module: str, root: Path, port: int, token: str) -> subprocess.Popen[bytes]:
+    def _spawn(self, module: str, root: Path, address: ServerAddress) -> subprocess.Popen[bytes]:
+        assert address.token is not None
         # -P: a random.py in the person's directory is not the one that Jupyter needs.
         command = [
             *(sys.executable, "-P", "-m", _KEEPER, module),
             "--no-browser",
             "--ServerApp.ip=127.0.0.1",
-            f"--ServerApp.port={port}",
+            f"--ServerApp.port={urlsplit(address.url).port}",
             "--ServerApp.port_retries=0",
-            "--ServerApp.base_url=/",
+            f"--ServerApp.base_url={EMBEDDED_BASE}",
             "--ServerApp.certfile=",
             "--ServerApp.keyfile=",
             "--ServerApp.sock=",
             f"--ServerApp.root_dir={root.resolve()}",
             "--YDocExtension.disable_rtc=False",
+            # By default both are in the person's directory, which need not be writable.
+            f"--SQLiteYStore.db_path={self._store / 'ystore.db'}",
+            f"--YDocExtension.session_store_path={self._store / 'sessions.json'}",
             *(f"--ServerApp.jpserver_extensions={name}=True" for name in _EXTENSIONS),
         ]
         if sys.platform != "win32" and os.geteuid() == 0:
             command.append("--allow-root")
         self.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._store.mkdir(mode=0o700, exist_ok=True)
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         try:
             return subprocess.Popen(
                 command,
                 cwd=root,
-                env={**os.environ, "JUPYTER_TOKEN": token},
+                env={**os.environ, "JUPYTER_TOKEN": address.token},
                 stdin=subprocess.PIPE,  # the keeper's lifeline
                 stdout=log,
                 stderr=log,
@@ -148,6 +181,10 @@ class EmbeddedServer:
         finally:
             await api.close()
 
+    def _clean(self) -> None:
+        self.log.unlink(missing_ok=True)
+        shutil.rmtree(self._store, ignore_errors=True)
+
     def _kill(self) -> None:
         """End what is left of it, at once, and let go of the pipe."""
         process, self._process = self._process, None
@@ -170,6 +207,19 @@ class EmbeddedServer:
             "Start Jupyter yourself with `jupyter lab`, and see what it says.",
             log=str(self.log),
         )
+
+
+def remove_leftovers() -> None:
+    """Delete what servers have left behind whose command was killed."""
+    for left in Path(jupyter_runtime_dir()).glob(f"{_OURS}*"):
+        pid = left.name.removeprefix(_OURS).removesuffix(".log")
+        if not pid.isdecimal() or is_alive(int(pid)):
+            continue
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                left.unlink()
 
 
 def _free_port() -> int:

@@ -97,6 +97,7 @@ class KernelTools(PlacedTools):
     async def list_kernels(self, call: Call) -> Answer:
         """List kernels to choose from (kernelspecs) and those that run, with their notebooks."""
         await call.authorize(Level.read, None)
+        _ = self._sites.default  # no server is an error, not an empty list
         specs, running, defaults, away = await self._all_kernels(call)
         lines = ["Kernels to choose from:"]
         for site, spec in specs:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..errors import ServerError, ServerUnreachable
 from ..workspace.permissions import Level
-from ..workspace.sites import Site, Sites
+from ..workspace.sites import DEFAULT, Site, Sites
 from .registry import Answer, Call, tool
 
 #: Makes a site of an address and an alias. Tokens are found by it, never given by a model.
@@ -38,7 +38,8 @@ class ServerTools:
         for number, (site, error) in enumerate(zip(sites, wrong, strict=True)):
             facts = _facts(site, number == 0)
             line = f"{site.alias}: {site.url}" if site.alias else str(site.url)
-            line += f", {facts['permission']}{' (default)' if facts['default'] else ''}"
+            line += f", {facts['permission']}{f' {DEFAULT}' if facts['default'] else ''}"
+            line += "" if site.root is None else f", serves {site.root}"
             facts["state"] = "ok" if error is None else error.code
             servers.append(facts)
             lines.append(line if error is None else f"{line}. {error.happened}")
@@ -51,22 +52,25 @@ class ServerTools:
         url: str,
         alias: Annotated[str | None, Field(description="default: made from the address")] = None,
     ) -> Answer:
-        """Connect one more Jupyter server. Its token comes from the configuration, the environment
-        or Jupyter's own files, never from you."""
+        """Connect one more Jupyter server. Its token comes from Jupyter's own files on this
+        machine; the person's own goes only to servers that they named."""
         await call.authorize(Level.admin, None)
         site = await self._connect(url, alias)
         facts = _facts(site, len(self._sites) == 1)
         return Answer(f"Connected {site.url} as {site.alias}: use {site.alias}:path.", facts)
 
-    @tool("Disconnect a server", Level.admin, destructive=True, idempotent=True)
+    @tool("Disconnect a server", Level.admin, destructive=True)
     async def disconnect_server(self, call: Call, alias: str) -> Answer:
         """Leave a Jupyter server. It goes on running, and so does what runs in its kernels."""
         await call.authorize(Level.admin, None)
-        site = self._sites.remove(alias)
+        site = self._sites.remove("" if alias == DEFAULT else alias)
         await site.close()
-        left = [other.alias for other in self._sites]
-        text = f"Disconnected {alias}; left: {', '.join(left) or 'none'}."
-        return Answer(text, {"disconnected": alias, "servers": left})
+        left = list(self._sites)
+        text = f"Disconnected {site.shown}; left: {', '.join(s.shown for s in left) or 'none'}."
+        if left:
+            text += f" Paths without an alias now mean {left[0].url}."
+        facts = {"disconnected": site.alias, "servers": [other.alias for other in left]}
+        return Answer(text, facts)
 
 
 async def _wrong(site: Site) -> ServerError | None:
@@ -84,9 +88,10 @@ async def _wrong(site: Site) -> ServerError | None:
 
 
 def _facts(site: Site, default: bool) -> dict[str, Any]:
-    return {
+    facts = {
         "alias": site.alias,
         "url": site.url,
         "permission": site.level.name,
         "default": default,
     }
+    return facts if site.root is None else {**facts, "root": str(site.root)}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import json
 import secrets
+import socket
 from collections.abc import Iterable
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from ..errors import InvalidArgument
 from ..workspace.caller import SCOPE_KEY, Caller
 from .endpoint import MAX_REQUEST_BODY_SIZE
 
@@ -24,6 +28,52 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
+def bracketed(host: str) -> str:
+    """A host as it stands in an address: IPv6 in brackets."""
+    try:
+        return f"[{host}]" if isinstance(ip_address(host), IPv6Address) else host
+    except ValueError:
+        return host
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there; a port of 0 means any free one.
+
+    Raises:
+        InvalidArgument: Nobody can listen there.
+    """
+    try:
+        if not 0 <= port <= 65535:  # some systems take what is left of it in 16 bits
+            raise OverflowError(port)
+        found = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        # localhost is both, and every client tries the older one.
+        family, *_, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+        return socket.create_server(address[:2], family=family)
+    except (OverflowError, socket.gaierror, UnicodeError) as error:
+        raise InvalidArgument(
+            f"{host!r} and {port} are no host and port to listen on.",
+            "Give --host an address of this machine, and --port a number up to 65535.",
+        ) from error
+    except OSError as error:
+        happened, next_step = _UNBOUND.get(error.errno or 0, (str(error), "Choose another."))
+        raise InvalidArgument(f"{bracketed(host)}:{port} {happened}.", next_step) from error
+
+
+_UNBOUND = {
+    errno.EADDRINUSE: (
+        "is in use by another program",
+        "Choose another --port; without one a free port is taken.",
+    ),
+    errno.EADDRNOTAVAIL: (
+        "is not on this machine",
+        "Give --host an address of this machine, or 0.0.0.0 for all of them.",
+    ),
+    errno.EACCES: ("may not be listened on", "Choose a --port above 1023."),
+}
+
+
 def application(server: MCPServer, token: str, hosts: Iterable[str]) -> ASGIApp:
     """The ASGI application at `/mcp`.
 
@@ -33,7 +83,7 @@ def application(server: MCPServer, token: str, hosts: Iterable[str]) -> ASGIApp:
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
-    names = dict.fromkeys((*_LOOPBACK, *hosts))
+    names = dict.fromkeys((*_LOOPBACK, *map(bracketed, hosts)))
     security = TransportSecuritySettings(
         allowed_hosts=[f"{name}{port}" for name in names for port in ("", ":*")],
         allowed_origins=[

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..backends.base import Kind
 from ..collaboration.peer import RoomPeer
@@ -17,6 +17,9 @@ from .runs import Runs
 from .workspace import OpenDocument, Workspace
 
 _ALIAS = re.compile(r"[A-Za-z][\w-]{0,39}")
+
+#: What stands in a text for the alias that is empty.
+DEFAULT = "(default)"
 
 
 @dataclass(slots=True)
@@ -31,7 +34,14 @@ class Site:
     """The most that agents may do there."""
     url: str | None = None
     closing: Callable[[], Awaitable[None]] | None = None
-    checking: Callable[[], Awaitable[None]] | None = None
+    checking: Callable[[], Awaitable[str | None]] | None = None
+    root: Path | None = None
+    """The directory that it serves, if that is known."""
+
+    @property
+    def shown(self) -> str:
+        """The alias, as texts show it."""
+        return self.alias or DEFAULT
 
     def name(self, path: str) -> str:
         """A path as agents know it."""
@@ -51,14 +61,13 @@ class Site:
         """Join a document of this server."""
         return await self.workspace.open(agent, path, kind)
 
-    async def check(self) -> None:
-        """See that it is there and lets us in.
+    async def check(self) -> str | None:
+        """See that it is there and lets us in; returns when it was started, if it says so.
 
         Raises:
             ServerError: What is wrong.
         """
-        if self.checking is not None:
-            await self.checking()
+        return None if self.checking is None else await self.checking()
 
     async def close(self) -> None:
         await self.runs.close()
@@ -72,13 +81,16 @@ class Sites:
 
     def __init__(self, sites: Iterable[Site] = ()) -> None:
         self._sites: dict[str, Site] = {site.alias: site for site in sites}
-        self.coming: asyncio.Task[None] | None = None
-        """A server that is being started."""
+        self.provide: Callable[[], Awaitable[None]] | None = None
+        """Sees to it that there is a server, where one is started or looked for."""
+        self.failure: CollaborationError | None = None
+        """Why there is none, if that is more than that none was named."""
 
     async def ready(self) -> None:
-        """Wait for a server that is being started."""
-        if self.coming is not None:
-            await asyncio.shield(self.coming)
+        """Wait for a server that is being started. If that fails, `default` says why: tools that
+        need no server go on."""
+        if self.provide is not None:
+            await self.provide()
 
     def put(self, site: Site) -> None:
         """Have a server under an alias that is known to be free."""
@@ -95,10 +107,12 @@ class Sites:
         """The server of paths without an alias.
 
         Raises:
-            UnknownServer: There is none at all.
+            CollaborationError: There is none at all.
         """
         for site in self._sites.values():
             return site
+        if self.failure is not None:
+            raise self.failure.with_traceback(None)
         raise UnknownServer(
             "No Jupyter server is connected.",
             "Call connect_server, or ask the person to start one with `jupyter lab`.",
@@ -208,4 +222,4 @@ class Sites:
         self._sites.clear()
 
     def _aliases(self) -> str:
-        return ", ".join(self._sites) or "none"
+        return ", ".join(site.shown for site in self) or "none"

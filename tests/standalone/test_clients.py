@@ -114,6 +114,17 @@ def test_no_token_is_shown_wherever_it_came_from(client: str) -> None:
     assert "?" not in only
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_other_secret_is_shown_either(client: str) -> None:
+    server = "a=https://ada:abc123secret@host:8888/lab"
+    command = ["mcp", "--bearer-token", "abc123secret", "--bearer-token=abc123secret", server]
+    text = configuration(client, command, {})
+    assert "abc123secret" not in text
+    assert "a=https://host:8888/lab" in text
+    for variable in ("JUPYTER_TOKEN", "JUPYTER_COLLABORATION_MCP_BEARER_TOKEN"):
+        assert variable in text
+
+
 @pytest.mark.parametrize("client", sorted(set(CLIENTS) - {"vscode"}))
 def test_the_first_line_says_where_the_token_goes(client: str) -> None:
     where, _ = split(configuration(client, COMMAND, SECRET))

@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.standalone.discovery import running_servers, token_for
+from jupyter_collaboration_mcp.standalone.discovery import (
+    EMBEDDED_BASE,
+    running_servers,
+    token_for,
+)
 from tests.conftest import MakeServer
 
 
@@ -116,6 +120,18 @@ def test_the_deepest_root_around_the_directory_comes_first_then_the_newest(
         tmp_path / "proj",
     ]
     assert [server.started for server in running_servers()] == [1005, 1004, 1003, 1002, 1001]
+
+
+def test_a_server_of_another_command_is_only_there_for_its_root(
+    files: Files, tmp_path: Path
+) -> None:
+    files.write(tmp_path / "theirs", base_url=EMBEDDED_BASE)
+    files.write(tmp_path / "a person's")
+    assert [server.embedded for server in running_servers()] == [False, True]
+    assert [server.embedded for server in running_servers(tmp_path)] == [False]
+    below = running_servers(tmp_path / "theirs" / "below")
+    assert [server.embedded for server in below] == [True, False]
+    assert token_for(f"http://localhost:{files.port}{EMBEDDED_BASE}") == "token1"
 
 
 def test_links_on_the_way_to_the_directory_do_not_matter(files: Files, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -10,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from jupyter_collaboration_mcp.backends.jupyter_api import ServerAddress
+from jupyter_collaboration_mcp.cli import main
+from jupyter_collaboration_mcp.standalone import doctor
 from jupyter_collaboration_mcp.standalone.doctor import Check, examine, report
 from tests.conftest import MakeServer
 from tests.harness.jupyter import JupyterProcess
@@ -93,8 +96,10 @@ async def test_a_server_without_collaboration_is_told_how_to_get_it(plain: Jupyt
     checks = found(await examine(of(plain)))
     assert list(checks) == ALL
     assert [name for name in ALL if checks[name].state != "ok"] == ["collaboration"]
-    assert checks["collaboration"].state == "failed"
+    assert checks["collaboration"].state == "warning"
+    assert "file mode" in checks["collaboration"].said
     assert "pip install jupyter-collaboration" in str(checks["collaboration"].remedy)
+    assert "extension enable" in str(checks["collaboration"].remedy)
     assert "does not serve MCP" in checks["extension"].said
 
 
@@ -126,6 +131,30 @@ async def test_nobody_at_the_address_is_said_so() -> None:
     assert list(checks) == ["reachable"]
     assert checks["reachable"].state == "failed"
     assert url in checks["reachable"].said
+
+
+async def test_somebody_who_never_answers_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert doctor._LIMIT <= 10
+    monkeypatch.setattr(doctor, "_LIMIT", 0.3)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        checks = found(await examine(ServerAddress(url, "token")))
+    assert list(checks) == ["reachable"]
+    assert checks["reachable"].state == "failed"
+    assert "does not answer" in checks["reachable"].said
+
+
+async def test_a_token_that_is_given_goes_before_the_one_in_the_file(
+    plain: JupyterProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(plain.home / "runtime"))
+    for arguments, code in (([], 0), (["--token", "wrong"], 1)):
+        assert await asyncio.to_thread(main, ["doctor", plain.url, *arguments]) == code
+    assert "does not accept the token" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

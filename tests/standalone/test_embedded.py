@@ -21,6 +21,8 @@ from jupyter_collaboration_mcp.errors import ServerUnreachable, TokenRefused
 from jupyter_collaboration_mcp.standalone import embedded
 from jupyter_collaboration_mcp.standalone.discovery import running_servers
 from jupyter_collaboration_mcp.standalone.embedded import EmbeddedServer
+from tests.harness import notebooks
+from tests.harness.collaborator import Collaborator
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -143,6 +145,22 @@ async def test_its_kernels_do_not_know_the_token_and_end_with_it(
     assert address.token not in str(kernel.environ())
     await server.stop()
     await until(lambda: gone(kernel.pid))
+
+
+async def test_it_writes_nothing_into_the_directory_by_itself(
+    server: EmbeddedServer, home: Path
+) -> None:
+    """Which need not be writable."""
+    root = home / "root"
+    notebooks.write(root / "a.ipynb", notebooks.notebook([notebooks.code("one", "1")]))
+    address = await server.start(root)
+    assert address.token is not None
+    async with Collaborator(address.base, address.token, "a.ipynb", "Ana"):
+        assert [file.name for file in root.iterdir()] == ["a.ipynb"]
+        (store,) = (home / "runtime").glob("collaboration-mcp-*/ystore.db")
+        assert store.parent.stat().st_mode & 0o077 == 0
+    await server.stop()
+    assert not list((home / "runtime").glob("collaboration-mcp-*"))
 
 
 @pytest.mark.parametrize("when", ["running", "starting"])

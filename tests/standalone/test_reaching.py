@@ -106,10 +106,8 @@ async def test_a_certificate_that_nobody_trusts_is_refused_with_what_to_do(
 ) -> None:
     write(secret)
     async with over_stdio(tmp_path, f"--server={secret.url}", JUPYTER_TOKEN=secret.token) as ada:
-        for tool, arguments in (
-            ("get_notebook", {"path": PATH}),
-            ("connect_server", {"url": secret.url, "alias": "again"}),
-        ):
+        elsewhere = {"url": f"{secret.url}elsewhere", "alias": "again"}
+        for tool, arguments in (("get_notebook", {"path": PATH}), ("connect_server", elsewhere)):
             error = await refused(ada, tool, **arguments)
             assert error["code"] == "server_unreachable"
             assert "certificate" in error["message"]
@@ -136,7 +134,7 @@ async def test_a_trusted_certificate_is_accepted_for_the_names_in_it(
         SSL_CERT_FILE=str(certificate.file),
     ) as ada:
         await works(ada, file)
-        error = await refused(ada, "connect_server", url=f"https://{HERE}:{secret.port}/")
+        error = await refused(ada, "connect_server", url=f"https://{HERE}:{secret.port}/other")
         assert "certificate" in error["message"]
 
 
@@ -174,7 +172,7 @@ async def test_a_missing_base_url_is_not_an_empty_server(
                 ("get_notebook", {"path": PATH}),
                 ("list_notebooks", {}),
                 ("list_kernels", {}),
-                ("connect_server", {"url": address, "alias": "again"}),
+                ("connect_server", {"url": f"{address}elsewhere", "alias": "again"}),
             ):
                 error = await refused(ada, tool, **arguments)
                 assert error["code"] == "not_jupyter"
@@ -183,10 +181,11 @@ async def test_a_missing_base_url_is_not_an_empty_server(
 
 async def test_no_secret_of_an_address_is_shown(plain: JupyterProcess, tmp_path: Path) -> None:
     address = f"http://ada:hush@127.0.0.1:{plain.port}/?token={plain.token}"
-    async with over_stdio(tmp_path, f"--server={address}") as ada:
+    async with over_stdio(tmp_path, f"--server=one={address}") as ada:
+        await ada.ask("disconnect_server", alias="one")
         connected = await ada.say("connect_server", url=address, alias="again")
         listed = await ada.say("list_servers")
-        assert (await ada.ask("list_servers"))["servers"][1]["state"] == "ok"
+        assert (await ada.ask("list_servers"))["servers"][0]["state"] == "ok"
         wrong = address.replace(plain.token, "hush%0A1")
         said = [str(await refused(ada, "connect_server", url=wrong, alias="wrong"))]
         for text in (connected, listed, *said):
@@ -214,11 +213,10 @@ async def test_a_server_with_only_a_password_says_that_a_token_is_needed(
     async with make_server(password, extensions=STOCK, token="") as server:
         write(server)
         async with over_stdio(tmp_path, f"--server={server.url}") as ada:
-            for tool, arguments in (
-                ("get_notebook", {"path": PATH}),
-                ("connect_server", {"url": server.url, "alias": "again"}),
-            ):
-                error = await refused(ada, tool, **arguments)
+            said = [await refused(ada, "get_notebook", path=PATH)]
+            await ada.ask("disconnect_server", alias="")
+            said.append(await refused(ada, "connect_server", url=server.url, alias="again"))
+            for error in said:
                 assert error["code"] == "token_refused"
                 assert "none is known" in error["message"]
                 assert "password" in error["next_step"]
@@ -365,7 +363,8 @@ async def test_what_is_no_address_is_said_to_be_none(tmp_path: Path) -> None:
             ("http://127.0.0.1:99999/", "invalid_argument"),
             ("http://[::1/", "invalid_argument"),
             ("http://☃.example/", "server_unreachable"),
-            ("http://127.0.0.1:9/", "server_unreachable"),
+            ("http://127.0.0.1:9/", "unknown_server"),
+            ("http://127.0.0.1:10/", "server_unreachable"),
         ):
             assert (await refused(ada, "connect_server", url=url, alias="x"))["code"] == code
         assert len((await ada.ask("list_servers"))["servers"]) == 1
@@ -412,11 +411,15 @@ async def test_paths_that_lead_out_and_aliases_that_are_taken_reach_no_server(
     write(plain)
     async with (
         Front(plain.url, {}) as front,
-        over_stdio(tmp_path, f"--server={front.url}", JUPYTER_TOKEN=plain.token) as ada,
+        over_stdio(
+            tmp_path,
+            f"--server=one={front.url}",
+            f"--server=other={front.url}",
+            JUPYTER_TOKEN=plain.token,
+        ) as ada,
     ):
-        await ada.ask("connect_server", url=front.url, alias="other")
         asked = list(front.asked)
-        taken = await refused(ada, "connect_server", url=front.url, alias="other")
+        taken = await refused(ada, "connect_server", url=f"{front.url}else", alias="other")
         assert (taken["code"], taken["alias"]) == ("unknown_server", "other")
         for path in ("../x.ipynb", "a/../../x.ipynb", "%2e%2e%2fx.ipynb", "%252e%252e/x.ipynb"):
             for place in (path, f"other:{path}"):

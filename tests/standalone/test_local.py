@@ -1,0 +1,138 @@
+"""A command that was told of no server has one all the same, also after that has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from jupyter_collaboration_mcp.standalone.discovery import is_alive
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import over_stdio
+from tests.harness.waiting import until
+
+from .held import Command
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
+
+STOCK = {"jupyter_collaboration_mcp": False}
+PATH = "work.ipynb"
+
+
+def write(root: Path, source: str = "1 + 1") -> None:
+    root.mkdir(exist_ok=True)
+    cells = [notebooks.code("one", source), notebooks.markdown("two", "text")]
+    notebooks.write(root / PATH, notebooks.notebook(cells))
+
+
+def servers(home: Path) -> list[dict[str, object]]:
+    """What the runtime files say, of servers that are alive."""
+    found = [json.loads(file.read_text()) for file in (home / "runtime").glob("jpserver-*.json")]
+    return [server for server in found if is_alive(server["pid"])]
+
+
+async def kill(pid: object) -> None:
+    assert isinstance(pid, int)
+    os.kill(pid, signal.SIGKILL)
+    # Until the command looks at it, it stays as a zombie, without threads at last.
+    await until(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    await until(lambda: len(list(Path(f"/proc/{pid}/task").iterdir())) <= 1)
+
+
+async def test_its_own_server_is_started_again_when_it_has_ended(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root)
+    async with over_stdio(tmp_path, cwd=root) as ada:
+        await ada.write(PATH, "two", "before the end")
+        (server,) = servers(tmp_path)
+        (listed,) = (await ada.ask("list_servers"))["servers"]
+        assert listed["root"] == str(root)
+        await kill(server["pid"])
+        assert (await ada.sources(PATH))[1] == "before the end"
+        (again,) = servers(tmp_path)
+        assert again["pid"] != server["pid"]
+        assert (again["url"], again["token"]) == (server["url"], server["token"])
+        await ada.write(PATH, "two", "after it")
+
+
+async def test_the_server_of_another_command_is_shared_in_its_root_only(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    write(root, "in the root")
+    write(root / "below", "below")
+    write(elsewhere, "elsewhere")
+    other = Command(tmp_path)
+    try:
+        await until(lambda: "Jupyter runs at" in other.said, timeout=60)
+        (first,) = servers(tmp_path)
+        async with over_stdio(tmp_path, cwd=elsewhere) as ben:
+            assert (await ben.sources(PATH))[0] == "elsewhere"
+            assert len(servers(tmp_path)) == 2
+        async with over_stdio(tmp_path, cwd=root / "below") as ada:
+            assert (await ada.sources(PATH))[0] == "in the root"
+            assert servers(tmp_path) == [first]
+            other.process.send_signal(signal.SIGTERM)
+            await other.ends_with(143)
+            # Whose server it was is gone; the next call gets one of its own.
+            assert (await ada.sources(PATH))[0] == "below"
+            (second,) = servers(tmp_path)
+            assert second["pid"] != first["pid"]
+    finally:
+        other.close()
+
+
+async def test_after_a_failed_start_servers_can_be_connected_and_are_found(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "jupyter_server_config.py").write_text("import os; os._exit(3)")
+    async with make_server(extensions=STOCK) as server, make_server(extensions=STOCK) as other:
+        write(Path(server.root), "found")
+        write(Path(other.root), "connected")
+        server.kill()
+        runtime = str(server.home / "runtime")
+        async with over_stdio(tmp_path, cwd=tmp_path, JUPYTER_RUNTIME_DIR=runtime) as ada:
+            for tool in ("list_notebooks", "list_kernels", "list_notebooks"):
+                error = await ada.refused(tool)
+                assert error["code"] == "server_unreachable"
+                assert "could not be started" in error["message"]
+            assert (await ada.ask("list_servers"))["servers"] == []
+            url = f"{other.url}?token={other.token}"
+            await ada.ask("connect_server", url=url, alias="other")
+            assert (await ada.sources(f"other:{PATH}"))[0] == "connected"
+            await ada.ask("disconnect_server", alias="other")
+            await server.start()
+            assert (await ada.sources(PATH))[0] == "found"
+
+
+async def test_a_start_that_fails_is_said_to_the_person(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "jupyter_server_config.py").write_text("import os; os._exit(3)")
+    command = Command(tmp_path)
+    try:
+        await until(lambda: "could not be started: it ended with exit code 3" in command.said, 60)
+        assert "Traceback" not in command.said
+    finally:
+        command.close()
+
+
+async def test_a_server_that_is_started_again_with_another_token_is_used_on(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    async with make_server(extensions=STOCK) as server:
+        root = Path(server.root)
+        write(root)
+        runtime = str(server.home / "runtime")
+        async with over_stdio(tmp_path, cwd=root, JUPYTER_RUNTIME_DIR=runtime) as ada:
+            await ada.ask("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+            server.kill()
+            server.change_token("another")
+            await server.start()
+            await ada.write(PATH, "two", "with the new token")
+            assert (await ada.sources(PATH))[1] == "with the new token"
+            ran = await ada.ask("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+            assert ran["runs"][0]["state"] == "completed"
