@@ -177,10 +177,13 @@ _NOTES: Mapping[str, str] = {
     ),
     "rename_document": (
         "The room stays: its people, what they type and what is unsaved are in the document with "
-        "the new path, and a notebook keeps its kernel. What is at `newPath` is never overwritten."
+        "the new path, and a notebook keeps its kernel. What is at `newPath` is never overwritten. "
+        "A notebook that becomes a text by its new ending, or the reverse, leaves its room; while "
+        "people are in it, that is refused with `in_use`."
     ),
     "copy_document": (
-        "What is open is saved first. Large and binary files are copied by the server, not read."
+        "What is open is saved first. Large and binary files are copied by the server, not read. "
+        "`notices` says what a copy of a folder on a server elsewhere may lack."
     ),
     "document_exists": "A path that agents may not see is refused, not answered.",
     "execute_notebook_cell": (
