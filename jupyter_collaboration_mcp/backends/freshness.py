@@ -18,8 +18,9 @@ from .room_state import RoomState
 #: Seconds after which a server has noticed a change of a file.
 _NOTICED = 2.0
 
-#: Seconds between two looks of somebody who edits: as often as a server looks.
-_LOOK = 1.0
+#: Seconds between two looks of somebody who edits: as often as a server looks; and at least so many
+#: times what the last one took, because a server that is busy must not be kept busy by this.
+_LOOK, _TIMES = 1.0, 20.0
 
 
 class Freshness:
@@ -39,6 +40,7 @@ class Freshness:
         # When the file was known to be loadable. A text has been read before its room was joined.
         self._loadable = modified if kind == "file" else None
         self._looked: float | None = None  # and it was loadable
+        self._took = 0.0  # seconds, to look
 
     @property
     def modified(self) -> str | None:
@@ -77,14 +79,15 @@ class Freshness:
         Raises:
             NotText, CorruptDocument: It would.
         """
-        looked = self._looked
-        if not now and looked is not None and time.monotonic() - looked < _LOOK:
+        began, looked = time.monotonic(), self._looked
+        if not now and looked is not None and began - looked < max(_LOOK, _TIMES * self._took):
             return
         try:
             model = await self._api.get(*_segments(path), content="0")
             await self._examine(path, model, state)
         except (Refused, ServerError):
             return  # gone or out of reach: others notice
+        self._took = time.monotonic() - began
 
     async def _examine(self, path: str, model: Any, state: RoomState) -> str | None:
         """See that the file can be loaded; returns its hash, if that had to be asked for."""

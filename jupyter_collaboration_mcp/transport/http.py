@@ -50,7 +50,11 @@ def bind(host: str, port: int) -> socket.socket:
         )
         # localhost is both, and every client tries the older one.
         family, *_, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-        return socket.create_server(address[:2], family=family)
+        listener = socket.create_server(address[:2], family=family)
+        # Not by asyncio, which sees no TCP in a socket that was made elsewhere; each answer would
+        # wait 40 ms for what was sent before to be acknowledged. Connections inherit it.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except (OverflowError, socket.gaierror, UnicodeError) as error:
         raise InvalidArgument(
             f"{host!r} and {port} are no host and port to listen on.",

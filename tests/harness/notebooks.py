@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,11 @@ def notebook(cells: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
 def numbered(count: int, padding: str = "") -> dict[str, Any]:
     """A notebook of many small cells with ids `cell-00000`, `cell-00001`, ..."""
     return notebook([code(f"cell-{n:05d}", f"x = {n}\n{padding}") for n in range(count)])
+
+
+def name_for(test: str) -> str:
+    """The beginning of a file name that no other test has."""
+    return re.sub(r"[^\w-]+", "_", test)[-60:]
 
 
 def write(path: Path, content: Mapping[str, Any]) -> None:

@@ -76,7 +76,7 @@ async def new(
     paths: list[str] = []
 
     def write(*cells: str | dict[str, Any], **more: Any) -> str:
-        paths.append(f"{request.node.name[-60:].replace('/', '_')}-{len(paths)}.ipynb")
+        paths.append(f"{notebooks.name_for(request.node.name)}-{len(paths)}.ipynb")
         notebooks.write(Path(server.root) / paths[-1], notebooks.notebook(_cells(cells), **more))
         return paths[-1]
 
@@ -104,7 +104,7 @@ async def warm(
 
     async def write(*cells: str | dict[str, Any], **more: Any) -> str:
         nonlocal count
-        path = f"{request.node.name[-60:].replace('/', '_')}-warm-{count}.ipynb"
+        path = f"{notebooks.name_for(request.node.name)}-warm-{count}.ipynb"
         count += 1
         notebooks.write(Path(server.root) / path, notebooks.notebook(_cells(cells), **more))
         session = await api.open(path, kernel_id=kernel_ids[0] if kernel_ids else None)

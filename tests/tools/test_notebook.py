@@ -39,7 +39,7 @@ def make(server: JupyterProcess, request: pytest.FixtureRequest) -> Make:
     def write(cells: Any = None, **more: Any) -> str:
         nonlocal count
         count += 1
-        path = f"{request.node.name[-60:].replace('/', '_')}-{count}.ipynb"
+        path = f"{notebooks.name_for(request.node.name)}-{count}.ipynb"
         content = notebooks.notebook(THREE if cells is None else cells, **more)
         notebooks.write(Path(server.root) / path, content)
         return path
