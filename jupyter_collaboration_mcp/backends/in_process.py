@@ -304,8 +304,9 @@ class InProcessBackend:
         if file_id in ydoc.file_loaders:
             loader = ydoc.file_loaders[file_id]
             if loader.number_of_subscriptions == 0:
-                # Its watcher may have looked in between, and stumbled over an id that is gone.
-                with contextlib.suppress(RuntimeError):
+                # Its watcher may have looked in between, and stumbled over an id that is gone; or
+                # the last WebSocket that left has had it removed.
+                with contextlib.suppress(RuntimeError, KeyError):
                     await ydoc.file_loaders.remove(file_id)
 
     def _watch(self, room: DocumentRoom) -> RoomWatch:

@@ -130,7 +130,8 @@ async def test_a_kernel_that_dies_is_told_at_once_and_the_next_run_works(
     path = await warm(deadly, "print('next')")
     async with Collaborator(server.url, server.token, path) as ana:
         result = await ada.call("execute_notebook_cell", path=path, cell_id=0)
-        assert time.time() - float(stamp.read_text()) < 2
+        # Jupyter itself notices after three seconds, and we do not wait for that.
+        assert time.time() - float(stamp.read_text()) < 3
         assert result.is_error
         error = result.structured_content["error"]
         assert (error["code"], error["fate"]) == ("kernel_lost", "died")
@@ -143,7 +144,9 @@ async def test_a_kernel_that_dies_is_told_at_once_and_the_next_run_works(
         assert "last words" in ana.cell(0)["outputs"][0]["text"]
         # Jupyter starts it again by itself; nothing of what ran is taken for running.
         assert (await ada.ask("inspect_variables", path=path))["variables"] == []
-        assert (await ada.ask("get_notebook_status", path=path))["kernel"]["state"] == "idle"
+        async with asyncio.timeout(20):  # the server hears a moment later that it is idle again
+            while (await ada.ask("get_notebook_status", path=path))["kernel"]["state"] != "idle":
+                pass
         assert (await run(ada, path, 1))["state"] == "completed"
 
 
