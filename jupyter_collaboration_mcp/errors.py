@@ -197,6 +197,15 @@ class NotText(PathError):
 class CorruptDocument(PathError):
     code = "corrupt_document"
 
+    @classmethod
+    def notebook(cls, path: str, why: str = "") -> CorruptDocument:
+        because = f": {why}" if why else ""
+        return cls(
+            f"{path!r} cannot be loaded as a notebook{because}. The file was not touched.",
+            "Ask the person to repair or restore the file.",
+            path=path,
+        )
+
 
 class ReadOnly(PathError):
     code = "read_only"

@@ -118,11 +118,7 @@ class Freshness:
     def _unloadable(self, path: str, model: Any) -> CollaborationError:
         if self._kind == "file":
             return NotText.binary(path, model.get("size"), model.get("mimetype"))
-        return CorruptDocument(
-            f"{path!r} cannot be loaded as a notebook. The file was not touched.",
-            "Ask the person to repair or restore the file.",
-            path=path,
-        )
+        return CorruptDocument.notebook(path)
 
     def _is_taken_over(
         self, modified: str, on_disk: str | None, now: datetime | None, state: RoomState

@@ -110,12 +110,7 @@ class InProcessFiles:
         if error.status_code == 404:
             return DocumentNotFound.at(path)
         if kind == "notebook":
-            return CorruptDocument(
-                f"{path!r} cannot be loaded as a notebook: {error.log_message or error.reason}. "
-                "The file was not touched.",
-                "Ask the person to repair or restore the file.",
-                path=path,
-            )
+            return CorruptDocument.notebook(path, str(error.log_message or error.reason))
         entry = await self.look(path)
         return NotText.binary(path, entry.size, entry.mimetype)
 

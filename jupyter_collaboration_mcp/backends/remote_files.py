@@ -118,11 +118,7 @@ class RemoteFiles:
             if error.detail.get("status") != 400:
                 raise
             if kind == "notebook":
-                raise CorruptDocument(
-                    f"{path!r} cannot be loaded as a notebook. The file was not touched.",
-                    "Ask the person to repair or restore the file.",
-                    path=path,
-                ) from error
+                raise CorruptDocument.notebook(path) from error
             entry = await self.look(path)
             raise NotText.binary(path, entry.size, entry.mimetype) from error
         return model["content"]

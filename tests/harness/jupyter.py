@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 START_LIMIT = 60.0
-STOP_LIMIT = 30.0
+STOP_LIMIT = 15.0
 
 #: For processes in which nothing of ours runs, and for those that are killed: they cannot report
 #: what was covered. They start in half the time.
