@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from jupyter_server.services.contents.filemanager import FileContentsManager
 from tornado.web import HTTPError
+
+from .local_disk import LocalDisk
 
 
 class SaveFailed(Exception):
@@ -43,13 +42,12 @@ def reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def as_before_if_it_fails(contents: Any, path: str) -> Iterator[None]:
+def as_before_if_it_fails(disk: LocalDisk | None, path: str) -> Iterator[None]:
     """While a file is saved: if that fails, have what was there."""
-    on_disk = isinstance(contents, FileContentsManager)
-    if not on_disk:
+    if disk is None:
         yield
         return
-    file = Path(os.path.realpath(contents._get_os_path(path)))
+    file = disk.real(path)
     before = _stamp(file)
     try:
         yield

@@ -12,6 +12,9 @@ from typing import Any, Literal, Protocol
 
 FileType = Literal["notebook", "file", "directory"]
 
+#: Copies that Jupyter keeps beside the files; it shows them where hidden files are shown.
+CHECKPOINTS = ".ipynb_checkpoints"
+
 
 def nameable(name: str) -> bool:
     """Whether a name can be said at all: on disk, a name may be bytes that are no text."""

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .files import FileEntry, FileType, Listing, Wanted, nameable
-
-_CHECKPOINTS = ".ipynb_checkpoints"
+from .files import CHECKPOINTS, FileEntry, FileType, Listing, Wanted, nameable
 
 _WILD = set("*?[")
 
@@ -108,7 +106,7 @@ class Folders:
             folder = waiting.pop()
             with os.scandir(self._within(folder)) as entries:
                 for entry in entries:
-                    if entry.name == _CHECKPOINTS:
+                    if entry.name == CHECKPOINTS:
                         continue
                     if fits(at := f"{folder}/{entry.name}" if folder else entry.name):
                         return True
@@ -136,7 +134,7 @@ class Folders:
                     or (part and part not in name.lower())
                 ):
                     continue
-                if (name[0] == "." and (not hidden or name == _CHECKPOINTS)) or name in unlisted:
+                if (name[0] == "." and (not hidden or name == CHECKPOINTS)) or name in unlisted:
                     continue
                 if not nameable(name):
                     continue

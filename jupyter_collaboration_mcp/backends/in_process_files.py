@@ -9,17 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from jupyter_server.services.contents.filemanager import (
-    AsyncFileContentsManager,
-    FileContentsManager,
-)
 from jupyter_server.utils import ensure_async
 from tornado.web import HTTPError
 
@@ -34,9 +28,12 @@ from ..errors import (
     PathRefused,
     ReadOnly,
 )
+from .asked_folders import AskedFolders
+from .contents_models import entries_of, entry_of, new_model
 from .failed_saves import as_before_if_it_fails, reason
-from .files import FileEntry, FileType, Listing, Wanted, nameable
+from .files import FileEntry, FileType, Listing, Wanted
 from .folders import Folders
+from .local_disk import LocalDisk
 
 if TYPE_CHECKING:
     from jupyter_server_ydoc.rooms import DocumentRoom
@@ -56,12 +53,12 @@ class InProcessFiles:
         self.check(path)
         with self._told("look at", path):
             model = await ensure_async(self._contents.get(path, content=False))
-        return _entry(model).opened(self._backend.open_paths().get(path))
+        return entry_of(model).opened(self._backend.open_paths().get(path))
 
     async def children(self, path: str) -> Sequence[FileEntry]:
         self.check(path)
         if (folders := self._folders()) is None:
-            entries: Sequence[FileEntry] = await self._children(path)
+            entries = await self._children(path)
         else:
             with self._told("list", path):
                 entries = await asyncio.to_thread(folders.children, path)
@@ -72,26 +69,19 @@ class InProcessFiles:
     ) -> Listing:
         self.check(start)
         if (folders := self._folders()) is None:
-            listing = await self._walk(start, wanted, enter, limit)
+            listing = await self._asked.walk(start, wanted, enter, limit)
         else:
             listing = await asyncio.to_thread(folders.walk, start, wanted, enter, limit)
         return Listing(self._with_people(listing.entries), listing.complete)
 
     async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
         self.check(path)
-        if (folders := self._folders()) is not None:
-            try:
-                return await asyncio.to_thread(folders.has_below, path, fits)
-            except OSError:
-                return True
-        waiting = deque([path])
-        while waiting:
-            for entry in await self._children(waiting.popleft()):
-                if fits(entry.path):
-                    return True
-                if entry.type == "directory":
-                    waiting.append(entry.path)
-        return False
+        if (folders := self._folders()) is None:
+            return await self._asked.has_below(path, fits)
+        try:
+            return await asyncio.to_thread(folders.has_below, path, fits)
+        except OSError:
+            return True
 
     async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
         self.check(path)
@@ -146,36 +136,26 @@ class InProcessFiles:
 
     def _check_outside(self, path: str, new_path: str) -> None:
         """Refuse to move a folder into itself through a link: Jupyter would copy and delete it."""
-        if not self._on_disk:
-            return
-        place, target = (
-            Path(os.path.realpath(file.parent), file.name)
-            for file in (Path(self._contents._get_os_path(p)) for p in (path, new_path))
-        )
-        if target.is_relative_to(place):
+        if self._disk is not None and self._disk.is_within(new_path, path):
             raise InvalidArgument(
                 f"{new_path!r} is the same place, or inside of it.", "Choose another path."
             )
 
-    def real(self, path: str) -> str | None:
+    def real(self, path: str) -> Path | None:
         """Where a file really is, whatever links lead to it; None if that cannot be known."""
-        return os.path.realpath(self._contents._get_os_path(path)) if self._on_disk else None
+        return None if self._disk is None else self._disk.real(path)
 
     def writable(self, path: str) -> bool:
-        """Whether a file may be written; cheap where it is on this machine."""
-        manager = self._contents
-        return bool(manager.is_writable(path)) if self._on_disk else True
+        """Whether a file may be written, where that is cheap to know."""
+        return self._disk is None or self._disk.writable(path)
 
     # -- changing ----------------------------------------------------------------------------
 
     async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
         await self._check_new(path)
-        model: dict[str, Any] = {"type": kind, "format": _FORMATS[kind], "content": content}
-        if kind == "directory":
-            model = {"type": "directory"}
-        with self._told("write", path), as_before_if_it_fails(self._contents, path):
-            saved = await ensure_async(self._contents.save(model, path))
-        return _entry(saved)
+        with self._told("write", path), as_before_if_it_fails(self._disk, path):
+            saved = await ensure_async(self._contents.save(new_model(kind, content), path))
+        return entry_of(saved)
 
     async def delete(self, path: str) -> bool | None:
         self.check(path)
@@ -202,9 +182,7 @@ class InProcessFiles:
                 try:
                     await ensure_async(self._contents.rename(path, new_path))
                 except (HTTPError, OSError) as error:
-                    if not self._has_moved(path, new_path):
-                        if getattr(error, "status_code", 500) == 500 and self._is_file(path):
-                            self._remove_rest(new_path)  # of a copy to another disk
+                    if not self._has_moved(path, new_path, error):
                         raise
                     # Its checkpoints could not follow: the file has its new path all the same.
                     self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
@@ -222,35 +200,17 @@ class InProcessFiles:
         self._check_outside(path, new_path)
         for room in self._backend.rooms_below(path):
             await self._backend.save(room)
-        if self._on_disk:
-            await self._copy_on_disk(path, new_path)
+        if self._disk is not None:
+            with self._told("copy", path, new_path):
+                await self._disk.copy(path, new_path)
         elif (await self.look(path)).type == "directory":
-            await self._copy_folder(path, new_path)
+            await self._asked.copy(path, new_path, self._make_folder, self._copy_file)
         else:
             await self._copy_file(path, new_path)
         return ()
 
-    async def _copy_on_disk(self, path: str, new_path: str) -> None:
-        manager = self._contents
-        source, target = manager._get_os_path(path), manager._get_os_path(new_path)
-        with self._told("copy", path, new_path):
-            try:
-                await asyncio.to_thread(_copy, source, target)
-            except FileExistsError:
-                raise
-            except Exception:
-                self._remove_rest(new_path)
-                raise
-        manager.emit(data={"action": "copy", "path": new_path, "source_path": path})
-
-    async def _copy_folder(self, path: str, new_path: str) -> None:
-        await self.create(new_path, "directory", None)
-        for entry in await self._children(path):
-            target = f"{new_path}/{entry.name}"
-            if entry.type == "directory":
-                await self._copy_folder(entry.path, target)
-            else:
-                await self._copy_file(entry.path, target)
+    async def _make_folder(self, path: str) -> None:
+        await self.create(path, "directory", None)
 
     async def _copy_file(self, path: str, new_path: str) -> None:
         with self._told("copy", path, new_path):
@@ -265,25 +225,15 @@ class InProcessFiles:
                 await stack.enter_async_context(loader._lock)
             yield rooms
 
-    def _has_moved(self, path: str, new_path: str) -> bool:
-        if not self._on_disk:
+    def _has_moved(self, path: str, new_path: str, error: HTTPError | OSError) -> bool:
+        """Whether a rename that failed has moved the file all the same."""
+        if self._disk is None:
             return False
-        old, new = self._contents._get_os_path(path), self._contents._get_os_path(new_path)
-        return os.path.lexists(new) and not os.path.lexists(old)
-
-    def _is_file(self, path: str) -> bool:
-        return self._on_disk and Path(self._contents._get_os_path(path)).is_file()
-
-    def _remove_rest(self, path: str) -> None:
-        """Take away what a failed write has left of a file that was not there before."""
-        if not self._on_disk:
-            return
-        rest = Path(self._contents._get_os_path(path))
-        with contextlib.suppress(OSError):
-            if rest.is_dir():
-                shutil.rmtree(rest, ignore_errors=True)
-            else:
-                rest.unlink()
+        if self._disk.has_moved(path, new_path):
+            return True
+        if getattr(error, "status_code", 500) == 500 and self._disk.is_file(path):
+            self._disk.remove_rest(new_path)  # of a copy to another disk
+        return False
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -292,51 +242,29 @@ class InProcessFiles:
         return self._backend.contents
 
     @property
-    def _on_disk(self) -> bool:
-        return isinstance(self._contents, FileContentsManager)
+    def _disk(self) -> LocalDisk | None:
+        return LocalDisk.below(self._contents)
+
+    @property
+    def _asked(self) -> AskedFolders:
+        return AskedFolders(self._children)
 
     def _folders(self) -> Folders | None:
-        """How to walk through the disk itself; None if a contents manager has its own ideas."""
-        manager = self._contents
-        if not self._on_disk:
-            return None
-        for name in ("get", "_dir_model", "should_list"):
-            if getattr(type(manager), name) not in (
-                getattr(FileContentsManager, name),
-                getattr(AsyncFileContentsManager, name),
-            ):
-                return None
-        return Folders.below(manager.root_dir, manager.allow_hidden, manager.hide_globs)
+        return None if self._disk is None else self._disk.folders()
 
-    async def _walk(
-        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
-    ) -> Listing:
-        found: list[FileEntry] = []
-        folders = deque([start])
-        while folders:
-            with contextlib.suppress(CollaborationError):  # gone or unreadable since it was listed
-                for entry in await self._children(folders.popleft()):
-                    hidden = entry.name.startswith(".")
-                    if entry.type == "directory" and not hidden and enter(entry.path):
-                        folders.append(entry.path)
-                    if wanted(entry.path, entry.type):
-                        if len(found) == limit:
-                            return Listing(tuple(found), complete=False)
-                        found.append(entry)
-        return Listing(tuple(found), complete=True)
-
-    async def _children(self, path: str) -> list[FileEntry]:
+    async def _children(self, path: str) -> Sequence[FileEntry]:
         with self._told("list", path):
             model = await ensure_async(self._contents.get(path, type="directory"))
-        entries = [_entry(child) for child in model["content"] if nameable(child["name"])]
-        return sorted(entries, key=lambda entry: entry.name)
+        return entries_of(model)
 
     @contextlib.contextmanager
     def _told(self, do: str, path: str, new_path: str = "") -> Iterator[None]:
         """What the server or its system refuses, as agents are told it."""
         try:
             yield
-        except (HTTPError, OSError) as error:
+        except CollaborationError:
+            raise
+        except Exception as error:  # a contents manager may have errors of its own
             status = error.status_code if isinstance(error, HTTPError) else type(error)
             if status in (404, FileNotFoundError, NotADirectoryError):
                 raise DocumentNotFound.at(path) from error
@@ -345,38 +273,9 @@ class InProcessFiles:
             if status in (409, FileExistsError):
                 raise AlreadyExists.at(new_path or path, "file") from error
             root = str(getattr(self._contents, "root_dir", ""))
-            why = reason(error).replace(f"{root}{os.sep}", "")
+            why = (reason(error) or type(error).__name__).replace(f"{root}{os.sep}", "")
             raise FileFailed.to(do, path, why) from error
 
     def _with_people(self, entries: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
         people = self._backend.open_paths()
         return tuple(entry.opened(people.get(entry.path)) for entry in entries)
-
-
-_FORMATS = {"notebook": "json", "file": "text", "directory": None}
-
-
-def _copy(source: str, target: str) -> None:
-    if os.path.lexists(target):
-        raise FileExistsError(target)
-    if Path(source).is_dir():
-        ignore = shutil.ignore_patterns(".ipynb_checkpoints")
-        shutil.copytree(source, target, symlinks=True, ignore=ignore)
-    else:
-        shutil.copy2(source, target)
-
-
-def _entry(model: Mapping[str, Any]) -> FileEntry:
-    return FileEntry(
-        path=str(model["path"]),
-        type=cast("FileType", model["type"]),
-        created=_iso(model.get("created")),
-        last_modified=_iso(model.get("last_modified")),
-        size=model.get("size"),
-        writable=bool(model.get("writable", True)),
-        mimetype=model.get("mimetype"),
-    )
-
-
-def _iso(time: Any) -> str | None:
-    return None if time is None else str(time.isoformat())

@@ -9,6 +9,7 @@ from tornado.web import HTTPError
 
 from ..documents import line_ends
 from .failed_saves import SaveFailed, as_before_if_it_fails, reason
+from .local_disk import LocalDisk
 
 _MARK = "_keeps_line_ends"
 
@@ -28,7 +29,7 @@ def keep_line_ends(loader: Any, contents: Any) -> None:
                 if there is not None and there["last_modified"] != loader.last_modified:
                     raise OutOfBandChanges  # since the loader looked
                 model = {**model, "content": _restored(model["content"], there)}
-            with as_before_if_it_fails(contents, path):
+            with as_before_if_it_fails(LocalDisk.below(contents), path):
                 saved: dict[str, Any] = await save(model, path)
         except HTTPError as error:
             raise SaveFailed(reason(error)) from error

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import (
     AlreadyExists,
@@ -18,7 +16,9 @@ from ..errors import (
     NotText,
     ReadOnly,
 )
-from .files import FileEntry, FileType, Listing, Wanted, nameable
+from .asked_folders import AskedFolders
+from .contents_models import entries_of, entry_of, new_model
+from .files import FileEntry, FileType, Listing, Wanted
 from .jupyter_api import JupyterApi, Refused
 from .room_session import open_session
 
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from .remote import RemoteBackend
     from .room_socket import RoomSocket
 
-#: Folders that are asked for at once, and in all for one listing.
-_PARALLEL, _FOLDERS = 4, 1000
-
-_FORMATS = {"notebook": "json", "file": "text", "directory": None}
+#: Folders that are asked for at once.
+_PARALLEL = 4
 
 _FOLDER_COPIED = (
     "What people have not saved yet in these files, and hidden files, may be missing in the copy."
@@ -42,6 +40,7 @@ class RemoteFiles:
     def __init__(self, api: JupyterApi, backend: RemoteBackend) -> None:
         self._api = api
         self._backend = backend
+        self._folders = AskedFolders(self.children, at_once=_PARALLEL)
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -54,59 +53,21 @@ class RemoteFiles:
             if folder and (await self.look(folder)).type != "directory":
                 raise DocumentNotFound.at(path) from error
             raise
-        return _entry(model).opened(self._backend.open_paths().get(path))
+        return entry_of(model).opened(self._backend.open_paths().get(path))
 
     async def children(self, path: str) -> Sequence[FileEntry]:
         query = {"type": "directory", "content": "1"}
         model = await self._ask("list", "GET", path, query)
         people = self._backend.open_paths()
-        children = [_entry(child) for child in model["content"] if nameable(child["name"])]
-        children = [child for child in children if child.name != ".ipynb_checkpoints"]
-        return [
-            child.opened(people.get(child.path))
-            for child in sorted(children, key=lambda child: child.name)
-        ]
+        return [child.opened(people.get(child.path)) for child in entries_of(model)]
 
     async def walk(
         self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        """A few folders at a time."""
-        found: list[FileEntry] = []
-        folders = deque([start])
-        asked = 0
-        while folders:
-            if asked >= _FOLDERS:
-                return Listing(tuple(found), complete=False)
-            some = [folders.popleft() for _ in range(min(_PARALLEL, len(folders)))]
-            asked += len(some)
-            for children in await asyncio.gather(*map(self._children, some)):
-                for child in children:
-                    hidden = child.name.startswith(".")
-                    if child.type == "directory" and not hidden and enter(child.path):
-                        folders.append(child.path)
-                    if wanted(child.path, child.type):
-                        if len(found) == limit:
-                            return Listing(tuple(found), complete=False)
-                        found.append(child)
-        return Listing(tuple(found), complete=True)
+        return await self._folders.walk(start, wanted, enter, limit)
 
     async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
-        folders = deque([path])
-        for _ in range(_FOLDERS):
-            if not folders:
-                return False
-            for child in await self.children(folders.popleft()):
-                if fits(child.path):
-                    return True
-                if child.type == "directory":
-                    folders.append(child.path)
-        return True
-
-    async def _children(self, path: str) -> Sequence[FileEntry]:
-        try:
-            return await self.children(path)
-        except (DocumentNotFound, FileFailed):
-            return ()  # gone or unreadable since it was listed
+        return await self._folders.has_below(path, fits)
 
     async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
         query = {"type": kind, "content": "1"}
@@ -126,10 +87,7 @@ class RemoteFiles:
     # -- changing ----------------------------------------------------------------------------
 
     async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
-        body: dict[str, Any] = {"type": kind}
-        if kind != "directory":
-            body |= {"format": _FORMATS[kind], "content": content}
-        return _entry(await self._ask("write", "PUT", path, {}, body))
+        return entry_of(await self._ask("write", "PUT", path, {}, new_model(kind, content)))
 
     async def delete(self, path: str) -> bool | None:
         seats = self._backend.seats_below(path)
@@ -201,34 +159,13 @@ class RemoteFiles:
         for seat in self._backend.seats_below(path):
             await seat.save(always=True)
         if (await self.look(path)).type == "directory":
-            await self._copy_folder(path, new_path)
+            await self._folders.copy(path, new_path, self._make_folder, self._copy_file)
             return (_FOLDER_COPIED,)
         await self._copy_file(path, new_path)
         return ()
 
-    async def _copy_folder(self, path: str, new_path: str) -> None:
-        # All of it is listed first: through a link, the copy may be in what is copied.
-        everything = await self._below(path)
-        await self.create(new_path, "directory", None)
-        for child in everything:
-            target = f"{new_path}{child.path[len(path) :]}"
-            if child.type == "directory":
-                await self.create(target, "directory", None)
-            else:
-                await self._copy_file(child.path, target)
-
-    async def _below(self, path: str) -> list[FileEntry]:
-        """What is in a folder and all folders below it, each before what is in it."""
-        found: list[FileEntry] = []
-        folders = deque([path])
-        for _ in range(_FOLDERS):
-            if not folders:
-                return found
-            for child in await self.children(folders.popleft()):
-                found.append(child)
-                if child.type == "directory":
-                    folders.append(child.path)
-        raise FileFailed.to("copy", path, f"it has more than {_FOLDERS:,} folders")
+    async def _make_folder(self, path: str) -> None:
+        await self.create(path, "directory", None)
 
     async def _copy_file(self, path: str, new_path: str) -> None:
         """The server copies, so that no content goes over the wire; it chooses the name first."""
@@ -273,15 +210,3 @@ class RemoteFiles:
         if method == "GET" and (not isinstance(model, dict) or "type" not in model):
             raise self._api.not_jupyter("it knows no files")
         return model
-
-
-def _entry(model: Mapping[str, Any]) -> FileEntry:
-    return FileEntry(
-        path=str(model["path"]),
-        type=cast("FileType", model["type"]),
-        created=model.get("created"),
-        last_modified=model.get("last_modified"),
-        size=model.get("size"),
-        writable=bool(model.get("writable", True)),
-        mimetype=model.get("mimetype"),
-    )

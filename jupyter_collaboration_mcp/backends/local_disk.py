@@ -1,0 +1,101 @@
+"""What is done on the disk itself, where a contents manager has its files on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from jupyter_server.services.contents.filemanager import (
+    AsyncFileContentsManager,
+    FileContentsManager,
+)
+
+from .files import CHECKPOINTS
+from .folders import Folders
+
+
+class LocalDisk:
+    """The disk below a contents manager, which knows where on it the files are."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+
+    @classmethod
+    def below(cls, contents: Any) -> LocalDisk | None:
+        """The disk of a contents manager; None if it has its files elsewhere."""
+        return cls(contents) if isinstance(contents, FileContentsManager) else None
+
+    def real(self, path: str) -> Path:
+        """Where a file really is, whatever links lead to it."""
+        return Path(os.path.realpath(self._place(path)))
+
+    def writable(self, path: str) -> bool:
+        return bool(self._manager.is_writable(path))
+
+    def folders(self) -> Folders | None:
+        """How to walk through them; None if the manager has ideas of its own about that."""
+        manager = self._manager
+        for name in ("get", "_dir_model", "should_list"):
+            if getattr(type(manager), name) not in (
+                getattr(FileContentsManager, name),
+                getattr(AsyncFileContentsManager, name),
+            ):
+                return None
+        return Folders.below(manager.root_dir, manager.allow_hidden, manager.hide_globs)
+
+    def is_within(self, path: str, folder: str) -> bool:
+        """Whether a path is a folder, or is in it; through links, too."""
+        place, outer = (
+            Path(os.path.realpath(file.parent), file.name)
+            for file in (self._place(path), self._place(folder))
+        )
+        return place.is_relative_to(outer)
+
+    def has_moved(self, path: str, new_path: str) -> bool:
+        """Whether what was at one path is at the other."""
+        return os.path.lexists(self._place(new_path)) and not os.path.lexists(self._place(path))
+
+    def is_file(self, path: str) -> bool:
+        return self._place(path).is_file()
+
+    async def copy(self, path: str, new_path: str) -> None:
+        """Copy a file or a folder; Jupyter would read all of it.
+
+        Raises:
+            FileExistsError: There is something already.
+            OSError: It cannot be copied, and nothing of it is left.
+        """
+        try:
+            await asyncio.to_thread(_copy, self._place(path), self._place(new_path))
+        except FileExistsError:
+            raise
+        except Exception:
+            self.remove_rest(new_path)
+            raise
+        self._manager.emit(data={"action": "copy", "path": new_path, "source_path": path})
+
+    def remove_rest(self, path: str) -> None:
+        """Take away what a failed write has left of what was not there before."""
+        rest = self._place(path)
+        with contextlib.suppress(OSError):
+            if rest.is_dir():
+                shutil.rmtree(rest, ignore_errors=True)
+            else:
+                rest.unlink()
+
+    def _place(self, path: str) -> Path:
+        return Path(self._manager._get_os_path(path))
+
+
+def _copy(source: Path, target: Path) -> None:
+    if os.path.lexists(target):
+        raise FileExistsError(target)
+    if source.is_dir():
+        ignore = shutil.ignore_patterns(CHECKPOINTS)
+        shutil.copytree(source, target, symlinks=True, ignore=ignore)
+    else:
+        shutil.copy2(source, target)
