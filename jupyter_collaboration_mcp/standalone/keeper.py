@@ -29,6 +29,9 @@ def main() -> None:
     token = os.environ.pop("JUPYTER_TOKEN", None)
     if token:
         arguments.append(f"--IdentityProvider.token={token}")
+    # It builds a parser for addresses in the schemas of events, which takes longer than all else
+    # that Jupyter imports; jsonschema does without it where it is not installed.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

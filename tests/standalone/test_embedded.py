@@ -93,6 +93,18 @@ def is_kernel(process: psutil.Process) -> bool:
         return False
 
 
+async def test_it_starts_without_what_takes_the_longest_to_import(
+    server: EmbeddedServer, home: Path
+) -> None:
+    imported = home / "imported"
+    (home / "config" / "jupyter_server_config.py").write_text(
+        f"import pathlib, sys\npathlib.Path({str(imported)!r}).write_text(repr(list(sys.modules)))"
+    )
+    await server.start(home / "root")
+    assert "'jsonschema'" in imported.read_text()
+    assert "'lark'" not in imported.read_text()
+
+
 async def test_it_is_a_private_jupyterlab_with_collaboration(
     server: EmbeddedServer, home: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
