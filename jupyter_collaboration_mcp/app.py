@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,8 @@ class JupyterCollaborationMCP(ExtensionApp):
 
     def initialize_handlers(self) -> None:
         assert self.serverapp is not None
+        # As Jupyter does with Tornado's: else what we log goes past its handlers and its format.
+        logging.getLogger(__package__).parent = self.serverapp.log
         self._warn_about_the_store()
         journal = self._recover()
         self._backend = InProcessBackend(self.serverapp, journal, self.journal_limit)

@@ -129,7 +129,7 @@ class RoomLink(Protocol):
         """
 
     async def close(self) -> None:
-        """Leave the room; the last one out has it cleaned up."""
+        """Leave the room, if not left yet; the last one out has it cleaned up."""
 
 
 class Backend(Protocol):

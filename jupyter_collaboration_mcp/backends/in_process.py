@@ -637,6 +637,8 @@ class InProcessLink:
         await self._backend._flush(self._watch)
 
     async def close(self) -> None:
+        if self._closed:
+            return
         self._closed = True
         self._watch.listeners.discard(self._on_update)
         if self._awareness is not None:

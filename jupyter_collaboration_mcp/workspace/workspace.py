@@ -59,6 +59,7 @@ class OpenDocument:
 class _Open:
     peer: RoomPeer
     agents: dict[str, Seat] = field(default_factory=dict)
+    since: float = field(default_factory=time.monotonic)
 
 
 class Workspace:
@@ -167,7 +168,7 @@ class Workspace:
         self._backend.files.forget(path)
         for room_id, opened in list(self._open.items()):
             if f"{opened.peer.link.path}/".startswith(f"{path}/"):
-                del self._open[room_id]
+                self._open.pop(room_id, None)
                 await self._close(opened)
                 for key in [key for key in self._seats if key[0] == room_id]:
                     del self._seats[key]
@@ -195,31 +196,41 @@ class Workspace:
             task = asyncio.get_running_loop().create_task(self._new_peer(room_id))
             self._joining[room_id] = task
             task.add_done_callback(lambda _: self._joining.pop(room_id, None))
-        peer = await asyncio.shield(task)
-        opened = self._open.get(room_id)
-        if opened is None or opened.peer is not peer:
-            opened = self._open[room_id] = _Open(peer)
+        await asyncio.shield(task)
         self._start_sweeper()
-        return opened
+        # What was forgotten since is closed, and does not come back.
+        return self._open.get(room_id) or await self._join(room_id)
 
     async def _new_peer(self, room_id: str) -> RoomPeer:
         before = self._open.get(room_id)
         link: RoomLink = await self._backend.join(room_id)
+        try:
+            peer, agents = await self._take_over(room_id, link, before)
+        except BaseException:
+            await link.close()
+            raise
+        self._open[room_id] = _Open(peer, agents)
+        return peer
+
+    async def _take_over(
+        self, room_id: str, link: RoomLink, before: _Open | None
+    ) -> tuple[RoomPeer, dict[str, Seat]]:
+        """A peer in a room, with all that was at the one before it, whose room died under it."""
         peer = RoomPeer(link)
         peer.on_edit = lambda: self._follow_soon(room_id)
         link.on_end = lambda: self._rejoin_soon(room_id)
         if self.on_join is not None:
             await self.on_join(peer)
-        agents = {} if before is None else dict(before.agents)
-        if before is not None:  # its room died under it
-            await self._close(before)
+        if before is None:
+            return peer, {}
+        agents = dict(before.agents)
+        await self._close(before)
         for seat in agents.values():
             peer.seat(seat)
-        if before is not None and before.peer.unsaved:
+        if before.peer.unsaved:
             await peer.catch_up()
             peer.inherit(before.peer)
-        self._open[room_id] = _Open(peer, agents)
-        return peer
+        return peer, agents
 
     def _rejoin_soon(self, room_id: str) -> None:
         """A room went away under a peer: be there again as soon as it can be."""
@@ -296,7 +307,7 @@ class Workspace:
                         opened.peer.unseat(seat)
                 if opened.agents:
                     opened.peer.show_presence()
-                else:
+                elif opened.since < idle_since:  # else who opened it is about to sit down
                     await self._leave(room_id, opened)
 
     async def _leave(self, room_id: str, opened: _Open) -> None:
@@ -306,7 +317,10 @@ class Workspace:
             self._log.exception("Could not save %s before leaving it", room_id)
         if not opened.agents and self._open.get(room_id) is opened:
             del self._open[room_id]
-            await self._close(opened)
+            try:
+                await self._close(opened)
+            except Exception:  # the others have to be looked after all the same
+                self._log.exception("Could not leave %s in good order", room_id)
 
     async def _close(self, opened: _Open) -> None:
         for seat in opened.agents.values():
