@@ -258,6 +258,10 @@ class KernelSocket:
             self._ask("control")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(awaited.wait(), _ASK_AGAIN)
+        if self.busy_with is not None and self.busy_with == self._doubt:
+            # The server's word may be about a process that has died or been restarted since.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._served.wait(), _INTRODUCTION)
         if self.busy_with is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._introduced.wait(), _INTRODUCTION)

@@ -80,6 +80,7 @@ class ZmqLink:
         self._requests: set[str] = set()
         self._heard = asyncio.Event()  # on iopub, whose subscription may come later than the rest
         self._answered = False
+        self._served = asyncio.Event()  # the first question on the shell, which is served in order
         self._introduced = asyncio.Event()
         self._ended: Fate | None = None
         self._input_header: dict[str, Any] = {}
@@ -130,6 +131,10 @@ class ZmqLink:
                 await asyncio.wait_for(self._heard.wait(), _ASK_AGAIN)
             except TimeoutError:
                 continue
+        if self.busy_with == UNKNOWN:
+            # The server's word may be about a process that has died or been restarted since.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._served.wait(), _INTRODUCTION)
         if self.busy_with is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._introduced.wait(), _INTRODUCTION)
@@ -171,10 +176,12 @@ class ZmqLink:
             return self._ended or "gone"
         if self._ended is not None:
             return self._ended
-        if _incarnation(manager) is not self._incarnation:
-            return "died"  # and was started again, without having been asked to end
         alive = manager.is_alive()
-        return "alive" if (alive if isinstance(alive, bool) else await alive) else "died"
+        there = alive if isinstance(alive, bool) else await alive
+        if there and _incarnation(manager) is self._incarnation:
+            return "alive"
+        self._drain()  # the process may have gone before its last words were read
+        return self._ended or "died"  # by itself, unless it said that it was asked to end
 
     async def close(self) -> None:
         if self._closed:
@@ -248,8 +255,10 @@ class ZmqLink:
                 self._work.follow(request, parent, json.loads(content).get("execution_state"))
             else:
                 self._ended = "restarted" if json.loads(content).get("restart") else "gone"
-        elif channel == "shell" and request == self._probe and self.busy_with == UNKNOWN:
-            self._work.request = None  # the shell is served in order: what was before is over
+        elif channel == "shell" and request == self._probe:
+            self._served.set()
+            if self.busy_with == UNKNOWN:
+                self._work.request = None  # what was before is over
         ours = request in self._requests
         if not ours and kind != "update_display_data":
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ import pytest
 import zmq
 from jupyter_client.session import DELIM, Session
 
+from jupyter_collaboration_mcp.backends import zmq_link
 from jupyter_collaboration_mcp.backends.base import KernelMessage
 from jupyter_collaboration_mcp.backends.zmq_link import ZmqLink
 from tests.harness.waiting import until
@@ -26,6 +28,7 @@ class StrangeKernel:
 
     kernel_name = "strange"
     execution_state = "idle"
+    alive = True
     provisioner = SimpleNamespace(process=object())
 
     def __init__(self) -> None:
@@ -42,7 +45,7 @@ class StrangeKernel:
         return f"inproc://{channel}"
 
     def is_alive(self) -> bool:
-        return True
+        return self.alive
 
     def publish(
         self,
@@ -55,6 +58,13 @@ class StrangeKernel:
         session = Session(key=key)
         parent = {"header": {"msg_id": request, "msg_type": "execute_request"}}
         session.send(self._sockets["iopub"], kind, content, parent=parent)
+
+    def introduce(self) -> None:
+        """Answer the question that waits on the shell."""
+        shell = self._sockets["shell"]
+        identities, question = self.session.recv(shell)
+        content = {"language_info": {"name": "strange"}}
+        self.session.send(shell, "kernel_info_reply", content, parent=question, ident=identities)
 
     def publish_frames(self, *frames: bytes) -> None:
         self._sockets["iopub"].send_multipart(frames)
@@ -189,3 +199,59 @@ async def test_a_kernel_that_says_that_it_restarts_is_believed(
     kernel.publish("status", {"execution_state": "busy"}, "next")
     await until(lambda: link.busy_with == "next")
     assert await link.fate() == "restarted"
+
+
+@pytest.mark.parametrize(("restart", "fate"), [(True, "restarted"), (False, "gone")])
+async def test_the_last_words_of_a_kernel_are_read_before_it_is_said_to_have_died(
+    kernel: StrangeKernel, link: ZmqLink, restart: bool, fate: str
+) -> None:
+    heard = listen(link)
+    kernel.publish("update_display_data", {})
+    await until(lambda: heard)
+    kernel.publish("shutdown_reply", {"restart": restart}, "theirs")
+    kernel.alive = False
+    assert await link.fate() == fate  # nothing was awaited: the loop has not seen the message
+
+
+async def test_a_kernel_that_ends_without_a_word_has_died(
+    kernel: StrangeKernel, link: ZmqLink
+) -> None:
+    kernel.alive = False
+    assert await link.fate() == "died"
+
+
+@pytest.fixture
+async def said_to_be_busy(kernel: StrangeKernel) -> AsyncIterator[ZmqLink]:
+    """A link to a kernel that the server takes for busy, heard on the channel for control."""
+    log = logging.getLogger("test")
+    link = ZmqLink(kernel.context, kernel, "strange-1", lambda: True, log, busy=True)
+    heard = listen(link)
+    question = head("theirs", "kernel_info_request")
+    kernel.publish_signed(head("x", "status"), question, b"{}", b'{"execution_state": "busy"}')
+    kernel.publish("update_display_data", {})
+    await until(lambda: heard)
+    yield link
+    await link.close()
+
+
+async def test_a_kernel_that_is_not_busy_any_more_is_not_taken_for_busy(
+    kernel: StrangeKernel, said_to_be_busy: ZmqLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one that died and came back the server believes what it knew of the first."""
+    monkeypatch.setattr(zmq_link, "_INTRODUCTION", 60)
+    ready = asyncio.create_task(said_to_be_busy.ready())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not ready.done()
+    kernel.introduce()
+    await ready
+    assert said_to_be_busy.busy_with is None
+    assert said_to_be_busy.language == "strange"
+
+
+async def test_a_kernel_that_is_busy_is_not_waited_for_long(
+    said_to_be_busy: ZmqLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zmq_link, "_INTRODUCTION", 0.01)
+    await said_to_be_busy.ready()
+    assert said_to_be_busy.busy_with is not None

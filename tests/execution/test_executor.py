@@ -27,7 +27,7 @@ from tests.harness.waiting import until
 pytestmark = pytest.mark.anyio
 
 #: Seconds for what takes no time, unless it never comes.
-SOON = 5.0
+SOON = 20.0
 
 
 class Panic(BaseException):

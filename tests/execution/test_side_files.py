@@ -121,8 +121,8 @@ async def test_an_output_that_does_not_fit_is_not_kept_in_part(tmp_path: Path) -
 async def test_the_oldest_run_goes_when_there_is_too_much(tmp_path: Path) -> None:
     files = SideFiles(tmp_path, SideLimits(total=25))
     for number in range(3):
-        age(tmp_path, 100 - 10 * number)
         await files.keep(f"book{number % 2}", f"run-{number}", [text(0, "0123456789", True)])
+        age(tmp_path / f"book{number % 2}" / f"run-{number}", 100 - 10 * number)
     await files.sweep()
     assert await files.kind("book0", "run-0", 0) is None
     assert await files.kind("book1", "run-1", 0) == "text"

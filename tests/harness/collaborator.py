@@ -117,7 +117,7 @@ class Collaborator:
             if client_id != self.awareness.client_id and "user" in state
         ]
 
-    async def until(self, condition: Callable[[], object], timeout: float = 5) -> None:
+    async def until(self, condition: Callable[[], object], timeout: float = 20) -> None:
         """Wait for a condition, which is looked at again after every change this person sees.
 
         A cell that is not there (yet) counts as a condition not (yet) met.

@@ -275,9 +275,18 @@ class JupyterProcess:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that the system gives to nobody by itself.
+
+    Kernels ask for any port all the time, also while a server starts or is down for a moment.
+    """
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def _clean_up(home: Path, directory: tempfile.TemporaryDirectory[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,8 @@ from tests.harness.runs import (
     shows,
     start,
     states_of,
+    works,
 )
-from tests.harness.waiting import until
 from tests.tools.conftest import MakeGate, New, Tab, Warm
 
 pytestmark = pytest.mark.anyio
@@ -43,11 +45,12 @@ async def test_a_cell_shows_all_that_jupyterlab_would_show(
     code = "import sys\nprint('öut')\nprint('err', file=sys.stderr)\n40 + 2"
     path = await warm(notebooks.code("cell-0", code, outputs=[OLD], execution_count=7))
     ana = await tab(path)
+    began = time.monotonic()
     told = await run(ada, path, "cell-0")
     assert told["state"] == "completed"
     assert told["index"] == 0
-    assert told["seconds"] < 10
-    await ana.until(lambda: ana.cell(0)["execution_count"] is not None)
+    assert 0 <= told["seconds"] <= time.monotonic() - began + 0.001  # it is rounded
+    await ana.flush()
     cell = ana.cell(0)
     count = told["execution_count"]
     assert cell["execution_count"] == count
@@ -73,8 +76,6 @@ async def test_a_cell_shows_all_that_jupyterlab_would_show(
         "iopub.status.idle",
     }
     assert times["iopub.status.busy"] <= times["iopub.execute_input"] <= times["iopub.status.idle"]
-    file = Path(server.root) / path
-    await until(lambda: "of old" not in file.read_text())
 
     async def saved() -> dict[str, Any]:
         return await api.contents(path)
@@ -86,7 +87,17 @@ async def test_a_cell_shows_all_that_jupyterlab_would_show(
         "stream",
         "execute_result",
     ]
-    nbformat.validate(json.loads(file.read_text()))
+
+    async def written() -> Any:
+        try:
+            return json.loads((Path(server.root) / path).read_text())
+        except ValueError:  # Jupyter writes in place
+            return None
+
+    file = await eventually(written, lambda file: file is not None)
+    assert file["cells"][0]["execution_count"] == count
+    assert "of old" not in str(file)
+    nbformat.validate(file)
 
 
 async def test_an_exception_is_an_outcome_and_not_an_error_of_the_call(
@@ -96,7 +107,7 @@ async def test_an_exception_is_an_outcome_and_not_an_error_of_the_call(
     ana = await tab(path)
     told = await run(ada, path, 0)
     assert told["state"] == "failed"
-    await ana.until(lambda: outputs_of(ana, 0))
+    await ana.flush()
     (output,) = outputs_of(ana, 0)
     assert (output["output_type"], output["ename"]) == ("error", "ZeroDivisionError")
     assert ana.cell(0)["execution_state"] == "idle"
@@ -144,31 +155,30 @@ async def test_a_display_is_updated_and_cleared_outputs_are_gone(
 PRINTING = "import time\nwhile True:\n    print('tick')\n    time.sleep(0.01)"
 
 
-@pytest.mark.parametrize(
-    ("code", "timeout"),
-    [
-        ("while True: pass", 3),
-        (PRINTING, 1),
-        ("import time\ntime.sleep(100)", 1),
-    ],
-)
+@pytest.mark.parametrize("code", ["while True: pass", PRINTING, "import time\ntime.sleep(100)"])
 async def test_endless_code_is_answered_in_time_and_can_be_interrupted(
-    ada: AgentClient, warm: Warm, tab: Tab, code: str, timeout: float
+    ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab, code: str
 ) -> None:
-    path = await warm(code, "print('next')")
+    door = gate()
+    door.open()
+    path = await warm(f"{door.code}\n{code}", "print('next')")
     ana = await tab(path)
+    run_id = await start(ada, path, 0, door)
     began = time.monotonic()
-    result = await ada.call("execute_notebook_cell", path=path, cell_id=0, timeout=timeout)
-    assert timeout <= time.monotonic() - began < timeout + 1
+    # Joins the run, which is known to be under way; a call without a limit takes 30 s.
+    async with asyncio.timeout(20):
+        result = await ada.call("execute_notebook_cell", path=path, cell_id=0, timeout=0.5)
+    assert time.monotonic() - began >= 0.5
     assert not result.is_error
     (told,) = result.structured_content["runs"]
-    assert told["state"] == "working"
+    assert (told["state"], told["run_id"]) == ("working", run_id)
     assert "still running" in text_of(result)
-    assert told["run_id"] in text_of(result)
+    assert run_id in text_of(result)
     facts = await ada.ask("interrupt_notebook_kernel", path=path)
     (told,) = facts["runs"]
     assert (told["state"], told["reason"]) == ("cancelled", "it was interrupted")
-    await ana.until(lambda: ana.cell(0)["execution_state"] == "idle")
+    await ana.flush()
+    assert ana.cell(0)["execution_state"] == "idle"
     assert "KeyboardInterrupt" in str(outputs_of(ana, 0)[-1])
     assert (await run(ada, path, 1))["state"] == "completed"
     await shows(ana, 1, "next\n")
@@ -178,11 +188,13 @@ async def test_code_that_swallows_the_interruption_needs_a_restart(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
+    # It is at the gate when nothing can be interrupted any more.
     stubborn = (
-        "while True:\n    try:\n        time.sleep(1)\n    except KeyboardInterrupt:\n        pass"
+        f"while True:\n    try:\n{textwrap.indent(door.code, ' ' * 8)}\n        time.sleep(1)\n"
+        "    except KeyboardInterrupt:\n        pass"
     )
     door.open()
-    path = await warm(f"{door.code}\n{stubborn}", "print('next')")
+    path = await warm(stubborn, "print('next')")
     ana = await tab(path)
     run_id = await start(ada, path, 0, door)
     error = await ada.refused("interrupt_notebook_kernel", path=path)
@@ -223,21 +235,27 @@ async def test_a_run_survives_the_client_that_started_it(
     assert (await finish(ada, told["run_id"]))["state"] == "completed"
 
 
-async def test_a_long_call_reports_its_progress(ada: AgentClient, warm: Warm) -> None:
-    path = await warm("import time\nprint('12345')\ntime.sleep(6)")
+async def test_a_long_call_reports_its_progress(
+    ada: AgentClient, warm: Warm, gate: MakeGate
+) -> None:
+    door = gate()
+    path = await warm(f"print('12345', flush=True)\n{door.code}")
     reports: list[tuple[float, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         reports.append((progress, message))
+        door.open()
 
+    run_id = await start(ada, path, 0, door)
     arguments = {"path": path, "cell_id": 0}
     result = await ada.client.call_tool("execute_notebook_cell", arguments, progress_callback=note)
-    assert result.structured_content["runs"][0]["state"] == "completed"
+    (told,) = result.structured_content["runs"]
+    assert (told["state"], told["run_id"]) == ("completed", run_id)
     assert len(reports) == 1
     progress, message = reports[0]
-    assert 5 <= progress < 6
+    assert progress >= 5
     assert message is not None
-    assert "is working for 5 s, 6 characters printed" in message
+    assert re.search(r"is working for \d+ s, 6 characters printed", message)
 
 
 # -- asking for a run -------------------------------------------------------------------------
@@ -249,9 +267,8 @@ async def test_a_run_can_be_waited_for_later_and_by_another(
     door = gate()
     path = await warm(f"{door.code}\n'the result'")
     run_id = await start(ada, path, 0, door)
-    began = time.monotonic()
-    facts = await ada.ask("get_run", run_id=run_id, wait=0)
-    assert time.monotonic() - began < 1
+    async with asyncio.timeout(20):  # else it waits for 30 s
+        facts = await ada.ask("get_run", run_id=run_id, wait=0)
     assert (facts["state"], facts["cell_id"], facts["path"]) == ("working", "cell-0", path)
     waiting = asyncio.create_task(bob.say("get_run", run_id=run_id, wait=20))
     door.open()
@@ -300,7 +317,8 @@ async def test_an_edited_cell_is_run_again_after_the_run_that_is_under_way(
     door.open()
     assert (await finish(bob, second["run_id"]))["state"] == "completed"
     assert (await finish(bob, first))["state"] == "completed"
-    await shows(ana, 1, "['first', 'second']\n")
+    await ana.flush()
+    assert printed_in(ana, 1) == "['first', 'second']\n"
     assert ana.cell(1)["execution_state"] == "idle"
 
 
@@ -335,8 +353,9 @@ async def test_runs_of_two_agents_queue_and_each_output_is_in_its_own_cell(
     for call in calls:
         assert states_of(await call) == ["completed"] * 3
     assert expected in ([0, 1, 3, 5, 2, 4, 6], [0, 2, 4, 6, 1, 3, 5])
+    await ana.flush()
     for place, number in enumerate(expected[1:], 2):
-        await shows(ana, number, f"{number} {expected[:place]}\n")
+        assert printed_in(ana, number) == f"{number} {expected[:place]}\n"
         assert len(outputs_of(ana, number)) == 1
         assert ana.cell(number)["execution_state"] == "idle"
 
@@ -382,7 +401,8 @@ async def test_a_batch_that_takes_too_long_tells_what_is_done_and_what_waits(
 ) -> None:
     door = gate()
     path = await warm("print('done')", door.code, "print('later')")
-    runs = await run_cells(ada, path, timeout=1)
+    # Long enough for the first cell and the beginning of the second on any machine.
+    runs = await run_cells(ada, path, timeout=5)
     assert states_of(runs) == ["completed", "working", "queued"]
     door.open()
     assert (await finish(ada, runs[2]["run_id"]))["state"] == "completed"
@@ -395,6 +415,7 @@ async def test_an_interruption_takes_the_rest_of_the_batch_with_it_but_not_other
     path = await warm(door.code, "print('same batch')", "print('of Bob')")
     runs = await run_cells(ada, path, cell_ids=[0, 1], timeout=0)
     await door.reached()
+    await works(ada, runs[0]["run_id"])
     other = await run(bob, path, 2, timeout=0)
     await ada.ask("interrupt_notebook_kernel", path=path)
     assert (await finish(ada, runs[1]["run_id"]))["state"] == "cancelled"
@@ -415,8 +436,9 @@ async def test_output_follows_a_cell_that_is_moved(
     await bob.ask("move_notebook_cells", path=path, cell_ids=["cell-0"], to_index=-1)
     door.open()
     assert (await finish(ada, run_id))["index"] == 2
-    await ana.until(lambda: ana.ids() == ["cell-1", "cell-2", "cell-0"])
-    await shows(ana, 2, "before\nafter\n")
+    await ana.flush()
+    assert ana.ids() == ["cell-1", "cell-2", "cell-0"]
+    assert printed_in(ana, 2) == "before\nafter\n"
     assert len(outputs_of(ana, 2)) == 1
     assert ana.cell(2)["execution_state"] == "idle"
     assert outputs_of(ana, 0) == []
@@ -462,10 +484,12 @@ async def test_a_cell_that_was_deleted_while_it_ran_comes_back_without_a_star(
     ana = await tab(path)
     run_id = await start(ada, path, 0, door)
     await bob.ask("batch_delete_notebook_cells", path=path, cell_ids=["cell-0"])
+    await ana.until(lambda: ana.ids() == [])
     door.open()
     await finish(ada, run_id)
     await bob.ask("undo_agent_changes", path=path)
-    await ana.until(lambda: ana.ids() == ["cell-0"])
+    await ana.flush()
+    assert ana.ids() == ["cell-0"]
     assert ana.cell(0)["execution_state"] == "idle"
 
 
