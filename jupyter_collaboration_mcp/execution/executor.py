@@ -157,6 +157,14 @@ class Executor:
         Raises:
             InterruptIgnored: It went on.
         """
+        deadline = time.monotonic() + _INTERRUPT_LIMIT
+        # What has not begun yet is not hit; it would go on as if nothing had happened.
+        while self.busy and self.link.busy_with is None:
+            if time.monotonic() > deadline:
+                break
+            await asyncio.sleep(0.01)
+        if not self.busy or self.lost is not None:
+            return
         request = self.link.busy_with
         await self._interrupt()
         deadline = time.monotonic() + _INTERRUPT_LIMIT

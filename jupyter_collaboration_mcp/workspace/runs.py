@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import Logger
 from urllib.parse import quote
 
@@ -181,6 +181,8 @@ class Runs:
         if info is None or executor is None or executor.lost is not None:
             busy = info is not None and info.state == "busy"
             return KernelState(info, busy, busy, None, ())
+        if info.state == "busy" and not executor.busy:
+            info = replace(info, state="idle")  # the server hears of it a moment later than we do
         by_others = executor.busy_for_others
         return KernelState(info, executor.busy, by_others, executor.current, executor.waiting)
 

@@ -434,3 +434,30 @@ async def test_an_interrupt_that_fails_does_not_end_the_watch(
     assert isinstance(run.error, KernelLost)
     assert isinstance(waiting.error, KernelLost)
     assert kernel.interrupts == 1
+
+
+async def test_code_that_has_not_begun_is_interrupted_when_it_has(make: MakeKernel) -> None:
+    kernel = make()
+    run = kernel.run("go on")
+    kernel.submit(run)
+    interrupting = asyncio.create_task(kernel.executor.interrupt())
+    await until(lambda: kernel.link.sent)
+    await turns()
+    assert kernel.interrupts == 0
+    kernel.link.busy_with = "request-1"
+    await until(lambda: kernel.interrupts)
+    kernel.link.busy_with = None
+    await interrupting
+    assert kernel.interrupts == 1
+    kernel.link.fate_now = "died"
+    await kernel.finish(run)
+
+
+async def test_code_that_ends_before_it_is_interrupted_is_left_alone(make: MakeKernel) -> None:
+    kernel = make()
+    run = kernel.run("end")
+    kernel.submit(run)
+    await kernel.executor.interrupt()
+    await kernel.finish(run)
+    assert run.state is RunState.completed
+    assert kernel.interrupts == 0
