@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .errors import CollaborationError
+from .standalone.stdio import serve_stdio, take_standard_output
 from .workspace.permissions import Level
 
 if TYPE_CHECKING:
@@ -57,11 +58,12 @@ def _run(given: Sequence[str]) -> int:
     options = _parser().parse_args(given)
     if not options.root.is_dir():
         raise ValueError(f"--root: there is no directory {options.root}")
+    wire = take_standard_output() if options.transport == "stdio" else None
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     if options.verbose:
         # Only ours: those of HTTP and WebSockets log headers, with the token in them.
         logging.getLogger(__package__).setLevel(logging.DEBUG)
-    asyncio.run(_serve(options))
+    asyncio.run(_serve(options, wire))
     return 0
 
 
@@ -111,17 +113,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _serve(options: argparse.Namespace) -> None:
+async def _serve(options: argparse.Namespace, wire: int | None) -> None:
     from .standalone.ending import Ending, leave
 
     ending = Ending()
     ending.listen()
-    await _serve_until(ending, options)
+    await _serve_until(ending, options, wire)
     if ending.code is not None:
         leave(ending.code)
 
 
-async def _serve_until(ending: Ending, options: argparse.Namespace) -> None:
+async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | None) -> None:
     # All that is imported stays: to look for garbage in it takes a tenth of the time to start.
     gc.disable()
     from .documents.images import ImageLimits
@@ -153,10 +155,10 @@ async def _serve_until(ending: Ending, options: argparse.Namespace) -> None:
         )
         gc.freeze()
         gc.enable()
-        if options.transport == "stdio":
-            await ending.or_end_of(asyncio.ensure_future(server.run_stdio_async()))
-        else:
+        if wire is None:
             await _serve_http(server, options, ending)
+        else:
+            await ending.or_end_of(asyncio.ensure_future(serve_stdio(server, wire)))
     finally:
         try:
             # A server that is out of reach must not keep the command from ending.

@@ -1,10 +1,11 @@
 """Fixtures that every test may use."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.harness.jupyter import JupyterProcess
 
@@ -19,7 +20,23 @@ EXTENSIONS = {
     "notebook_shim": False,
 }
 
+# Any of thousands of examples takes long when others need the machine.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+
 MakeServer = Callable[..., JupyterProcess]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With a test that failed, show what the server that it shares with others has said."""
+    report = yield
+    server = getattr(item, "funcargs", {}).get("server")
+    if report.failed and isinstance(server, JupyterProcess):
+        report.sections.append(("The end of the server's log", server.last_lines()))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import socket
 import sys
@@ -28,9 +29,41 @@ PATH = "work.ipynb"
 HTTP = ("--transport=http", "--server=http://127.0.0.1:1/")
 
 
-def write(server: JupyterProcess, source: str = "1 + 1") -> None:
+#: A dependency that prints, warns and starts others that print: when it is imported, by the
+#: command or later in a call, and at the end.
+CHATTY = """\
+import atexit, builtins, os, warnings
+
+original = builtins.__import__
+said = set()
+
+def chatty(name, *rest, **more):
+    module = original(name, *rest, **more)
+    package = name.partition(".")[0]
+    if package in ("mcp", "pycrdt", "websockets") and package not in said:
+        said.add(package)
+        print("chatty import of", package)
+        os.system("echo chatty child")
+        warnings.warn("a warning")
+    return module
+
+builtins.__import__ = chatty
+atexit.register(print, "chatty end")
+"""
+
+_numbers = itertools.count()
+
+
+def write(server: JupyterProcess, source: str = "1 + 1", path: str = PATH) -> None:
     cells = [notebooks.code("one", source), notebooks.markdown("two", "text")]
-    notebooks.write(Path(server.root) / PATH, notebooks.notebook(cells))
+    notebooks.write(Path(server.root) / path, notebooks.notebook(cells))
+
+
+def new(server: JupyterProcess, source: str = "1 + 1") -> str:
+    """A notebook on a shared server: the room of one that was edited lives on for a while."""
+    path = f"work-{next(_numbers)}.ipynb"
+    write(server, source, path)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -41,21 +74,20 @@ async def stock(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[Ju
 
 
 async def test_an_agent_edits_and_runs_over_stdio(stock: JupyterProcess, tmp_path: Path) -> None:
-    write(stock)
+    path = new(stock)
     async with over_stdio(
         tmp_path, f"--server={stock.url}", JUPYTER_TOKEN=stock.token, PYTHONDEVMODE="1"
     ) as ada:
-        facts = await ada.ask("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+        facts = await ada.ask("execute_notebook_cell", path=path, cell_id="one", timeout=60)
         assert facts["runs"][0]["state"] == "completed"
-        await ada.write(PATH, "two", "other text")
-        assert await ada.sources(PATH) == ["1 + 1", "other text"]
+        await ada.write(path, "two", "other text")
+        assert await ada.sources(path) == ["1 + 1", "other text"]
 
 
 async def test_nothing_but_mcp_goes_to_standard_output(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
-    chatty = tmp_path / "sitecustomize.py"
-    chatty.write_text("import warnings; print('chatty'); warnings.warn('a warning')\n")
+    (tmp_path / "sitecustomize.py").write_text(CHATTY)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-X",
@@ -63,7 +95,7 @@ async def test_nothing_but_mcp_goes_to_standard_output(
         "-m",
         "jupyter_collaboration_mcp.cli",
         f"--server={stock.url}",
-        env=environment(tmp_path, JUPYTER_TOKEN=stock.token),
+        env=environment(tmp_path, JUPYTER_TOKEN=stock.token, PYTHONPATH=str(tmp_path)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -82,7 +114,7 @@ async def test_nothing_but_mcp_goes_to_standard_output(
         "jsonrpc": "2.0",
         "id": 2,
         "method": "tools/call",
-        "params": {"name": "list_notebooks", "arguments": {}},
+        "params": {"name": "get_notebook", "arguments": {"path": new(stock)}},
     }
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     assert process.stdin is not None
@@ -91,17 +123,20 @@ async def test_nothing_but_mcp_goes_to_standard_output(
     for message in (request, ready, call):
         process.stdin.write(json.dumps(message).encode() + b"\n")
         if "id" in message:
-            lines.append(await asyncio.wait_for(process.stdout.readline(), 30))
+            lines.append(await asyncio.wait_for(process.stdout.readline(), 60))
     process.stdin.close()
-    rest, complaints = await asyncio.wait_for(process.communicate(), 30)
+    rest, complaints = await asyncio.wait_for(process.communicate(), 60)
     assert [json.loads(line)["id"] for line in lines] == [1, 2]
     assert rest == b""
+    for said in (b"import of mcp", b"import of pycrdt", b"import of websockets", b"child", b"end"):
+        assert b"chatty " + said in complaints
+    assert b"UserWarning: a warning" in complaints
     assert stock.token.encode() not in complaints
 
 
 async def test_http_wants_the_token(stock: JupyterProcess) -> None:
-    write(stock)
-    async with StandaloneProcess([stock]) as command, httpx2.AsyncClient() as http:
+    new(stock)
+    async with StandaloneProcess([stock]) as command, httpx2.AsyncClient(timeout=60) as http:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
         accept = {"Accept": "application/json, text/event-stream"}
         for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": BEARER}):
@@ -181,9 +216,9 @@ async def test_a_client_is_told_that_there_may_be_several_servers(
 async def test_what_cannot_be_reached_is_said_in_a_line(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
-    write(stock)
+    path = new(stock)
     async with over_stdio(tmp_path, f"--server={stock.url}", JUPYTER_TOKEN="wrong") as ada:
-        assert (await ada.refused("get_notebook", path=PATH))["code"] == "token_refused"
+        assert (await ada.refused("get_notebook", path=path))["code"] == "token_refused"
         for url, code in (
             ("http://127.0.0.1:9/", "server_unreachable"),
             ("http://no.such.host.invalid/", "server_unreachable"),
@@ -237,7 +272,7 @@ async def ran(home: Path, *arguments: str, **more: str) -> tuple[int | None, str
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        said, complaints = await asyncio.wait_for(process.communicate(), 30)
+        said, complaints = await asyncio.wait_for(process.communicate(), 60)
     finally:
         if process.returncode is None:
             process.kill()
@@ -246,10 +281,10 @@ async def ran(home: Path, *arguments: str, **more: str) -> tuple[int | None, str
 
 
 async def test_verbose_shows_no_token(stock: JupyterProcess) -> None:
-    write(stock)
+    path = new(stock)
     async with StandaloneProcess([stock], "--verbose") as command, agent(command) as ada:
-        await ada.sources(PATH)
-        await ada.ask("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+        await ada.sources(path)
+        await ada.ask("execute_notebook_cell", path=path, cell_id="one", timeout=60)
     assert "uthorization" not in command.log
     assert stock.token not in command.log
 
@@ -258,7 +293,7 @@ async def test_http_is_served_under_the_names_that_are_allowed(stock: JupyterPro
     names = ("--allowed-host=lab.example", "--allowed-host=2001:db8::1")
     async with (
         StandaloneProcess([stock], "--host=0.0.0.0", *names) as command,
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {BEARER}"}) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {BEARER}"}, timeout=60) as http,
     ):
         url = command.url.replace("0.0.0.0", "127.0.0.1")
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -305,7 +340,8 @@ async def test_a_configuration_has_only_options_that_there_are(tmp_path: Path) -
 async def test_edits_that_a_crash_of_the_server_took_are_made_again(
     make_server: MakeServer,
 ) -> None:
-    async with make_server(extensions=STOCK) as server:
+    never_saved = "--YDocExtension.document_save_delay=600"  # or there may be nothing to make again
+    async with make_server(never_saved, extensions=STOCK) as server:
         write(server, "first = 0")
         async with StandaloneProcess([server]) as command, agent(command) as ada:
             await ada.ask("get_notebook", path=PATH)
@@ -328,36 +364,36 @@ async def test_edits_that_a_crash_of_the_server_took_are_made_again(
                 assert "made again" in " ".join(answer["notices"])
                 assert "notices" not in await ada.ask("get_notebook", path=PATH)
             async with Collaborator(server.url, server.token, PATH, "Ana") as ana:
-                assert [str(cell["source"]) for cell in ana.notebook.ycells] == sources
+                await ana.until(lambda: ana.sources() == sources)
 
 
 async def test_a_network_that_is_cut_for_ten_seconds_loses_nothing(stock: JupyterProcess) -> None:
-    write(stock, "first = 0")
+    path = new(stock, "first = 0")
     async with Proxy(stock.url) as proxy:
         there = stock.url
         stock.url = proxy.url
         try:
             async with StandaloneProcess([stock]) as command, agent(command) as ada:
-                await ada.ask("get_notebook", path=PATH)
+                await ada.ask("get_notebook", path=path)
                 proxy.pause()
                 update = {"cell_id": "one", "old_text": "first", "new_text": "# cut\nfirst"}
                 edit = asyncio.ensure_future(
-                    ada.call("batch_update_notebook_cells", path=PATH, updates=[update], exec=False)
+                    ada.call("batch_update_notebook_cells", path=path, updates=[update], exec=False)
                 )
-                await asyncio.sleep(10)
+                await asyncio.sleep(10)  # the fault itself
                 proxy.resume()
                 result = await edit
                 # It is made once, or refused as a whole; never half, never twice.
                 expected = "first = 0" if result.is_error else "# cut\nfirst = 0"
-                await eventually_reads(ada, expected)
+                await eventually_reads(ada, path, expected)
         finally:
             stock.url = there
 
 
-async def eventually_reads(ada: AgentClient, expected: str) -> None:
-    async with asyncio.timeout(30):
+async def eventually_reads(ada: AgentClient, path: str, expected: str) -> None:
+    async with asyncio.timeout(60):
         while True:
-            result = await ada.call("get_notebook", path=PATH)
+            result = await ada.call("get_notebook", path=path)
             if not result.is_error:
                 break
     assert result.structured_content["cells"][0]["source"] == expected
@@ -374,10 +410,10 @@ async def test_with_no_server_one_is_started(tmp_path: Path) -> None:
 
 
 async def test_a_running_server_is_found(stock: JupyterProcess, tmp_path: Path) -> None:
-    write(stock)
+    path = new(stock)
     runtime = str(stock.home / "runtime")
     async with over_stdio(tmp_path, cwd=Path(stock.root), JUPYTER_RUNTIME_DIR=runtime) as ada:
-        assert await ada.sources(PATH) == ["1 + 1", "text"]
+        assert await ada.sources(path) == ["1 + 1", "text"]
 
 
 async def test_a_server_without_collaboration_is_used_by_its_files(

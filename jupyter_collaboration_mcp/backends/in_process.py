@@ -11,6 +11,7 @@ import json
 import posixpath
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pycrdt import Doc, YMessageType, handle_sync_message
@@ -229,6 +230,7 @@ class InProcessBackend:
         watch = self._watch(room)
         link = InProcessLink(self, watch, self._journal, self._notices.get(room_id, []))
         await link.enter()
+        self._keep(room)  # the last person may have left just now, who saw nobody else here
         return link
 
     async def _open(self, room_id: str) -> DocumentRoom:
@@ -238,7 +240,7 @@ class InProcessBackend:
         if not server.started.is_set():
             asyncio.get_running_loop().create_task(server.start())
             await server.started.wait()
-        async with ydoc._room_locks[room_id]:
+        async with self._locked(room_id):
             room = server.rooms.get(room_id)
             if room is not None and room_id not in room._file._subscriptions:
                 # B5: a room whose loading once failed stays registered and never saves.
@@ -249,6 +251,7 @@ class InProcessBackend:
                 raise DocumentNotFound.at(room_id)
             if room is None:
                 room = self._new_room(room_id)
+            self._keep(room)  # as long as its cleaner cannot have begun: that needs the lock
             try:
                 await server.start_room(room)
                 server.add_room(room_id, room)
@@ -262,11 +265,29 @@ class InProcessBackend:
                     raise await self.files.unreadable(path, kind, error) from error
                 raise
         await room.ydoc_observed.wait()  # B2: updates before it are neither sent nor stored
+        return cast("DocumentRoom", room)
+
+    @asynccontextmanager
+    async def _locked(self, room_id: str) -> AsyncIterator[None]:
+        """Nobody else opens or ends this room meanwhile."""
+        locks = self._ydoc._room_locks
+        while True:
+            lock = locks[room_id]
+            async with lock:
+                # Who cleans up a room removes its lock; those who waited for that may not rely on
+                # it any more, as others do not know it.
+                if locks.get(room_id) is lock:
+                    yield
+                    return
+
+    def _keep(self, room: DocumentRoom) -> None:
+        """Do not clean up a room that is in use again."""
+        if not self.lives(room):
+            return  # too late: who is in it notices, and opens it anew
         if room.cleaner is not None:
             room.cleaner.cancel()
-        if (cleaner := self._cleaners.pop(room_id, None)) is not None:
+        if (cleaner := self._cleaners.pop(room.room_id, None)) is not None:
             cleaner.cancel()
-        return cast("DocumentRoom", room)
 
     def _new_room(self, room_id: str) -> DocumentRoom:
         # B15: get_document(create=True) ignores the store's configuration; so build the room
@@ -365,7 +386,7 @@ class InProcessBackend:
         watch = self._watches.get(room.room_id)
         if watch is not None:
             await self._flush(watch)
-        async with self._ydoc._room_locks[room.room_id]:
+        async with self._locked(room.room_id):
             if not room.clients and self.lives(room):
                 self._cleaners.pop(room.room_id, None)
                 await self._discard(room)
@@ -399,7 +420,7 @@ class InProcessBackend:
             if hasattr(client, "close"):  # somebody's WebSocket; JupyterLab shows what it is told
                 said = {"reason": "initialization_error", "errorReason": why, "reloadable": False}
                 client.close(1003, json.dumps(said))
-        async with self._ydoc._room_locks[room.room_id]:
+        async with self._locked(room.room_id):
             if self.lives(room):
                 await self._discard(room)
         self._journal.forget(room.room_id)
@@ -492,8 +513,12 @@ class InProcessLink:
         self._received.append(self._room.ydoc.get_update())
         self._watch.listeners.add(self._on_update)
         server = self._backend._ydoc.ywebsocket_server
-        self._task = asyncio.get_running_loop().create_task(server.serve(self._channel))
-        await self._channel.served.wait()
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(server.serve(self._channel))
+        served = loop.create_task(self._channel.served.wait())
+        # A room that goes in this very moment serves nobody; `alive` says so.
+        await asyncio.wait({served, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        served.cancel()
 
     @property
     def room_id(self) -> str:
@@ -646,6 +671,8 @@ class InProcessLink:
         self._channel.leave()
         if self._task is not None:
             await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.exception()  # of a room that served nobody any more
         self._backend.left(self._room)
 
     def _on_update(self, update: bytes) -> None:

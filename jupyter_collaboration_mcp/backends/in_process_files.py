@@ -153,8 +153,9 @@ class InProcessFiles:
 
     async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
         await self._check_new(path)
-        with self._told("write", path), as_before_if_it_fails(self._disk, path):
-            saved = await ensure_async(self._contents.save(new_model(kind, content), path))
+        async with self._held(path):
+            with self._told("write", path), as_before_if_it_fails(self._disk, path):
+                saved = await ensure_async(self._contents.save(new_model(kind, content), path))
         return entry_of(saved)
 
     async def delete(self, path: str) -> bool | None:
@@ -218,7 +219,7 @@ class InProcessFiles:
 
     @asynccontextmanager
     async def _held(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
-        """Keep all rooms at or below a path from saving: they would bring the old file back."""
+        """Keep all rooms at or below a path from saving: they would bring back what was there."""
         rooms = self._backend.rooms_below(path)
         async with AsyncExitStack() as stack:
             for loader in {room._file.file_id: room._file for room in rooms}.values():

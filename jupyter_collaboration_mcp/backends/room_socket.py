@@ -520,7 +520,9 @@ class RoomSocket:
         self._wanted.set()
         try:
             async with asyncio.timeout(_AWAY):
-                await self._in_sync.wait()
+                # The connection may be lost again before those who waited for it have their turn.
+                while not self._in_sync.is_set():
+                    await self._in_sync.wait()
         except TimeoutError as error:
             base, last = self._api.address.base, self._last_error
             raise RoomUnavailable(

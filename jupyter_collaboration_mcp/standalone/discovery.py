@@ -215,4 +215,8 @@ else:
             # Gone; or a process of another user has the number now: not the one that wrote
             # a file for us.
             return False
-        return True
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            return True
+        return state not in ("Z", "X")  # in a container, nobody may ever ask how it ended

@@ -34,24 +34,25 @@ class Crashes:
         typed, written = f"person{number};", f"agent{number};"
         async with agent(self.server) as ada:
             await ada.ask("create_notebook_session", path=PATH)
+            saves = self._saves()
             self.ana.insert(PERSONS_CELL, len(self.ana.source(PERSONS_CELL)), typed)
             await self.ana.flush()
             self.persons_tokens.append(typed)
             if wait_for_save:
-                await self._until_saving()
+                # Jupyter writes the file now, as near as one can see it from outside.
+                await until(lambda: self._saves() > saves)
             await ada.replace(PATH, AGENTS_CELL, "# end", f"{written}# end")
             self.server.kill()
         self.agents_tokens.append(written)
 
-    async def _until_saving(self) -> None:
-        """Return while Jupyter writes the file, as near as one can see it from outside."""
-        saves = self.server.log.count("Saving file: ")
-        await until(lambda: self.server.log.count("Saving file: ") > saves)
+    def _saves(self) -> int:
+        """How many have begun so far."""
+        return self.server.log.count("Saving file: ")
 
     async def restart_and_look(self, number: int) -> None:
         await self.server.start()
-        self._check("the file", dict(self._on_disk()))
-        await self.ana.until(lambda: self.ana.connections == number + 2, timeout=20)
+        self._check("the file", await self._on_disk())
+        await self.ana.until(lambda: self.ana.connections == number + 2, timeout=40)
         await self.tab.connections(number + 2)
         view = await YjsClient.read(self.server, PATH)
         assert not view.pending
@@ -65,9 +66,10 @@ class Crashes:
         own = dict(zip(self.ana.ids(), self.ana.sources(), strict=True))
         self._check("the tab left open", own)
 
-    def _on_disk(self) -> list[tuple[str, str]]:
-        texts = notebooks.sources(Path(self.server.root) / PATH)
-        return [(f"cell-{n:05d}", text) for n, text in enumerate(texts)]
+    async def _on_disk(self) -> dict[str, str]:
+        # Tabs are back at once, and Jupyter may save again.
+        texts = await notebooks.whole_sources(Path(self.server.root) / PATH)
+        return {f"cell-{n:05d}": text for n, text in enumerate(texts)}
 
     def _check(self, where: str, cells: dict[str, str]) -> None:
         begin = cells[AGENTS_CELL].index("\n") + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -93,6 +94,25 @@ async def test_an_agent_stays_in_a_room_that_people_left(make_server: MakeServer
         async with Collaborator(server.url, server.token, file.name) as ana:
             assert ana.sources()[:2] == ["with Ana", "without Ana"]
         await until(lambda: notebooks.sources(file)[:2] == ["with Ana", "without Ana"])
+
+
+async def test_an_agent_who_comes_when_the_last_person_leaves_has_a_room_that_stays(
+    make_server: MakeServer,
+) -> None:
+    """B3: upstream cleans up without a look at who is there by then."""
+    server = make_server(config={"YDocExtension": {"document_cleanup_delay": 0.01}})
+    files = [write(server, f"passing-{number}.ipynb") for number in range(10)]
+    async with server, agent(server) as ada:
+        for file in files:
+            ana = Collaborator(server.url, server.token, file.name)
+            await ana.__aenter__()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(ana.__aexit__(None, None, None))
+                group.create_task(ada.write(file.name, "cell-00000", "with Ana or without"))
+            async with Collaborator(server.url, server.token, file.name) as ben:
+                await ada.write(file.name, "cell-00001", "with Ben")
+                await ben.flush()
+                assert ben.sources()[:2] == ["with Ana or without", "with Ben"]
 
 
 async def test_a_renamed_notebook_keeps_its_room(server: JupyterProcess) -> None:

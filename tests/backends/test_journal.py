@@ -123,7 +123,7 @@ async def test_a_marker_is_renewed_not_doubled(journal: Journal) -> None:
 
 async def test_what_nobody_waits_for_is_kept_as_well(journal: Journal) -> None:
     journal.append(ROOM, b"typed by a person")
-    await until(lambda: journal.updates(ROOM), timeout=5)
+    await until(lambda: journal.updates(ROOM))
 
 
 async def test_a_large_update_is_left_to_the_thread(journal: Journal) -> None:
@@ -142,7 +142,7 @@ async def test_the_log_stays_small(journal: Journal) -> None:
         journal.trim(ROOM, number)
         await journal.durable()
         await asyncio.sleep(0)
-    await until(lambda: journal.size < 12_000_000, timeout=10)
+    await until(lambda: journal.size < 12_000_000)
 
 
 async def test_rooms_that_cannot_be_recovered_are_all_kept(journal: Journal) -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from pycrdt import Array, Doc, create_sync_message, handle_sync_message
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 
-from jupyter_collaboration_mcp.backends import jupyter_api, room_socket
+from jupyter_collaboration_mcp.backends import jupyter_api, room_connection, room_socket
 from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.remote import RemoteBackend
 from jupyter_collaboration_mcp.backends.room_socket import RoomSocket
@@ -118,16 +119,21 @@ async def test_what_an_agent_writes_is_seen_by_a_person_and_saved(
     server: JupyterProcess, backend: RemoteBackend
 ) -> None:
     file = write(server, "together.ipynb")
+    ada_and_ana = ["by an agent: é😀", "# a person\nx = 1\n"]
     ada = await Agent.at(backend, file.name)
     assert await ada.read() == ["x = 0\n", "x = 1\n", "x = 2\n"]
     async with collaborator(server, file.name) as ana:
+        ana.awareness.set_local_state_field("autosave", False)
+        await ana.flush()
         await ada.write(0, "by an agent: é😀")
         await ana.until(lambda: ana.source(0) == "by an agent: é😀")
-        ana.insert(1, 0, "# a person\n")
+        ana.insert(1, 0, "a person\n")
         await ana.flush()
-        assert (await ada.read())[1] == "# a person\nx = 1\n"
+        assert (await ada.read())[1] == "a person\nx = 1\n"
         assert not ada.link.saved
-        await until(lambda: notebooks.sources(file)[:1] == ["by an agent: é😀"])
+        ana.awareness.set_local_state_field("autosave", True)
+        ana.insert(1, 0, "# ")
+        await until(lambda: notebooks.sources(file)[:2] == ada_and_ana)
         while not ada.link.saved:
             await ada.read()
         assert notebooks.sources(file) == ada.sources() == ana.sources()
@@ -176,9 +182,10 @@ async def test_leaving_saves_and_knows_that_it_did(
 
 
 async def test_saving_holds_its_word_while_a_person_types(
-    server: JupyterProcess, backend: RemoteBackend
+    server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A save that is cancelled by typing is reported as a success."""
+    monkeypatch.setattr(room_socket, "_FLUSH", 60.0)
     file = write(server, "typing.ipynb", 50)
     ada = await Agent.at(backend, file.name)
     async with collaborator(server, file.name) as ana:
@@ -186,7 +193,8 @@ async def test_saving_holds_its_word_while_a_person_types(
         for n in range(3):
             await ada.write(0, f"kept {n}")
             await ada.link.flush()
-            assert notebooks.sources(file)[0] == f"kept {n}"
+            # Whenever the person pauses, the server saves by itself as well.
+            assert (await notebooks.whole_sources(file))[0] == f"kept {n}"
         await typing
 
 
@@ -367,6 +375,11 @@ def count_ends(link: RoomSocket) -> Callable[[], int]:
     return count
 
 
+def is_at_rest(link: RoomSocket) -> bool:
+    """Whether nothing is left of it that could try anything."""
+    return all(task.done() for task in link._tasks)
+
+
 async def test_an_edit_made_while_the_network_is_cut_arrives_once(server: JupyterProcess) -> None:
     file = write(server, "cut.ipynb")
     async with (
@@ -381,10 +394,11 @@ async def test_an_edit_made_while_the_network_is_cut_arrives_once(server: Jupyte
             await until(lambda: not ada.link.connected)
             ada.edit(0, ada.sources()[0] + f"offline {n}\n")
             ana.insert(0, 0, f"meanwhile {n}\n")
-            await asyncio.sleep(n)
+            await asyncio.sleep(n)  # the cut lasts as long
             assert ada.link.alive
             proxy.resume()
             await ada.link.acknowledged()
+            await ana.flush()  # the room has what Ana wrote, and Ana what Ada did
             assert await ada.read() == ana.sources()
         lines = ana.source(0).splitlines()
         assert lines == [
@@ -403,7 +417,7 @@ async def test_a_network_that_goes_silent_only_delays(server: JupyterProcess) ->
         proxy.pause()
         ada.edit(0, "in the dark")
         waiting = asyncio.create_task(ada.link.acknowledged())
-        await asyncio.sleep(2)
+        await asyncio.sleep(2)  # the silence lasts as long
         assert not waiting.done()
         proxy.resume()
         await waiting
@@ -414,13 +428,20 @@ async def test_a_network_that_goes_silent_only_delays(server: JupyterProcess) ->
 async def test_a_network_that_stays_silent_is_noticed(
     server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jupyter_api, "_PING", 0.2)
-    monkeypatch.setattr(jupyter_api, "_PONG", 0.2)
     file = write(server, "noticed.ipynb")
     async with Proxy(server.url) as proxy, remote(proxy.url, server.token) as backend:
         ada = await Agent.at(backend, file.name)
+        # Only the next connection is an impatient one: while a server loads a document it does
+        # not answer, and who enters for the first time tries once.
+        monkeypatch.setattr(jupyter_api, "_PING", 0.3)
+        monkeypatch.setattr(jupyter_api, "_PONG", 0.3)
+        proxy.cut()
+        await until(lambda: not ada.link.connected)
+        proxy.resume()
+        await until(lambda: ada.link.connected)
         proxy.pause()
         await until(lambda: not ada.link.connected)
+        monkeypatch.undo()
         ada.edit(0, "in the dark")
         proxy.resume()
         await ada.link.acknowledged()
@@ -456,7 +477,7 @@ async def test_a_server_that_hangs_only_delays(server: JupyterProcess) -> None:
         try:
             ada.edit(0, "patience")
             waiting = asyncio.create_task(ada.link.acknowledged())
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # it hangs as long
             assert not waiting.done()
         finally:
             os.kill(server.pid, signal.SIGCONT)
@@ -486,25 +507,53 @@ async def test_a_server_that_is_away_for_long_is_said_to_be(
             await backend.identify(file.name)
 
 
-async def test_attempts_to_reconnect_become_rarer(server: JupyterProcess) -> None:
+class Rests:
+    """The pauses between attempts to connect; no clock says how many there may be in a second."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pauses: list[float] = []
+        rest = RoomSocket._rest
+
+        async def noted(link: RoomSocket, pause: float) -> None:
+            began = time.monotonic()
+            await rest(link, pause)
+            assert time.monotonic() - began >= min(pause / 2, 1)
+            self.pauses.append(pause)
+
+        monkeypatch.setattr(RoomSocket, "_rest", noted)
+
+    async def grow(self) -> None:
+        """Wait for some, of which each is twice as long as the one before."""
+        await until(lambda: len(self.pauses) >= 3)
+        assert self.pauses[:3] == [0.2, 0.4, 0.8]
+
+
+async def test_attempts_to_reconnect_become_rarer(
+    server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = write(server, "rarer.ipynb")
+    rests = Rests(monkeypatch)
     async with Proxy(server.url) as proxy, remote(proxy.url, server.token) as backend:
         ada = await Agent.at(backend, file.name)
-        proxy.cut()
-        await until(lambda: not ada.link.connected)
         before = proxy.connections
-        await asyncio.sleep(3)
-        assert 2 <= proxy.connections - before <= 8
+        proxy.cut()
+        await rests.grow()
+        assert ada.link.alive
+        assert 2 <= proxy.connections - before <= len(rests.pauses)
 
 
-async def test_leaving_while_the_network_is_cut_does_not_take_long(server: JupyterProcess) -> None:
+async def test_leaving_while_the_network_is_cut_does_not_take_long(
+    server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room_socket, "_GOODBYE", 0.2)
+    monkeypatch.setattr(room_connection, "_GOODBYE", 0.2)
     file = write(server, "leaving.ipynb")
     async with Proxy(server.url) as proxy, remote(proxy.url, server.token) as backend:
         for break_it in (proxy.cut, proxy.pause):
             ada = await Agent.at(backend, file.name)
             break_it()
             ada.edit(0, "never mind")
-            async with asyncio.timeout(6):
+            async with asyncio.timeout(15):  # a silent connection ends by itself after 20
                 await ada.link.close()
             proxy.resume()
 
@@ -518,13 +567,13 @@ async def test_a_seat_that_was_given_up_leaves_nothing_behind(server: JupyterPro
             ada.edit(0, "bye")
             await asyncio.gather(ada.link.close(), ada.link.close())
             ada.edit(0, "to nobody")  # no harm is done
-        await until(lambda: asyncio.all_tasks() == before)
+        await until(lambda: asyncio.all_tasks() <= before)
         async with remote(proxy.url, server.token) as other:
             ada = await Agent.at(other, file.name)
             proxy.cut()
             await until(lambda: not ada.link.connected)
         proxy.resume()
-        await until(lambda: asyncio.all_tasks() == before)
+        await until(lambda: asyncio.all_tasks() <= before)
 
 
 async def test_after_a_restart_of_the_server_a_seat_is_lost_and_nothing_doubles(
@@ -544,7 +593,7 @@ async def test_after_a_restart_of_the_server_a_seat_is_lost_and_nothing_doubles(
         content = json.loads(file.read_text())
         content["cells"][1]["source"] = "written by an editor"
         notebooks.write(file, content)
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # the server is away as long
         assert ada.link.alive  # it may only be a bad network
         await server.start()
         await until(lambda: not ada.link.alive)
@@ -559,7 +608,7 @@ async def test_after_a_restart_of_the_server_a_seat_is_lost_and_nothing_doubles(
         assert now.link.session_id != ada.link.session_id
         async with collaborator(server, file.name) as ana:
             assert ana.sources() == now.sources()
-        assert notebooks.sources(file) == now.sources()
+        assert await notebooks.whole_sources(file) == now.sources()
 
 
 async def test_a_room_that_was_loaded_anew_does_not_get_the_old_document(
@@ -612,7 +661,7 @@ async def test_a_token_that_is_refused_later_ends_a_seat_without_more_tries(
         await until(lambda: not ada.link.alive)
         assert "token" in ada.link.ended
         assert ends() == 1
-        await asyncio.sleep(1.5)
+        await until(lambda: is_at_rest(ada.link))
         assert proxy.connections - before == 1
 
 
@@ -654,14 +703,37 @@ class ClosingServer(JupyterApi):
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1011])
-async def test_a_server_that_closes_at_once_is_not_stormed(code: int) -> None:
+async def test_a_server_that_closes_at_once_is_not_stormed(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room_socket, "_STEADY", 60.0)  # none of its connections is a good one
+    rests = Rests(monkeypatch)
     async with ClosingServer(code).running() as server:
         link = RoomSocket(server, "json:notebook:file", "x.ipynb", LOG)
         await link.enter()
         RoomPeer(link)
-        await asyncio.sleep(2)
+        await rests.grow()
         assert link.alive
-        assert 2 <= server.connections <= 6
+        assert 3 <= server.connections <= len(rests.pauses) + 1
+        await link.close()
+
+
+async def test_who_waits_for_a_server_that_closes_at_once_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The connection is in sync and lost in one turn of the loop."""
+    monkeypatch.setattr(room_socket, "_AWAY", 0.5)
+    async with ClosingServer(1000).running() as server:
+        link = RoomSocket(server, "json:notebook:file", "x.ipynb", LOG)
+        await link.enter()
+        RoomPeer(link)
+        await until(lambda: not link.connected)
+        waiting = asyncio.create_task(link.acknowledged())
+        await until(lambda: link._waiting)
+        link._in_sync.set()
+        link.on_lost()
+        with pytest.raises(RoomUnavailable, match="the connection broke"):
+            await waiting
         await link.close()
 
 
@@ -672,7 +744,7 @@ async def test_a_server_that_closes_for_good_is_not_asked_again(code: int) -> No
         ends = count_ends(link)
         await link.enter()
         await until(lambda: not link.alive)
-        await asyncio.sleep(0.7)
+        await until(lambda: is_at_rest(link))
         assert server.connections == ends() == 1
         assert link.gone is (code == 4404)
         with pytest.raises(RoomUnavailable, match=r"x\.ipynb"):

@@ -18,6 +18,7 @@ from jupyter_collaboration_mcp.backends import kernel_socket
 from jupyter_collaboration_mcp.backends.base import KernelLink, KernelMessage
 from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.kernel_frames import PARTS_APART
+from jupyter_collaboration_mcp.backends.kernel_socket import KernelSocket
 from jupyter_collaboration_mcp.backends.remote_kernels import RemoteKernels
 from jupyter_collaboration_mcp.documents.output_log import OutputLimits, OutputLog
 from jupyter_collaboration_mcp.errors import (
@@ -110,6 +111,7 @@ async def server(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[J
     install_kernel(process.home, "snake", *python)
     async with process:
         yield process
+        process.kill()  # to end dozens of kernels one by one may take longer than it is given
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ async def make_kernels(server: JupyterProcess) -> AsyncIterator[MakeKernels]:
     for api, kernels in made:
         await kernels.close()
         await api.close()
-    await until(lambda: not [t for t in asyncio.all_tasks() - before if _of_a_link(t)], 5)
+    await until(lambda: not [t for t in asyncio.all_tasks() - before if _of_a_link(t)])
 
 
 def _of_a_link(task: asyncio.Task[Any]) -> bool:
@@ -187,6 +189,32 @@ async def bench(kernels: RemoteKernels, path: str, make_bench: MakeBench) -> Ben
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
     return Gate(tmp_path / "gate")
+
+
+async def cut(wire: Proxy, people: KernelApi, link: KernelLink, others: int = 0) -> None:
+    """Cut the network, and wait until both ends know: what is sent before that is lost.
+
+    Args:
+        others: How many are connected to the kernel in another way.
+    """
+    wire.cut()
+    await until(lambda: not is_connected(link))
+
+    def known(kernels: Mapping[str, Any]) -> bool:
+        return bool(kernels[link.kernel_id]["connections"] == others)
+
+    await eventually(people.kernels, known)
+
+
+def is_connected(link: KernelLink) -> bool:
+    assert isinstance(link, KernelSocket)
+    return link._connected
+
+
+def is_at_rest(link: KernelLink) -> bool:
+    """Whether nothing is left of it that could try to connect."""
+    assert isinstance(link, KernelSocket)
+    return link._living is not None and link._living.done()
 
 
 # -- sessions ---------------------------------------------------------------------------------
@@ -243,8 +271,10 @@ async def test_two_who_start_at_the_same_moment_end_up_in_one_kernel(
 async def test_of_two_kernels_the_one_that_somebody_uses_is_meant(
     server: JupyterProcess, kernels: RemoteKernels, people: KernelApi, path: str
 ) -> None:
-    await asyncio.gather(people.open(path), people.open(path))
-    older, younger = [each["kernel"]["id"] for each in await people.sessions(path)]
+    first, second = await people.open(path), await people.open(f"other {path}")
+    await people.move(second["id"], path)
+    older, younger = first["kernel"]["id"], second["kernel"]["id"]
+    assert [each["kernel"]["id"] for each in await people.sessions(path)] == [older, younger]
     found = await kernels.find(path)
     assert found is not None
     assert found.id == older
@@ -347,9 +377,9 @@ async def test_many_lines_come_complete_and_leave_the_loop_to_others(bench: Benc
 
     async def beat() -> None:
         while True:
-            before = time.perf_counter()
+            before = time.thread_time()  # not that of a clock, which others on the machine use up
             await asyncio.sleep(0.001)
-            gaps.append(time.perf_counter() - before)
+            gaps.append(time.thread_time() - before)
 
     heart = asyncio.create_task(beat())
     run = await bench.run("for i in range(10_000): print(i)")
@@ -371,8 +401,9 @@ async def test_a_question_is_asked_and_answered(bench: Bench) -> None:
 async def test_a_run_is_interrupted(bench: Bench, gate: Gate) -> None:
     run = bench.start(gate.code)
     await gate.reached()
+    await bench.works(run)
     await bench.executor.interrupt()
-    assert await run.finished(10)
+    assert await run.finished(20)
     assert run.state is RunState.cancelled
 
 
@@ -392,8 +423,9 @@ async def test_only_what_is_ours_is_handed_on(
     bench.link.listen(heard.append)
     async with Person(server, path) as person:
         await person.execute("print('not yours')")
-        await until(lambda: bench.link.busy_with is None)
-    assert heard == []
+    ours = bench.link.execute("print('yours')")  # what a kernel says comes in its order
+    await until(lambda: any(message.content.get("text") == "yours\n" for message in heard))
+    assert {message.parent for message in heard} == {ours}
 
 
 async def test_a_kernel_that_is_busy_for_a_person_is_seen_to_be_so(
@@ -406,15 +438,13 @@ async def test_a_kernel_that_is_busy_for_a_person_is_seen_to_be_so(
     async with Person(server, path) as person:
         await person.send(gate.code)
         await gate.reached()
-        began = time.monotonic()
-        bench = await make_bench(kernels, path)
-        assert time.monotonic() - began < 5
+        bench = await make_bench(kernels, path)  # which does not wait for the gate
         assert bench.executor.busy_for_others
         run = bench.start("print('after you')")
-        await asyncio.sleep(0.3)
+        assert not await run.finished(0.3)
         assert run.state is RunState.queued
         gate.open()
-        assert await run.finished(10)
+        assert await run.finished(20)
         assert printed(run) == "after you\n"
         await until(lambda: bench.link.busy_with is None)
 
@@ -422,6 +452,7 @@ async def test_a_kernel_that_is_busy_for_a_person_is_seen_to_be_so(
 async def test_an_idle_link_asks_nothing(kernels: RemoteKernels, bench: Bench) -> None:
     before = asyncio.all_tasks()
     await bench.run("1+1")
+    await until(lambda: asyncio.all_tasks() <= before)
     asked = 0
     api = kernels._api
     request = api.request
@@ -432,11 +463,11 @@ async def test_an_idle_link_asks_nothing(kernels: RemoteKernels, bench: Bench) -
         return await request(*args, **options)
 
     api.request = count  # type: ignore[method-assign]
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(1.5)  # longer than between two looks
     assert asked == 0
-    assert asyncio.all_tasks() - before == set()
+    assert asyncio.all_tasks() <= before
     await asyncio.gather(*(bench.link.fate() for _ in range(20)))
-    await asyncio.sleep(0.2)
+    await until(lambda: asyncio.all_tasks() <= before)
     assert asked == 1
 
 
@@ -444,11 +475,12 @@ async def test_an_idle_link_asks_nothing(kernels: RemoteKernels, bench: Bench) -
 
 
 async def test_a_kernel_that_dies_takes_its_run_with_it(
-    bench: Bench, kernels: RemoteKernels, make_bench: MakeBench, path: str
+    bench: Bench, kernels: RemoteKernels, make_bench: MakeBench, path: str, gate: Gate
 ) -> None:
-    run = await bench.run(
-        "print('last words', flush=True)\nimport os, time\ntime.sleep(0.3)\nos._exit(1)", timeout=6
-    )
+    run = bench.start(f"print('last words', flush=True)\n{gate.code}\nimport os\nos._exit(1)")
+    await until(lambda: printed(run))
+    gate.open()
+    assert await run.finished(20)
     assert run.state is RunState.failed
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "died"
@@ -464,16 +496,17 @@ async def test_a_restart_by_a_person_ends_the_run(
 ) -> None:
     # A kernel that does not say that it ends is killed after a while.
     deaf = (
-        "\nimport ctypes, signal"
+        "import ctypes, signal"
         "\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
-        "\nctypes.PyDLL(None).sleep(60)"
+        "\nsleep = ctypes.PyDLL(None).sleep"
     )
-    wait = "print('so far', flush=True)\nimport time\ntime.sleep(0.5)"
-    run = bench.start(f"{wait}{deaf if stubborn else ''}\n{gate.code}")
+    then_sleep = gate.code.replace("while not", "sleep(60)\nwhile not")
+    code = f"{deaf}\n{then_sleep}" if stubborn else gate.code
+    run = bench.start(f"print('so far', flush=True)\n{code}")
     await until(lambda: printed(run))
-    await asyncio.sleep(0.6)
+    await gate.reached()
     await people.restart(bench.link.kernel_id)
-    assert await run.finished(10)
+    assert await run.finished(20)
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "restarted"
 
@@ -485,7 +518,7 @@ async def test_the_end_of_a_session_ends_the_run(
     await gate.reached()
     (session,) = await people.sessions(path)
     await people.close(session["id"])
-    assert await run.finished(5)
+    assert await run.finished(20)
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "gone"
     assert await kernels.find(path) is None
@@ -507,12 +540,13 @@ async def test_a_server_that_is_killed_is_waited_for_and_then_given_up(
         run = bench.start(gate.code)
         await gate.reached()
         await bench.works(run)
-        process.kill()
         killed = time.monotonic()
-        assert not await run.finished(1.5)
+        process.kill()
+        await until(lambda: not is_connected(bench.link))
         assert await bench.link.fate() == "alive"
-        assert await run.finished(5)
-        assert 2.5 < time.monotonic() - killed < 4.5
+        assert run.state is RunState.working
+        assert await run.finished(20)  # and not after the 30 seconds that are usual
+        assert time.monotonic() - killed >= 3
         assert isinstance(run.error, KernelLost)
         assert run.error.detail["fate"] == "unreachable"
         with pytest.raises(ServerUnreachable):
@@ -534,7 +568,7 @@ async def test_a_server_that_was_restarted_has_none_of_the_old_kernels(
         await gate.reached()
         process.kill()
         await process.start()
-        assert await run.finished(10)
+        assert await run.finished(20)
         assert isinstance(run.error, KernelLost)
         gate.open()
 
@@ -560,10 +594,7 @@ async def test_output_is_neither_missing_nor_doubled_after_a_cut(
 
     for number, (gate, following) in enumerate(pairwise(gates), start=1):
         await until(lambda number=number: printed(run) == expected(number))  # type: ignore[misc]
-        wire.cut()
-        await eventually(  # what it sends before it notices is lost, and nobody can help it
-            people.kernels, lambda all_: not all_[bench.link.kernel_id]["connections"]
-        )
+        await cut(wire, people, bench.link)
         gate.open()
         await following.reached()
         assert run.state is RunState.working
@@ -585,7 +616,7 @@ async def test_a_network_that_falls_silent_is_waited_for(
     run = bench.start(f"import time\n{code}")
     await until(lambda: printed(run))
     wire.pause()
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(1.5)  # the silence lasts as long
     assert await bench.link.fate() == "alive"
     wire.resume()
     assert await run.finished(20)
@@ -606,8 +637,10 @@ async def test_a_network_that_stays_silent_is_given_up(
     await gate.reached()
     await bench.works(run)
     wire.pause()
-    assert not await run.finished(1)
-    assert await run.finished(5)
+    paused = time.monotonic()
+    assert await run.finished(15)  # and not when the connection notices, after 20
+    # The last look may have begun a second before, which is as long as it may take.
+    assert time.monotonic() - paused >= 1
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "unreachable"
 
@@ -624,14 +657,16 @@ async def test_a_run_that_ends_during_a_cut_has_ended_after_it(
     run = bench.start(f"{gate.code}\nprint('done')")
     await gate.reached()
     await bench.works(run)
-    wire.cut()
-    await asyncio.sleep(0.3)
+
+    def state_of(kernels: Mapping[str, Any]) -> object:
+        return kernels[bench.link.kernel_id]["execution_state"]
+
+    await eventually(people.kernels, lambda all_: state_of(all_) == "busy")
+    await cut(wire, people, bench.link)
     gate.open()
-    await eventually(
-        people.kernels, lambda all_: all_[bench.link.kernel_id]["execution_state"] == "idle"
-    )
+    await eventually(people.kernels, lambda all_: state_of(all_) == "idle")
     wire.resume()
-    assert await run.finished(10)
+    assert await run.finished(20)
     assert run.state is RunState.completed
     assert printed(run) == "done\n"
     assert bench.link.busy_with is None
@@ -651,12 +686,11 @@ async def test_what_a_cut_has_cost_is_said_when_somebody_else_is_connected(
         run = bench.start(f"{gate.code}\nprint('done')")
         await gate.reached()
         await bench.works(run)
-        wire.cut()
-        await asyncio.sleep(0.3)
+        await cut(wire, person.api, bench.link, others=1)
         gate.open()
         await person.execute("pass")  # which comes after it
         wire.resume()
-        assert await run.finished(10)
+        assert await run.finished(20)
     assert run.state is RunState.failed
     assert error_of(run) == "ConnectionCut"
     assert "may be missing" in printed(run, "stderr")
@@ -676,8 +710,9 @@ async def test_what_a_server_sent_before_it_noticed_a_cut_is_said_to_be_missing(
     wire.forget()
     during.open()
     await after.reached()
+    await until(lambda: b'"lost\\n"' in wire.swallowed)
     wire.resume()
-    await until(lambda: "may be missing" in printed(run, "stderr"), timeout=20)
+    await until(lambda: "may be missing" in printed(run, "stderr"))
     after.open()
     assert await run.finished(20)
     assert run.state is RunState.completed
@@ -685,16 +720,16 @@ async def test_what_a_server_sent_before_it_noticed_a_cut_is_said_to_be_missing(
 
 
 async def test_what_is_asked_for_during_a_cut_runs_once_after_it(
-    make_kernels: MakeKernels, make_bench: MakeBench, wire: Proxy, path: str
+    make_kernels: MakeKernels, make_bench: MakeBench, people: KernelApi, wire: Proxy, path: str
 ) -> None:
     bench = await make_bench(make_kernels(wire.url), path)
     await bench.run("n = 0")
-    wire.cut()
-    await asyncio.sleep(0.2)
-    run = bench.start("n += 1\nprint(n)")
-    await asyncio.sleep(0.2)
+    await cut(wire, people, bench.link)
+    run, link = bench.start("n += 1\nprint(n)"), bench.link
+    assert isinstance(link, KernelSocket)
+    await until(lambda: link._outbox)
     wire.resume()
-    assert await run.finished(10)
+    assert await run.finished(20)
     assert printed(run) == "1\n"
 
 
@@ -709,11 +744,10 @@ async def test_a_kernel_restarted_during_a_cut_is_not_taken_for_the_old_one(
     bench = await make_bench(make_kernels(wire.url), path)
     run = bench.start(gate.code)
     await gate.reached()
-    wire.cut()
-    await asyncio.sleep(0.2)
+    await cut(wire, people, bench.link)
     await people.restart(bench.link.kernel_id)
     wire.resume()
-    assert await run.finished(10)
+    assert await run.finished(20)
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "restarted"
 
@@ -721,20 +755,21 @@ async def test_a_kernel_restarted_during_a_cut_is_not_taken_for_the_old_one(
 async def test_an_idle_link_that_is_cut_comes_back_or_gives_up(
     make_kernels: MakeKernels, path: str, wire: Proxy
 ) -> None:
-    kernels = make_kernels(wire.url, grace=1)
+    kernels = make_kernels(wire.url)
     info = await kernels.start(path, "python3")
     link = await kernels.connect(info.id)
+    assert isinstance(link, KernelSocket)
     wire.cut()
-    await asyncio.sleep(0.3)
+    await until(lambda: not is_connected(link))
     wire.resume()
-    await asyncio.sleep(1.2)
+    await until(lambda: is_connected(link))
+    link._grace = 0  # the time of the cut counts no more
     assert await link.fate() == "alive"
+    link._grace = 0.5
     wire.cut()
-    await asyncio.sleep(1.3)
-    attempts = wire.connections
+    await until(lambda: link.over)
     assert await link.fate() == "unreachable"
-    await asyncio.sleep(0.7)
-    assert wire.connections == attempts
+    await until(lambda: is_at_rest(link))
     wire.resume()
     assert await kernels.connect(info.id) is not link
 
@@ -756,7 +791,7 @@ async def test_a_token_that_is_refused_is_not_tried_again_and_again(
         return await link.fate()
 
     await eventually(look, lambda fate: fate == "unreachable")
-    await asyncio.sleep(1)
+    await until(lambda: is_at_rest(link))
     assert wire.connections - attempts <= 2
     with pytest.raises(TokenRefused):
         await kernels.connect(info.id)

@@ -189,6 +189,7 @@ async def test_a_link_that_was_closed_hears_nothing_and_has_no_living_kernel(
     assert await link.fate() == "gone"
     with pytest.raises(zmq.ZMQError):
         link.execute("code")
+    await asyncio.sleep(0)  # the turn in which it would have read
     assert heard == []
 
 

@@ -27,6 +27,7 @@ KEYS = {
 }
 
 
+@pytest.mark.timeout(300)
 def test_the_cheap_benchmarks_run_and_report(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     command = [sys.executable, "-m", "bench", "tools", "edit", "--quick", "--json", str(file)]

@@ -17,12 +17,13 @@ from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
 
-PATH = "seen.ipynb"
 
-
-@pytest.fixture(autouse=True)
-def notebook(server: JupyterProcess) -> None:
-    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
+@pytest.fixture
+def path(server: JupyterProcess, request: pytest.FixtureRequest) -> str:
+    """A notebook of the test's own: its room outlives the test that opened it."""
+    path = f"{notebooks.name_for(request.node.name)}.ipynb"
+    notebooks.write(Path(server.root) / path, notebooks.numbered(3))
+    return path
 
 
 def agents_state(ana: Collaborator, name: str) -> dict[str, Any] | None:
@@ -49,12 +50,12 @@ async def caret(ana: Collaborator, name: str, source: str) -> int:
         return StickyIndex.from_json(state["cursors"][0]["head"], cell()["source"]).get_index()
 
 
-async def test_a_person_sees_name_and_caret_of_an_agent(server: JupyterProcess) -> None:
+async def test_a_person_sees_name_and_caret_of_an_agent(server: JupyterProcess, path: str) -> None:
     async with (
         agent(server, "Ada Lovelace") as ada,
-        Collaborator(server.url, server.token, PATH, "Ana") as ana,
+        Collaborator(server.url, server.token, path, "Ana") as ana,
     ):
-        await ada.replace(PATH, "cell-00001", "x = 1", "x = 1  # 😀é")
+        await ada.replace(path, "cell-00001", "x = 1", "x = 1  # 😀é")
         assert await caret(ana, "Ada Lovelace", "x = 1  # 😀é\n") > len("x = 1")
         state = agents_state(ana, "Ada Lovelace")
         assert state is not None
@@ -67,35 +68,36 @@ async def test_a_person_sees_name_and_caret_of_an_agent(server: JupyterProcess) 
 
 
 async def test_the_caret_is_at_the_end_of_a_cell_that_the_agent_inserted(
-    server: JupyterProcess,
+    server: JupyterProcess, path: str
 ) -> None:
     async with (
         agent(server, "Ina") as ina,
-        Collaborator(server.url, server.token, PATH, "Ana") as ana,
+        Collaborator(server.url, server.token, path, "Ana") as ana,
     ):
         source = "# 😀é\nx"
         await ina.ask(
-            "batch_insert_notebook_cells", path=PATH, cells=[{"content": source}], exec=False
+            "batch_insert_notebook_cells", path=path, cells=[{"content": source}], exec=False
         )
         assert await caret(ana, "Ina", source) == len(source.encode("utf-16-le")) // 2
 
 
-async def test_who_comes_later_sees_the_agent_at_once(server: JupyterProcess) -> None:
+async def test_who_comes_later_sees_the_agent_at_once(server: JupyterProcess, path: str) -> None:
     async with agent(server, "Early") as early:
-        await early.ask("create_notebook_session", path=PATH)
-        async with Collaborator(server.url, server.token, PATH, "Late") as late:
+        await early.ask("create_notebook_session", path=path)
+        async with Collaborator(server.url, server.token, path, "Late") as late:
             await late.until(lambda: agents_state(late, "Early") is not None)
-            facts = await early.ask("get_notebook", path=PATH)
+            await late.flush()  # the room knows of Late when it has answered
+            facts = await early.ask("get_notebook", path=path)
             assert "Late" in facts["collaboration"]["people"]
             assert "Early (agent)" not in facts["collaboration"]["people"]
 
 
 async def test_an_agent_does_not_switch_on_an_autosave_that_people_switched_off(
-    server: JupyterProcess,
+    server: JupyterProcess, path: str
 ) -> None:
     async with agent(server, "Polite") as polite:
-        await polite.ask("create_notebook_session", path=PATH)
-        async with Collaborator(server.url, server.token, PATH, "Manual") as manual:
+        await polite.ask("create_notebook_session", path=path)
+        async with Collaborator(server.url, server.token, path, "Manual") as manual:
             manual.awareness.set_local_state_field("autosave", False)
             await manual.until(
                 lambda: (agents_state(manual, "Polite") or {}).get("autosave") is False
@@ -112,16 +114,29 @@ async def test_an_idle_agent_leaves_and_its_room_is_cleaned_up(make_server: Make
         "YDocExtension": {"document_cleanup_delay": 0.2},
     }
     server = make_server(config=config)
-    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
+    file = Path(server.root) / "idle.ipynb"
+    notebooks.write(file, notebooks.numbered(3))
     async with server, agent(server, "Idle") as idle:
-        facts = await idle.ask("create_notebook_session", path=PATH)
-        async with Collaborator(server.url, server.token, PATH, "Ana") as ana:
-            await ana.until(lambda: agents_state(ana, "Idle") is not None)
-            await ana.until(lambda: agents_state(ana, "Idle") is None)
-        await idle.write(PATH, "cell-00000", "written by one who then falls asleep")
+        async with Collaborator(server.url, server.token, file.name, "Ana") as ana:
+            seen = note_names(ana)
+            facts = await idle.ask("create_notebook_session", path=file.name)
+            await ana.until(lambda: "Idle" in seen and agents_state(ana, "Idle") is None)
         deleted = f"Room {facts['room_id']} deleted"
-        await until(lambda: deleted in server.log)
-        assert notebooks.sources(Path(server.root) / PATH)[0].startswith("written by")
+        await until(lambda: server.log.count(deleted) == 1)
+        await idle.write(file.name, "cell-00000", "written by one who then falls asleep")
+        await until(lambda: server.log.count(deleted) == 2)
+        assert notebooks.sources(file)[0].startswith("written by")
         # And it comes back as if it had never been away, with all it can take back.
-        await idle.ask("undo_agent_changes", path=PATH)
-        assert (await idle.sources(PATH))[0] == "x = 0\n"
+        await idle.ask("undo_agent_changes", path=file.name)
+        assert (await idle.sources(file.name))[0] == "x = 0\n"
+
+
+def note_names(ana: Collaborator) -> set[str]:
+    """Everybody whom a person's tab sees from now on, however short they stay."""
+    names: set[str] = set()
+
+    def look(topic: str, change: object) -> None:
+        names.update(str(user["name"]) for user in ana.awareness_users())
+
+    ana.awareness.observe(look)
+    return names

@@ -204,7 +204,7 @@ async def test_the_curl_command_gets_an_answer(server: JupyterProcess) -> None:
     words = shlex.split(command.text)
     given = [word.split(": ", 1) for flag, word in pairwise(words) if flag == "--header"]
     headers = {name: value.replace("TOKEN", server.token) for name, value in given}
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         body = words[words.index("--data") + 1]
         answer = await http.post(f"{server.url}mcp", headers=headers, content=body)
     assert answer.status_code == 200

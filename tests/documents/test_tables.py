@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 
 from jupyter_collaboration_mcp.documents.tables import described, shown_whole, table
 
+#: Seconds of work, for what takes one on an idle machine; work that grows with the square of such
+#: an input takes minutes.
+_HANG = 30
+
 STYLE = "<style scoped>\n    .dataframe tbody tr th { vertical-align: top; }\n</style>\n"
 
 
@@ -241,7 +245,7 @@ class TestBounds:
         html = f"<style>{'a { b: c }' * 300_000}</style>{STYLER}{'<i>x</i>' * 200_000}"
         begun = time.process_time()
         assert shown({"text/html": html}).startswith("table ")
-        assert time.process_time() - begun < 5
+        assert time.process_time() - begun < _HANG
 
     @pytest.mark.parametrize(
         "piece", ["<", "<a ", "<!--", "<![", "</", "<a\n", "<tr>", "<td>", "<table>",
@@ -251,7 +255,7 @@ class TestBounds:
         begun = time.process_time()
         found = table({"text/html": "<table><tr><td>1<td>2" + piece * (3_000_000 // len(piece))})
         assert not found or described(found, 500)
-        assert time.process_time() - begun < 4
+        assert time.process_time() - begun < _HANG
 
     @given(
         st.lists(

@@ -167,7 +167,7 @@ class LabPage:
         drawn = await self.page.evaluate(_DRAWN, _NOTEBOOK)
         return {int(index): text for index, text in drawn.items()}
 
-    async def wait_for_text(self, text: str, cell: int | None = None, timeout: float = 10) -> None:
+    async def wait_for_text(self, text: str, cell: int | None = None, timeout: float = 20) -> None:
         """Wait until a text is drawn in a cell, or in any."""
         await self._wait(_SHOWS, [_NOTEBOOK, cell, text], timeout, repr(text))
 
@@ -181,7 +181,7 @@ class LabPage:
         drawn = await self.page.evaluate(_PROMPTS, _NOTEBOOK)
         return {int(index): prompt for index, prompt in drawn.items()}
 
-    async def wait_for_prompts(self, prompts: Mapping[int, str], timeout: float = 10) -> None:
+    async def wait_for_prompts(self, prompts: Mapping[int, str], timeout: float = 20) -> None:
         """Wait until these cells have these prompts at the same time."""
         wanted = {str(index): prompt for index, prompt in prompts.items()}
         await self._wait(_HAS_PROMPTS, [_NOTEBOOK, wanted], timeout, f"the prompts {prompts}")
@@ -200,7 +200,7 @@ class LabPage:
         states: list[list[str]] = await self.page.evaluate("(name) => recorded[name]", str(cell))
         return states
 
-    async def wait_for_kernel(self, status: str, timeout: float = 10) -> None:
+    async def wait_for_kernel(self, status: str, timeout: float = 20) -> None:
         """Wait until JupyterLab shows the kernel as idle, busy, ..."""
         await self._wait(_STATUS, status, timeout, f"the kernel to be {status}")
 
@@ -211,12 +211,12 @@ class LabPage:
 
     async def run(self, cell: int) -> None:
         """Run a cell as a person does: Shift+Enter in it."""
-        await self.page.locator(_cell(cell)).locator(".cm-content").click(timeout=10_000)
+        await self.page.locator(_cell(cell)).locator(".cm-content").click(timeout=20_000)
         await self.page.keyboard.press("Shift+Enter")
 
     async def type(self, cell: int, text: str, delay: float = 0) -> None:
         """Type at the end of a cell, with the keyboard."""
-        await self.page.locator(_cell(cell)).locator(".cm-content").click(timeout=10_000)
+        await self.page.locator(_cell(cell)).locator(".cm-content").click(timeout=20_000)
         await self.page.keyboard.press("Control+End")
         await self.page.keyboard.type(text, delay=delay * 1000)
 
@@ -225,7 +225,7 @@ class LabPage:
         dialogs = self.page.locator(".jp-Dialog")
         return await dialogs.first.inner_text() if await dialogs.count() else None
 
-    async def accept_dialog(self, timeout: float = 10) -> str:
+    async def accept_dialog(self, timeout: float = 20) -> str:
         """Wait for a dialog, accept it, and return what it said."""
         dialog = self.page.locator(".jp-Dialog").first
         text = await dialog.inner_text(timeout=timeout * 1000)

@@ -117,10 +117,11 @@ class Collaborator:
             if client_id != self.awareness.client_id and "user" in state
         ]
 
-    async def until(self, condition: Callable[[], object], timeout: float = 20) -> None:
+    async def until(self, condition: Callable[[], object], timeout: float = 10) -> None:
         """Wait for a condition, which is looked at again after every change this person sees.
 
-        A cell that is not there (yet) counts as a condition not (yet) met.
+        A cell that is not there (yet) counts as a condition not (yet) met. The limit is less than
+        the 15 seconds after which all who are present say so again, asked or not.
 
         Raises:
             TimeoutError: With what this person sees instead.
@@ -138,7 +139,7 @@ class Collaborator:
                 f"last error: {self.last_error!r}), and sees: {self._view()}"
             ) from None
 
-    async def synced(self, timeout: float = 15) -> None:
+    async def synced(self, timeout: float = 30) -> None:
         """Wait until it is in sync with a living server."""
         await self.until(lambda: self.connected, timeout)
 
@@ -203,15 +204,18 @@ class Collaborator:
         """Delete a cell."""
         del self.notebook.ycells[self._index(cell)]
 
-    async def flush(self, timeout: float = 10) -> None:
-        """Wait until the server has applied everything this person did."""
+    async def flush(self, timeout: float = 30) -> None:
+        """Wait until the server has applied everything this person did.
+
+        What the room had by then, this person sees afterwards.
+        """
         async with asyncio.timeout(timeout):
             while True:
                 await self.synced(timeout)
                 if self._connection is not None and await self._connection.answered():
                     return
 
-    async def save(self, timeout: float = 10) -> str:
+    async def save(self, timeout: float = 30) -> str:
         """Save as Ctrl+S does.
 
         Returns:
@@ -255,7 +259,7 @@ class Collaborator:
     async def _say_goodbye(self) -> None:
         self.awareness.set_local_state(None)
         if self._connection is not None:
-            with anyio.move_on_after(2, shield=True):
+            with anyio.move_on_after(10, shield=True):
                 await self._connection.answered()
 
     async def _stay_connected(self) -> None:

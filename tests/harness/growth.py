@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -11,14 +12,13 @@ _SHORT = 0.005
 
 def growth(work: Callable[[int], object], size: int) -> float:
     """How many times as long something takes for four times the size: 4 if it is linear."""
-    small, large = _time(work, size), _time(work, 4 * size)
+    small, large = math.inf, math.inf
+    for _ in range(4):  # in turn, so that a machine that is slow for a while is so for both
+        small, large = min(small, _time(work, size)), min(large, _time(work, 4 * size))
     return large / max(small, _SHORT)
 
 
 def _time(work: Callable[[int], object], size: int) -> float:
-    times = []
-    for _ in range(3):
-        began = time.process_time()
-        work(size)
-        times.append(time.process_time() - began)
-    return min(times)
+    began = time.process_time()
+    work(size)
+    return time.process_time() - began

@@ -4,6 +4,7 @@ and one that answers in the server's place."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import Self
@@ -95,7 +96,7 @@ class ForwardProxy(_HttpProxy):
     ) -> None:
         parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
         if parts.hostname not in self._hosts:
-            await _say(writer, 502)
+            await _say(reader, writer, 502)
             return
         there, back = await asyncio.open_connection("127.0.0.1", parts.port)
         if method == "CONNECT":
@@ -137,7 +138,7 @@ class Front(_HttpProxy):
                 if status == SILENCE:
                     await reader.read()
                 elif status != HANG_UP:
-                    await _say(writer, status)
+                    await _say(reader, writer, status)
                 return
         there, back = await asyncio.open_connection("127.0.0.1", self._behind.port)
         back.write(_closing(head))
@@ -153,11 +154,23 @@ def _closing(head: bytes) -> bytes:
     return _KEPT_OPEN.sub(b"Connection: close\r\n", head)
 
 
-async def _say(writer: asyncio.StreamWriter, status: int) -> None:
+async def _say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, status: int) -> None:
     head = f"HTTP/1.1 {status} Because\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     writer.write(head.encode())
+    await _finish(reader, writer)
+
+
+async def _finish(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say that this was all, and wait for the client to go.
+
+    A connection that is closed before its client has sent all that it wants is reset, and the
+    answer may be lost with it.
+    """
     writer.write_eof()
-    await writer.drain()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(5):
+            while await reader.read(_CHUNK):
+                pass
 
 
 async def _pump_both(
@@ -175,6 +188,7 @@ async def _pump_both(
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
         back.transport.abort()
+    await _finish(reader, writer)
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

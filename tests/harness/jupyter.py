@@ -88,14 +88,17 @@ class JupyterProcess:
         self.root = root
         self.token = secrets.token_hex(16) if token is None else token
         self.base_url = f"/{base_url.strip('/')}/".replace("//", "/")
-        self.port = _free_port()
+        self._held, self.port = _hold_port()
         scheme = "http" if certificate is None else "https"
         self.url = f"{scheme}://127.0.0.1:{self.port}{self.base_url}"
         self.standalone: StandaloneProcess | None = None
         """The command that is joined to it, if agents come that way."""
         self._cwd = root if cwd is None else cwd
         self._process: subprocess.Popen[bytes] | None = None
-        self._home = tempfile.TemporaryDirectory(prefix="jupyter-process-")
+        # What a killed server was just writing must not fail the test that killed it.
+        self._home = tempfile.TemporaryDirectory(
+            prefix="jupyter-process-", ignore_cleanup_errors=True
+        )
         self.home = Path(self._home.name)
         self._log_file = self.home / "jupyter.log"
         self._command = self._make_command(app, extra_args, certificate)
@@ -104,7 +107,7 @@ class JupyterProcess:
         self._environment = self._make_environment(env or {}, extra_path)
         self._write_config(extensions or {}, config or {})
         # Also when a test run is interrupted: `finalize` runs at the exit of the interpreter.
-        self._cleanup = weakref.finalize(self, _clean_up, self.home, self._home)
+        self._cleanup = weakref.finalize(self, _clean_up, self.home, self._home, self._held)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -115,6 +118,10 @@ class JupyterProcess:
     def log(self) -> str:
         """All it has written so far, over all its starts."""
         return self._log_file.read_text(errors="replace") if self._log_file.exists() else ""
+
+    def last_lines(self, count: int = 40) -> str:
+        """The end of its log, for who looks into a failure."""
+        return "\n".join(self.log.splitlines()[-count:])
 
     @property
     def pid(self) -> int:
@@ -192,6 +199,8 @@ class JupyterProcess:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None:
+            error.add_note(f"The log of {self.url} ends with:\n{self.last_lines()}")
         await self.stop()
 
     def _make_command(
@@ -274,23 +283,24 @@ class JupyterProcess:
             return False
 
 
-def _free_port() -> int:
-    """A port that the system gives to nobody by itself.
+def _hold_port() -> tuple[socket.socket, int]:
+    """A port that nobody else gets before the server starts, nor between two of its starts.
 
-    Kernels ask for any port all the time, also while a server starts or is down for a moment.
+    Linux gives it to who asks for just this one, as the server does, as long as nobody listens
+    there. It does not hand it out to who wants any: each kernel that starts wants five.
     """
-    while True:
-        port = 20_000 + secrets.randbelow(12_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    port = int(held.getsockname()[1])
+    if sys.platform != "linux":
+        held.close()  # elsewhere the server would not get it either
+    return held, port
 
 
-def _clean_up(home: Path, directory: tempfile.TemporaryDirectory[str]) -> None:
+def _clean_up(home: Path, directory: tempfile.TemporaryDirectory[str], held: socket.socket) -> None:
     """End whatever runs with this home; kernels lead sessions of their own, out of the group."""
+    held.close()
     left = [process for process in psutil.process_iter() if _runs_in(process, home)]
     for process in left:
         try:

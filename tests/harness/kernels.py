@@ -68,6 +68,10 @@ class KernelApi:
     async def shut_down(self, kernel_id: str) -> None:
         await self._ask("DELETE", f"kernels/{kernel_id}")
 
+    async def move(self, session_id: str, path: str) -> None:
+        """Say that a notebook has another path now, as JupyterLab does after a rename."""
+        await self._ask("PATCH", f"sessions/{session_id}", {"path": path})
+
     async def close(self, session_id: str) -> None:
         """End a session and its kernel."""
         await self._ask("DELETE", f"sessions/{session_id}")

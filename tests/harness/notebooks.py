@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -51,6 +52,14 @@ def name_for(test: str) -> str:
 
 def write(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1))
+
+
+async def whole_sources(path: Path) -> list[str]:
+    """The cells' sources in a file on disk, between two moments in which Jupyter writes it."""
+    async with asyncio.timeout(20):
+        while not (found := sources(path)):
+            await asyncio.sleep(0.002)
+    return found
 
 
 def sources(path: Path) -> list[str]:

@@ -21,6 +21,8 @@ class Proxy:
         self.target = url
         self.connections = 0
         """How many connections were tried so far, forwarded or not."""
+        self.swallowed = bytearray()
+        """What the server sent to clients that are gone, without its knowing."""
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._reachable = True
@@ -111,6 +113,7 @@ class Proxy:
         try:
             while data := await source.read(_CHUNK):
                 await self._flowing.wait()
+                self._swallow(sink, data)
                 sink.write(data)
                 await sink.drain()
             if sink.can_write_eof() and sink not in self._forgotten:
@@ -120,5 +123,9 @@ class Proxy:
                 sink.transport.abort()
         if sink in self._forgotten and sink in self._clients:
             with contextlib.suppress(OSError):
-                while await source.read(_CHUNK):
-                    pass
+                while data := await source.read(_CHUNK):
+                    self._swallow(sink, data)
+
+    def _swallow(self, sink: asyncio.StreamWriter, data: bytes) -> None:
+        if sink in self._forgotten and sink in self._clients:
+            self.swallowed += data

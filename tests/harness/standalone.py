@@ -95,7 +95,7 @@ class StandaloneProcess:
                 raise RuntimeError(f"The command did not end:\n{self.log}") from None
 
     def _found(self) -> bool:
-        found = re.search(r"MCP at (http://\S+)", self.log)
+        found = re.search(r"MCP at (http://\S+)\s", self.log)
         self.url = found[1] if found else ""
         return bool(found)
 

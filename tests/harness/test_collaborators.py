@@ -9,7 +9,8 @@ from tests.conftest import MakeServer
 
 from .collaborator import Collaborator
 from .jupyter import JupyterProcess
-from .notebooks import markdown, notebook, write
+from .notebooks import markdown, notebook, sources, write
+from .waiting import until
 from .yjs import YjsClient
 
 pytestmark = pytest.mark.anyio
@@ -95,7 +96,7 @@ async def test_pycrdt_and_yjs_see_each_other_before_and_after_a_crash(
         await ana.until(lambda: ana.source("empty") == "from pycrdt; from yjs; ")
         # Saved is stored: Jupyter lets the file win over a store that lacks the last edits.
         file = server.root / path
-        await ana.until(lambda: "from yjs" in file.read_text())
+        await until(lambda: "from yjs" in "".join(sources(file)))
 
         server.kill()
         await ana.until(lambda: not ana.connected)

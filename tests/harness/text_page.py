@@ -59,7 +59,7 @@ class TextPage:
         address = f"{server.url.rstrip('/')}/lab/tree/{quote(path)}?token={server.token}"
         await self.page.goto(address, timeout=60_000)
         await self._wait(_CONNECTED, path, 60, f"{path} to be connected")
-        await self.page.wait_for_selector(f"{_EDITOR} .cm-line", timeout=10_000)
+        await self.page.wait_for_selector(f"{_EDITOR} .cm-line", timeout=20_000)
 
     async def text(self) -> str:
         """What is drawn."""
@@ -71,22 +71,22 @@ class TextPage:
         path: str = await self.page.evaluate(_PATH)
         return path
 
-    async def wait_for_text(self, text: str, timeout: float = 10) -> None:
+    async def wait_for_text(self, text: str, timeout: float = 20) -> None:
         """Wait until something is drawn."""
         await self._wait(_SHOWS, [_EDITOR, text], timeout, repr(text))
 
-    async def wait_for_path(self, path: str, timeout: float = 10) -> None:
+    async def wait_for_path(self, path: str, timeout: float = 20) -> None:
         """Wait until the tab is that of another file."""
         expression = f"(path) => ({_PATH})() === path"
         await self._wait(expression, path, timeout, path)
 
     async def type(self, text: str, delay: float = 0) -> None:
         """Type at the end, with the keyboard."""
-        await self.page.locator(f"{_EDITOR} .cm-content").click(timeout=10_000)
+        await self.page.locator(f"{_EDITOR} .cm-content").click(timeout=20_000)
         await self.page.keyboard.press("Control+End")
         await self.page.keyboard.type(text, delay=delay * 1000)
 
-    async def dialog(self, timeout: float = 10) -> str:
+    async def dialog(self, timeout: float = 20) -> str:
         """Wait for a dialog; what it says."""
         dialog = self.page.locator(".jp-Dialog").first
         return await dialog.inner_text(timeout=timeout * 1000)

@@ -55,7 +55,7 @@ class YjsClient:
         self._events: list[dict[str, Any]] = []
 
     @staticmethod
-    async def read(server: Server, path: str, timeout: float = 20) -> YjsView:
+    async def read(server: Server, path: str, timeout: float = 40) -> YjsView:
         """Join, wait for the document, leave: what someone sees who opens the page now."""
         process = await _start("read", server, path)
         try:
@@ -93,16 +93,16 @@ class YjsClient:
         """Write into a cell, at a position in UTF-16 units or at the end."""
         await self._command("type", cell=cell_id, text=text, position=position)
 
-    async def wait(self, contains: str, timeout: float = 10) -> YjsView:
+    async def wait(self, contains: str, timeout: float = 20) -> YjsView:
         """Wait until some cell contains a text."""
         return YjsView.of(await self._command("wait", timeout, contains=contains))
 
-    async def connections(self, at_least: int, timeout: float = 20) -> int:
+    async def connections(self, at_least: int, timeout: float = 40) -> int:
         """Wait until it has been in sync that many times: 2 after one reconnect."""
         answer = await self._command("connections", timeout, atLeast=at_least)
         return int(answer["connections"])
 
-    async def flush(self, timeout: float = 10) -> None:
+    async def flush(self, timeout: float = 30) -> None:
         """Wait until the server has applied everything this tab did."""
         await self._command("flush", timeout)
 
@@ -111,7 +111,7 @@ class YjsClient:
         answer = await self._command("users")
         return list(answer["users"])
 
-    async def _command(self, name: str, timeout: float = 10, **arguments: Any) -> dict[str, Any]:
+    async def _command(self, name: str, timeout: float = 20, **arguments: Any) -> dict[str, Any]:
         assert self._process is not None
         assert self._process.stdin is not None
         number = len(self._answers)

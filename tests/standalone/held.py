@@ -54,9 +54,21 @@ class Command:
         assert b'"id":1' in line
 
     async def ends_with(self, code: int) -> None:
-        assert await asyncio.to_thread(self.process.wait, 20) == code
+        # It gives its own server 15 s, and others 5.
+        assert await asyncio.to_thread(self.process.wait, 60) == code
         assert "Traceback" not in self.said
 
     def close(self) -> None:
         self.process.kill()
         self.process.communicate()
+
+
+def gone(process: psutil.Process) -> bool:
+    """Whether it has ended with all its threads, which hold its ports and files to the last."""
+    try:
+        return bool(
+            not process.is_running()
+            or (process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1)
+        )
+    except psutil.NoSuchProcess:
+        return True

@@ -16,6 +16,7 @@ import pytest
 
 from jupyter_collaboration_mcp.standalone.discovery import (
     EMBEDDED_BASE,
+    is_alive,
     running_servers,
     token_for,
 )
@@ -148,6 +149,17 @@ def ended_pid() -> int:
     return process.pid
 
 
+def test_a_process_that_nobody_asked_how_it_ended_is_not_alive() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert is_alive(process.pid)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it ends, and stays a zombie
+        assert not is_alive(process.pid)
+    finally:
+        process.communicate()
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -165,7 +177,7 @@ def ended_pid() -> int:
         {"url": 5},
         {"root_dir": None},
         {"root_dir": 5},
-        {"port": "free"},
+        {"port": "deaf"},
     ],
     ids=str,
 )
@@ -174,12 +186,12 @@ def test_what_is_no_server_to_connect_to_is_left_out_and_left_alone(
 ) -> None:
     if changes.get("pid") == "dead":
         changes = {"pid": ended_pid()}
-    if changes.get("port") == "free":
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            changes = {"port": probe.getsockname()[1]}
-    file = files.write(**changes)
-    assert running_servers() == []
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # so that nobody else listens there meanwhile
+        if changes.get("port") == "deaf":
+            changes = {"port": deaf.getsockname()[1]}
+        file = files.write(**changes)
+        assert running_servers() == []
     assert file.exists()
 
 

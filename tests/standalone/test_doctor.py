@@ -126,8 +126,8 @@ async def test_a_missing_base_url_is_not_a_wrong_token(plain: JupyterProcess) ->
 async def test_nobody_at_the_address_is_said_so() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}/"
-    checks = found(await examine(ServerAddress(url, "token")))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}/"  # kept from others, not listened at
+        checks = found(await examine(ServerAddress(url, "token")))
     assert list(checks) == ["reachable"]
     assert checks["reachable"].state == "failed"
     assert url in checks["reachable"].said

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -24,6 +24,8 @@ from jupyter_collaboration_mcp.standalone.embedded import EmbeddedServer
 from tests.harness import notebooks
 from tests.harness.collaborator import Collaborator
 from tests.harness.waiting import until
+
+from .held import gone
 
 pytestmark = pytest.mark.anyio
 
@@ -82,8 +84,11 @@ def listens(url: str) -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
-def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+@pytest.fixture
+def started() -> Callable[[], list[psutil.Process]]:
+    """What this process has started since; a server that other tests share may run all along."""
+    before = psutil.Process().children()
+    return lambda: [child for child in psutil.Process().children() if child not in before]
 
 
 def is_kernel(process: psutil.Process) -> bool:
@@ -136,7 +141,7 @@ async def test_it_is_a_private_jupyterlab_with_collaboration(
     assert address.token not in log
     assert server.log.stat().st_mode & 0o077 == 0
     await server.stop()
-    assert gone(found.pid)
+    assert gone(process)
     assert not listens(address.url)
     assert not server.log.exists()
     assert running_servers() == []
@@ -156,7 +161,7 @@ async def test_its_kernels_do_not_know_the_token_and_end_with_it(
     assert address.token is not None
     assert address.token not in str(kernel.environ())
     await server.stop()
-    await until(lambda: gone(kernel.pid))
+    await until(lambda: gone(kernel), timeout=60)
 
 
 async def test_it_writes_nothing_into_the_directory_by_itself(
@@ -183,13 +188,13 @@ async def test_it_ends_when_we_are_killed(home: Path, when: str) -> None:
         if when == "running":
             assert parent.stdout is not None
             url, pid = json.loads(await asyncio.to_thread(parent.stdout.readline))
+            child = psutil.Process(pid)
             assert listens(url)
         else:
-            await until(lambda: psutil.Process(parent.pid).children())
+            await until(lambda: psutil.Process(parent.pid).children(), timeout=60)
             (child,) = psutil.Process(parent.pid).children()
-            pid = child.pid
         parent.kill()
-        await until(lambda: gone(pid))
+        await until(lambda: gone(child), timeout=60)
         if when == "running":
             assert not listens(url)
             assert not list((home / "runtime").glob("jpserver-*"))  # it ended in good order
@@ -219,24 +224,35 @@ async def test_one_that_cannot_start_says_why_with_its_log(
     assert server.log.exists()
 
 
+def never_starts(home: Path) -> None:
+    """Have configuration that is read for ever."""
+    config = home / "config" / "jupyter_server_config.py"
+    config.write_text("import time; time.sleep(600)")
+
+
 async def test_one_that_does_not_answer_is_given_up_and_ended(
-    server: EmbeddedServer, home: Path, monkeypatch: pytest.MonkeyPatch
+    server: EmbeddedServer,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    started: Callable[[], list[psutil.Process]],
 ) -> None:
+    never_starts(home)
     monkeypatch.setattr(embedded, "START_LIMIT", 0.2)
     with pytest.raises(ServerUnreachable, match=r"did not answer within 0\.2 s"):
         await server.start(home / "root")
-    assert not psutil.Process().children()
+    assert not started()
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing_behind(
-    server: EmbeddedServer, home: Path
+    server: EmbeddedServer, home: Path, started: Callable[[], list[psutil.Process]]
 ) -> None:
+    never_starts(home)
     starting = asyncio.create_task(server.start(home / "root"))
-    await until(lambda: psutil.Process().children())
+    await until(started)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    assert not psutil.Process().children()
+    assert not started()
 
 
 async def test_one_that_will_not_end_is_killed(
@@ -245,9 +261,10 @@ async def test_one_that_will_not_end_is_killed(
     monkeypatch.setattr(embedded, "STOP_LIMIT", 0.2)
     await server.start(home / "root")
     (found,) = running_servers()
+    process = psutil.Process(found.pid)
     os.kill(found.pid, signal.SIGSTOP)
     await server.stop()
-    assert gone(found.pid)
+    assert gone(process)
 
 
 async def test_without_jupyterlab_it_is_jupyter_server(

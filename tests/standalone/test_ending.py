@@ -14,9 +14,9 @@ import pytest
 
 from tests.harness.waiting import until
 
-from .held import Command
+from .held import Command, gone
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 NOWHERE = "--server=http://127.0.0.1:9/"
 
@@ -56,12 +56,12 @@ async def test_the_server_that_it_started_and_its_kernels_end_with_it(
     if transport == "stdio":
         await command.answers()
     else:
-        await until(lambda: "MCP at" in command.said)
+        await until(lambda: "MCP at" in command.said, timeout=60)
     children = command.children()
     assert children
     command.process.send_signal(number)
     await command.ends_with(code)
-    await until(lambda: not any(child.is_running() for child in children))
+    await until(lambda: all(map(gone, children)), timeout=60)
     assert command.left() == []
     assert re.search(r"Jupyter runs at http://127\.0\.0\.1:\d+/\S+", command.said)
 
@@ -71,12 +71,12 @@ async def test_a_server_that_is_still_starting_is_not_left_behind(
 ) -> None:
     command = Command(tmp_path)
     commands.append(command)
-    await until(command.children, timeout=30)
+    await until(command.children, timeout=60)
     await command.answers()
     children = command.children()
     command.process.send_signal(signal.SIGTERM)
     await command.ends_with(143)
-    await until(lambda: not any(child.is_running() for child in children))
+    await until(lambda: all(map(gone, children)), timeout=60)
     assert command.left() == []
 
 
@@ -92,9 +92,11 @@ async def test_a_second_signal_ends_it_at_once(tmp_path: Path, commands: list[Co
     await until(lambda: not _listens(int(found[1])))
     assert command.process.poll() is None
     command.process.send_signal(signal.SIGINT)
-    assert await asyncio.to_thread(command.process.wait, 5) == 130
+    assert await asyncio.to_thread(command.process.wait, 60) == 130
+    # Had it waited for the server, it would have killed it in the end.
+    assert server.status() == psutil.STATUS_STOPPED
     server.resume()
-    await until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+    await until(lambda: gone(server), timeout=60)
 
 
 def _listens(port: int) -> bool:
@@ -111,7 +113,7 @@ async def test_what_a_killed_command_left_is_removed_by_the_next(
     children = killed.children()
     killed.process.kill()
     killed.process.wait()
-    await until(lambda: not any(child.is_running() for child in children))
+    await until(lambda: all(map(gone, children)), timeout=60)
     assert any(name.endswith(f"-{killed.process.pid}.log") for name in killed.left())
     other = tmp_path / "runtime" / "collaboration-mcp-notes.log"
     other.write_text("of somebody else")

@@ -22,7 +22,6 @@ from tests.harness.ways import served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(180)]
 
-PATH = "work.ipynb"
 PRINTED = "\n".join(f"line {n}" for n in range(2000))
 CELLS = [
     notebooks.code("one", "1 + 1"),
@@ -41,6 +40,8 @@ class Way:
     """What the Inspector needs to know of it."""
     connect: Callable[[], AbstractAsyncContextManager[AgentClient]]
     """The official client, on the same way."""
+    path: str
+    """A notebook that no other test has: the room of one that was edited lives on for a while."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,8 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Way:
     server: JupyterProcess = request.getfixturevalue(
         "server" if request.param == "extension" else "stock"
     )
-    notebooks.write(Path(server.root) / PATH, notebooks.notebook(CELLS))
+    path = f"{notebooks.name_for(request.node.name)}.ipynb"
+    notebooks.write(Path(server.root) / path, notebooks.notebook(CELLS))
     if request.param == "stdio":
         joined = f"--server={server.url}"
         entry = {
@@ -64,10 +66,14 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Way:
             "args": ["-m", "jupyter_collaboration_mcp.cli", joined],
             "env": environment(tmp_path, HOME=str(tmp_path), JUPYTER_TOKEN=server.token),
         }
-        return Way(server, entry, lambda: over_stdio(tmp_path, joined, JUPYTER_TOKEN=server.token))
+
+        def connect() -> AbstractAsyncContextManager[AgentClient]:
+            return over_stdio(tmp_path, joined, JUPYTER_TOKEN=server.token)
+
+        return Way(server, entry, connect, path)
     url, headers = mcp_address(server)
     entry = {"type": "streamable-http", "url": url, "headers": headers}
-    return Way(server, entry, lambda: agent(server))
+    return Way(server, entry, lambda: agent(server), path)
 
 
 @pytest.fixture
@@ -100,7 +106,7 @@ async def test_the_inspector_lists_the_notebooks_of_the_server(
     listed = await inspector.call("list_notebooks")
     assert listed.exit_code == 0, listed.complaints
     facts = listed.result["structuredContent"]
-    assert {entry["path"] for entry in facts["notebooks"]} >= {PATH, "other.ipynb"}
+    assert {entry["path"] for entry in facts["notebooks"]} >= {way.path, "other.ipynb"}
     assert "other.ipynb" in listed.text
     one = await inspector.call("list_notebooks", path_prefix="other.ipynb", max_results=1)
     assert [entry["path"] for entry in one.result["structuredContent"]["notebooks"]] == [
@@ -112,10 +118,9 @@ async def test_the_inspector_lists_the_notebooks_of_the_server(
 async def test_people_see_what_the_inspector_edits(
     way: Way, inspector: Inspector, era: Era
 ) -> None:
-    path = f"seen-{era}.ipynb"
-    notebooks.write(Path(way.server.root) / path, notebooks.notebook(CELLS))
+    path = way.path
     async with Collaborator(way.server.url, way.server.token, path) as ana:
-        await ana.until(lambda: len(ana.ids()) == 2)
+        assert ana.ids() == ["one", "long"]
         edited = await inspector.call(
             "batch_update_notebook_cells",
             era,
@@ -133,9 +138,9 @@ async def test_people_see_what_the_inspector_edits(
             start_position=0,
         )
         assert inserted.exit_code == 0, inserted.complaints
-        await ana.until(lambda: ana.source(0) == "# New")
         (cell,) = inserted.result["structuredContent"]["cells"]
-        assert ana.ids() == [cell["id"], "one", "long"]
+        await ana.until(lambda: ana.ids() == [cell["id"], "one", "long"])
+        assert ana.source(0) == "# New"
 
 
 async def test_the_inspector_shows_our_words_for_a_wrong_argument(
@@ -161,7 +166,7 @@ async def test_the_inspector_reads_an_output_by_the_address_in_the_answer(
         "cell output",
         "run output",
     }
-    ran = await inspector.call("execute_notebook_cell", path=PATH, cell_id="long", timeout=60)
+    ran = await inspector.call("execute_notebook_cell", path=way.path, cell_id="long", timeout=60)
     assert ran.exit_code == 0, ran.complaints
     assert PRINTED not in ran.text
     (link,) = [part for part in ran.result["content"] if part["type"] == "resource_link"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
@@ -70,15 +71,20 @@ async def plain(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[Ju
         yield process
 
 
+_numbers = itertools.count()
+
+
 def write(server: JupyterProcess) -> Path:
+    """A new notebook: the room of one that another test has edited lives on for a while."""
     cells = [notebooks.code("one", "20 + 22"), notebooks.markdown("two", "text")]
-    file = Path(server.root) / PATH
+    file = Path(server.root) / f"work-{next(_numbers)}.ipynb"
     notebooks.write(file, notebooks.notebook(cells))
     return file
 
 
-async def works(ada: AgentClient, file: Path, path: str = PATH) -> dict[str, Any]:
+async def works(ada: AgentClient, file: Path) -> dict[str, Any]:
     """See that an agent reads, edits and runs, and that the server has what it wrote."""
+    path = file.name
     assert await ada.sources(path) == ["20 + 22", "text"]
     facts: dict[str, Any] = await ada.write(path, "two", "other text")
     ran = await ada.ask("execute_notebook_cell", path=path, cell_id="one", timeout=60)
@@ -104,10 +110,10 @@ async def refused(ada: AgentClient, tool: str, **arguments: Any) -> dict[str, An
 async def test_a_certificate_that_nobody_trusts_is_refused_with_what_to_do(
     secret: JupyterProcess, tmp_path: Path
 ) -> None:
-    write(secret)
+    path = write(secret).name
     async with over_stdio(tmp_path, f"--server={secret.url}", JUPYTER_TOKEN=secret.token) as ada:
         elsewhere = {"url": f"{secret.url}elsewhere", "alias": "again"}
-        for tool, arguments in (("get_notebook", {"path": PATH}), ("connect_server", elsewhere)):
+        for tool, arguments in (("get_notebook", {"path": path}), ("connect_server", elsewhere)):
             error = await refused(ada, tool, **arguments)
             assert error["code"] == "server_unreachable"
             assert "certificate" in error["message"]
@@ -165,11 +171,11 @@ async def test_a_missing_base_url_is_not_an_empty_server(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     async with make_server(extensions=STOCK, base_url="/user/ada/") as server:
-        write(server)
+        path = write(server).name
         address = f"http://127.0.0.1:{server.port}/"
         async with over_stdio(tmp_path, f"--server={address}", JUPYTER_TOKEN=server.token) as ada:
             for tool, arguments in (
-                ("get_notebook", {"path": PATH}),
+                ("get_notebook", {"path": path}),
                 ("list_notebooks", {}),
                 ("list_kernels", {}),
                 ("connect_server", {"url": f"{address}elsewhere", "alias": "again"}),
@@ -193,16 +199,16 @@ async def test_no_secret_of_an_address_is_shown(plain: JupyterProcess, tmp_path:
             assert plain.token not in text
 
 
-@pytest.mark.parametrize("given", [{}, {"JUPYTER_TOKEN": "of-another-server"}], ids=["none", "one"])
 @pytest.mark.parametrize("extensions", [STOCK, FILES], ids=["rooms", "files"])
 async def test_a_server_without_a_token_is_used_whatever_token_there_is(
-    make_server: MakeServer, tmp_path: Path, extensions: dict[str, bool], given: dict[str, str]
+    make_server: MakeServer, tmp_path: Path, extensions: dict[str, bool]
 ) -> None:
     async with make_server(extensions=extensions, token="") as server:
-        file = write(server)
-        async with over_stdio(tmp_path, f"--server={server.url}", cwd=tmp_path, **given) as ada:
-            facts = await works(ada, file)
-            assert facts.get("mode") == ("file" if extensions is FILES else None)
+        for given in ({}, {"JUPYTER_TOKEN": "of-another-server"}):
+            file = write(server)
+            async with over_stdio(tmp_path, f"--server={server.url}", cwd=tmp_path, **given) as ada:
+                facts = await works(ada, file)
+                assert facts.get("mode") == ("file" if extensions is FILES else None)
 
 
 async def test_a_server_with_only_a_password_says_that_a_token_is_needed(
@@ -211,9 +217,9 @@ async def test_a_server_with_only_a_password_says_that_a_token_is_needed(
     hashed = passwd("hush")  # type: ignore[no-untyped-call]
     password = f"--PasswordIdentityProvider.hashed_password={hashed}"
     async with make_server(password, extensions=STOCK, token="") as server:
-        write(server)
+        path = write(server).name
         async with over_stdio(tmp_path, f"--server={server.url}") as ada:
-            said = [await refused(ada, "get_notebook", path=PATH)]
+            said = [await refused(ada, "get_notebook", path=path)]
             await ada.ask("disconnect_server", alias="")
             said.append(await refused(ada, "connect_server", url=server.url, alias="again"))
             for error in said:
@@ -408,7 +414,6 @@ async def last_words(home: Path, *arguments: str, **more: str) -> str:
 async def test_paths_that_lead_out_and_aliases_that_are_taken_reach_no_server(
     plain: JupyterProcess, tmp_path: Path
 ) -> None:
-    write(plain)
     async with (
         Front(plain.url, {}) as front,
         over_stdio(
@@ -459,7 +464,7 @@ async def test_a_room_that_might_be_live_is_never_written_behind(
                 ("get_notebook", {}),
                 ("batch_update_notebook_cells", {"updates": updates, "exec": False}),
             ):
-                assert (await refused(ada, tool, path=PATH, **arguments))["code"] == code
+                assert (await refused(ada, tool, path=file.name, **arguments))["code"] == code
         assert not any(asked.startswith("PUT /api/contents") for asked in front.asked)
         assert file.read_bytes() == before
         front.answers = {}
@@ -469,12 +474,12 @@ async def test_a_room_that_might_be_live_is_never_written_behind(
 async def test_a_server_that_is_silent_about_rooms_is_not_taken_for_one_without(
     plain: JupyterProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(plain)
+    path = write(plain).name
     monkeypatch.setattr(jupyter_api, "_ANSWER", 0.5)
     async with Front(plain.url, {SESSION: SILENCE}) as front:
         api = JupyterApi(ServerAddress(front.url, plain.token))
         with pytest.raises(ServerUnreachable):
-            await RemoteBackend(api, logging.getLogger("test")).identify(PATH)
+            await RemoteBackend(api, logging.getLogger("test")).identify(path)
         await api.close()
 
 
@@ -483,11 +488,11 @@ async def test_who_may_not_write_is_told_so_and_gets_no_file_instead(
 ) -> None:
     authorizer = "--ServerApp.authorizer_class=tests.transport.extension.ReadOnlyAuthorizer"
     async with make_server(authorizer, extensions=STOCK) as server:
-        write(server)
+        path = write(server).name
         async with over_stdio(
             tmp_path, f"--server={server.url}", JUPYTER_TOKEN=server.token
         ) as ada:
-            error = await refused(ada, "get_notebook", path=PATH)
+            error = await refused(ada, "get_notebook", path=path)
             assert error["code"] == "token_refused"
             assert "not authorized to write" in error["message"]
             assert "permission" in error["next_step"]
@@ -501,7 +506,7 @@ async def test_a_server_that_gets_rooms_later_is_joined_in_them(
         async with over_stdio(
             tmp_path, f"--server={server.url}", JUPYTER_TOKEN=server.token
         ) as ada:
-            assert (await ada.ask("get_notebook", path=PATH))["mode"] == "file"
+            assert (await ada.ask("get_notebook", path=file.name))["mode"] == "file"
             await server.terminate()
             config = server.home / "config" / "jupyter_server_config.json"
             whole = json.loads(config.read_text())
@@ -517,14 +522,14 @@ async def test_a_file_that_could_not_be_saved_is_read_again(
     async with make_server(extensions=FILES) as server, Front(server.url, {}) as front:
         file = write(server)
         async with over_stdio(tmp_path, f"--server={front.url}", JUPYTER_TOKEN=server.token) as ada:
-            await ada.ask("get_notebook", path=PATH)
+            await ada.ask("get_notebook", path=file.name)
             update = {"cell_id": "two", "old_text": "text", "new_text": "text, more"}
-            edit = {"path": PATH, "updates": [update], "exec": False}
+            edit = {"path": file.name, "updates": [update], "exec": False}
             for status in (HANG_UP, 500):
                 front.answers = {"PUT api/contents": status}
                 error = await refused(ada, "batch_update_notebook_cells", **edit)
                 assert error["code"] == "room_unavailable"
-                assert await ada.sources(PATH) == ["20 + 22", "text"]
+                assert await ada.sources(file.name) == ["20 + 22", "text"]
             front.answers = {}
             facts = await ada.ask("batch_update_notebook_cells", **edit)
             assert "others" not in facts

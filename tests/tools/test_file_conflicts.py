@@ -100,6 +100,30 @@ async def test_several_files_are_created_in_a_new_folder_at_once(
     assert found == {f"{n}.md": str(n) for n in range(6)}
 
 
+# -- without a trash -------------------------------------------------------------------------
+
+
+async def test_without_a_trash_a_full_folder_stays(
+    server: JupyterProcess, ada: AgentClient, root: Path
+) -> None:
+    file = root / "full/a.md"
+    file.parent.mkdir()
+    file.write_text("old\n")
+    async with person(server, "full/a.md") as ana:
+        error = await ada.refused("delete_document", path="full", recursive=True)
+        assert error["code"] == "folder_not_empty"
+        assert "always_delete_dir" in error["next_step"]
+        assert str(root) not in error["message"]
+        ana.insert(None, 0, "still here ")
+        assert await ana.save() == "success"
+        assert file.read_text() == "still here old\n"
+    text = await ada.say("delete_document", path="full/a.md")
+    assert "trash" not in text
+    await ada.ask("delete_document", path="full")
+    assert not file.parent.exists()
+    assert not (server.home / "home" / ".local").exists()
+
+
 # -- half of a rename ------------------------------------------------------------------------
 
 
@@ -110,7 +134,7 @@ async def test_a_rename_is_made_though_checkpoints_cannot_follow(
     (root / "kept.md").write_text("the only copy")
     (root / "target").mkdir()
     (root / "target" / ".ipynb_checkpoints").write_text("in the way")
-    async with httpx2.AsyncClient(headers=server.headers) as http:
+    async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
         answer = await http.post(f"{server.url}api/contents/kept.md/checkpoints")
         assert answer.status_code == 201
     async with person(server, "kept.md") as ana:
@@ -168,7 +192,8 @@ async def test_a_notebook_that_a_person_renamed_and_has_open_is_not_read_as_a_te
         pytest.skip("who is in other rooms is known inside of a server only")
     notebooks.write(root / "m.ipynb", notebooks.numbered(2))
     async with person(server, "m.ipynb") as ana:
-        async with httpx2.AsyncClient(headers=server.headers) as http:
+        await ana.flush()  # the server knows her name
+        async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
             await http.patch(f"{server.url}api/contents/m.ipynb", json={"path": "m.json"})
         error = await ada.refused("get_document", path="m.json")
         assert error["code"] == "in_use"
@@ -185,6 +210,7 @@ async def test_a_file_is_edited_where_people_have_it_open_whatever_link_leads_to
     for path, other in (("real.md", "alias.md"), ("alias.md", "real.md")):
         async with person(server, path) as ana:
             ana.insert(None, 0, "Ana, ")
+            await ana.flush()
             await append(ada, other, f"through {other}\n")
             await ana.until(lambda other=other: f"through {other}" in ana.source())  # type: ignore[misc]
             assert ana.source().startswith("Ana, ")

@@ -35,7 +35,10 @@ class TransportExtension(ExtensionApp):
 
             return build()
 
-        self.endpoint = MCPEndpoint(build_or_fail, self.log, max_request_body_size=BODY_LIMIT)
+        slow = ["tests.transport.slow_import"] if "WHILE_IMPORTING" in os.environ else []
+        self.endpoint = MCPEndpoint(
+            build_or_fail, self.log, max_request_body_size=BODY_LIMIT, preload=slow
+        )
 
     def initialize_handlers(self) -> None:
         self.handlers.append((r"/mcp/?", MCPHandler, {"endpoint": self.endpoint}))

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -13,11 +14,14 @@ import pytest
 from mcp_types import CallToolResult, TextContent
 
 from tests.harness.jupyter import JupyterProcess
+from tests.harness.kernels import Gate
+from tests.harness.waiting import until
 from tests.transport.conftest import ERAS, INITIALIZE, MakeJupyter, connect, modern_call
 from tests.transport.extension import BODY_LIMIT
 
 pytestmark = pytest.mark.anyio
 
+#: Less than the 15 s after which the SDK pings, which would be a first event.
 LIMIT = 10.0
 FOREIGN = "https://evil.example"
 FRIEND = "https://inspector.example"
@@ -319,7 +323,7 @@ async def test_progress_arrives_before_the_result(jupyter: JupyterProcess, era: 
 
     async with connect(jupyter, era) as client:
         calling = client.call_tool("hold", {"name": name}, progress_callback=on_progress)
-        assert text(await asyncio.wait_for(calling, LIMIT)) == "released"
+        assert text(await asyncio.wait_for(calling, 60)) == "released"
 
 
 async def test_the_head_of_a_stream_does_not_wait_for_its_first_event(
@@ -494,6 +498,9 @@ async def test_the_log_has_no_token_even_at_debug_level(
         await call_echo(http, f"{jupyter.url}mcp?{query}", {"Origin": FOREIGN})
         await http.put(f"{jupyter.url}mcp?{query}")
     await call_echo(http, f"{jupyter.url}mcp", {"Authorization": f"Identity.token {bad}"})
+    # A request is logged when it has been answered, and so before the next one.
+    await call_echo(http, f"{jupyter.url}mcp?agent=last-probe", jupyter.headers)
+    await until(lambda: "/mcp?agent=last-probe" in jupyter.log)
     assert "/mcp?agent=log-probe" in jupyter.log
     assert good not in jupyter.log
     assert bad not in jupyter.log
@@ -537,18 +544,18 @@ async def test_jupyter_ends_in_time_with_streams_open(make_jupyter: MakeJupyter)
 
 
 async def test_jupyter_answers_while_the_first_mcp_request_imports_the_sdk(
-    make_jupyter: MakeJupyter, http: httpx2.AsyncClient
+    make_jupyter: MakeJupyter, http: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
-    async with make_jupyter() as jupyter:
+    gate = Gate(tmp_path / "gate")  # at the end of the import
+    async with make_jupyter(env={"WHILE_IMPORTING": gate.code}) as jupyter:
         first = asyncio.create_task(call_echo(http, f"{jupyter.url}mcp", jupyter.headers))
-        answered = 0
-        while not first.done():
+        await gate.reached()
+        for _ in range(5):
             status = await http.get(f"{jupyter.url}api/status", headers=jupyter.headers)
             assert status.status_code == 200
-            answered += not first.done()
+        assert not first.done()
+        gate.open()
         assert (await first).status_code == 200
-        # A blocked loop would have answered one at most, after the import.
-        assert answered >= 5
 
 
 async def test_mcp_does_not_touch_the_logging_of_jupyter(jupyter: JupyterProcess) -> None:
