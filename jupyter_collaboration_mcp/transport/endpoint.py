@@ -105,10 +105,12 @@ class MCPEndpoint:
     async def _run(self, ready: asyncio.Future[ASGIApp]) -> None:
         """Build the manager and run it: its task group must end in the task it began in."""
         try:
+            # In threads: to import takes a second, and the schemas of all tools a tenth of one.
             await asyncio.to_thread(_import_all, self._modules)
+            server = await asyncio.to_thread(self._build_quietly)
             if self._stopping.is_set():
                 raise EndpointStopped
-            manager = self._make_manager()
+            manager = self._make_manager(server)
             async with manager.run():
                 self._application = manager.asgi_app
                 ready.set_result(manager.asgi_app)
@@ -127,11 +129,13 @@ class MCPEndpoint:
                 ready.set_exception(EndpointStopped())
             ready.exception()  # looked at: all who waited may have gone
 
-    def _make_manager(self) -> StreamableHTTPSessionManager:
+    def _build_quietly(self) -> MCPServer:
+        with _root_logger_untouched():
+            return self._build()
+
+    def _make_manager(self, server: MCPServer) -> StreamableHTTPSessionManager:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-        with _root_logger_untouched():
-            server = self._build()
         return StreamableHTTPSessionManager(
             server._lowlevel_server,
             # The SDK's own Host check knows localhost only and breaks behind JupyterHub and
