@@ -10,7 +10,13 @@ from logging import Logger
 
 from ..backends.base import Backend, Kind, RoomLink
 from ..collaboration.peer import RoomPeer, Seat
-from ..errors import CollaborationError, PathError, RoomUnavailable, TokenRefused
+from ..errors import (
+    CollaborationError,
+    DocumentNotFound,
+    PathError,
+    RoomUnavailable,
+    TokenRefused,
+)
 from .agent import Agent
 from .filing import Filing
 from .permissions import PathRules, clean_path
@@ -60,6 +66,8 @@ class _Open:
     peer: RoomPeer
     agents: dict[str, Seat] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
+    gone: bool = False
+    """Whether there is no such document any more."""
 
 
 class Workspace:
@@ -86,6 +94,7 @@ class Workspace:
         self._seats: dict[tuple[str, str], Seat] = {}  # outlive an idle agent's leaving
         self._rejoining: dict[str, asyncio.Task[None]] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
+        self._unsaid: dict[str, list[str]] = {}  # by room, for who opens it again
         self._sweeper: asyncio.Task[None] | None = None
         self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
         """Called with a peer that has just come into its room."""
@@ -209,6 +218,7 @@ class Workspace:
         except BaseException:
             await link.close()
             raise
+        peer.notes += self._unsaid.pop(room_id, [])
         self._open[room_id] = _Open(peer, agents)
         return peer
 
@@ -246,6 +256,7 @@ class Workspace:
                 await self._join(room_id)
             except (TokenRefused, PathError) as error:
                 self._log.warning("%s: %s", room_id, error.happened)
+                opened.gone = isinstance(error, DocumentNotFound)
                 return
             except CollaborationError as error:
                 self._log.info("%s: %s", room_id, error.happened)
@@ -311,16 +322,29 @@ class Workspace:
                     await self._leave(room_id, opened)
 
     async def _leave(self, room_id: str, opened: _Open) -> None:
-        try:
-            await opened.peer.link.flush()
-        except Exception:
-            self._log.exception("Could not save %s before leaving it", room_id)
+        if not await self._nothing_unsaved(room_id, opened):
+            return  # else it would be lost with the server that is away just now
         if not opened.agents and self._open.get(room_id) is opened:
             del self._open[room_id]
+            if opened.peer.notes:
+                self._unsaid[room_id] = opened.peer.notes
             try:
                 await self._close(opened)
             except Exception:  # the others have to be looked after all the same
                 self._log.exception("Could not leave %s in good order", room_id)
+
+    async def _nothing_unsaved(self, room_id: str, opened: _Open) -> bool:
+        """Have what agents wrote saved; whether it is, or has no file to be in any more."""
+        peer = opened.peer
+        try:
+            await peer.link.flush()
+            if peer.unsaved:
+                await peer.catch_up()
+        except CollaborationError as error:
+            self._log.debug("%s: %s", room_id, error.happened)
+        except Exception:
+            self._log.exception("Could not save %s before leaving it", room_id)
+        return opened.gone or not peer.unsaved
 
     async def _close(self, opened: _Open) -> None:
         for seat in opened.agents.values():

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from jupyter_collaboration_mcp.workspace import workspace as module
 from jupyter_collaboration_mcp.workspace.agent import Agent
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
 from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
 from tests.harness.memory_room import MemoryLink, MemoryRoom
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -23,10 +25,21 @@ PATH = MemoryLink.path
 
 
 class Link(MemoryLink):
-    """Says when it is left."""
+    """Says when it is left, and that its server is away."""
+
+    flushes = 0
+    closed = False
+
+    async def current(self) -> None:
+        if not self.alive:
+            raise RoomUnavailable("It is away.", "Try again.")
+
+    async def flush(self) -> None:
+        self.flushes += 1
 
     async def close(self) -> None:
-        assert self.alive, "left twice"
+        assert not self.closed, "left twice"
+        self.closed = True
         self.alive = False
 
 
@@ -36,6 +49,7 @@ class Server:
     def __init__(self) -> None:
         self.files = SimpleNamespace(forget=lambda _path: None)
         self.links: list[Link] = []
+        self.away = False
 
     def known(self, path: str, kind: str) -> str:
         return f"json:notebook:{path}"
@@ -45,6 +59,8 @@ class Server:
 
     async def join(self, room_id: str) -> Link:
         await asyncio.sleep(0)
+        if self.away:
+            raise RoomUnavailable("It is away.", "Try again.")
         self.links.append(Link(MemoryRoom(["x"]).doc))
         return self.links[-1]
 
@@ -69,6 +85,43 @@ async def test_a_document_is_not_left_before_who_opened_it_has_sat_down(
     again = await workspace.open(ADA, PATH)
     assert again.peer is opened.peer
     assert [link.alive for link in server.links] == [True, True]
+    await workspace.close()
+
+
+async def test_what_is_unsaved_is_not_left_while_its_server_is_away(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes back after the idle time finds it made again, and is told."""
+    monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
+    backend: Any = server
+    workspace = Workspace(backend, PathRules((), ()), Limits(), 0.0, logging.getLogger())
+    opened = await workspace.open(ADA, PATH)
+    with opened.peer.edit(opened.seat, "test") as record:
+        opened.peer.notebook.set_source(0, "x, edited")
+        record(SourceChanged("cell-0", "x", "x, edited"))
+    server.away = True
+    server.links[0].alive = False
+    flushes = server.links[0].flushes
+    await until(lambda: server.links[0].flushes > flushes + 3)  # it was about to be left
+    server.away = False
+    again = await workspace.open(ADA, PATH)
+    assert again.peer.notebook.source(0) == "x, edited"
+    notes = [*again.peer.notes, *again.seat.notes]
+    assert ["made again" in note for note in notes] == [True]
+    await workspace.close()
+
+
+async def test_what_nobody_was_told_is_said_to_who_comes_next(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
+    backend: Any = server
+    workspace = Workspace(backend, PathRules((), ()), Limits(), 0.0, logging.getLogger())
+    opened = await workspace.open(ADA, PATH)
+    opened.peer.notes.append("Something happened.")
+    await until(lambda: not server.links[0].alive)  # nobody is here, and all is saved
+    again = await workspace.open(ADA, PATH)
+    assert again.peer.notes == ["Something happened."]
     await workspace.close()
 
 
