@@ -25,7 +25,7 @@ from ..workspace.permissions import Level, PathRules
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
 from ..workspace.workspace import Limits, Workspace
-from .discovery import origin_of, place_of, token_for
+from .discovery import EMBEDDED_BASE, owner_of, place_of, token_for
 
 #: Seconds in which a server that is connected already has to say which one it is.
 _LIMIT = 5.0
@@ -75,8 +75,8 @@ class Connections:
         self._sites = sites
         self._settings = settings
         self._log = log
-        self._trusted: set[tuple[str, str, int]] = set()
-        """The origins of the servers that the person named."""
+        self._trusted: set[tuple[str, str, int, str]] = set()
+        """The servers that the person named."""
         self._known: dict[tuple[str, int, str], _Known] = {}
         """The servers that were there from the beginning, by place."""
 
@@ -87,7 +87,7 @@ class Connections:
             InvalidArgument: No server can have this address.
         """
         if is_address(url):
-            self._trusted.add(origin_of(url))
+            self._trusted.add(owner_of(_base(url)))
         return self.address(url)
 
     def address(self, url: str) -> ServerAddress:
@@ -101,10 +101,9 @@ class Connections:
                 f"{url.partition('?')[0]!r} is not the address of a server.",
                 "Give one like http://127.0.0.1:8888/.",
             )
-        parts = urlsplit(url)
-        given = parse_qs(parts.query, keep_blank_values=True).get("token")
-        own = self._settings.token if origin_of(url) in self._trusted else None
-        base = f"{parts.scheme}://{parts.netloc}{_server_path(parts.path)}"
+        given = parse_qs(urlsplit(url).query, keep_blank_values=True).get("token")
+        base = _base(url)
+        own = self._settings.token if owner_of(base) in self._trusted else None
         verify = self._settings.verify
         if given:
             return ServerAddress(base, _real(given[0]), verify)
@@ -246,7 +245,8 @@ def _real(token: str | None) -> str | None:
     return None if not token or re.fullmatch(r"\$\{.*\}|<.*>", token) else token
 
 
-def _server_path(path: str) -> str:
-    """The base URL of a server, of an address that may be one of a page."""
-    found = re.match(r"(.*?)/(?:lab|tree|notebooks|doc|edit|api|mcp)(?:/|$)", path)
-    return found[1] if found else path
+def _base(url: str) -> str:
+    """The address of a server, of one that may be that of a page."""
+    parts = urlsplit(url)
+    found = re.match(r"(.*?)/(?:lab|tree|notebooks|doc|edit|api|mcp)(?:/|$)", parts.path)
+    return f"{parts.scheme}://{parts.netloc}{found[1] if found else parts.path}"

@@ -92,17 +92,24 @@ def token_for(url: str) -> str | None:
     return None if best is None else best.token
 
 
-def origin_of(url: str) -> tuple[str, str, int]:
-    """What a secret may be sent to: scheme, host and port."""
+def owner_of(url: str) -> tuple[str, str, int, str]:
+    """To whom a secret may be sent: scheme, host, port and base URL.
+
+    On a JupyterHub everybody's servers are at one host and port, and only the base URL tells whose.
+    """
     parts = urlsplit(url)
-    return parts.scheme, _host(parts), _port(parts)
+    return parts.scheme, _host(parts), _port(parts), _base(parts)
 
 
 def place_of(url: str) -> tuple[str, int, str]:
     """The same for all spellings of a server's address: host, port and base URL."""
     parts = urlsplit(url)
+    return _spelled_out(parts), _port(parts), _base(parts)
+
+
+def _base(parts: SplitResult) -> str:
     segments = [segment for segment in unquote(parts.path).split("/") if segment not in ("", ".")]
-    return _spelled_out(parts), _port(parts), "/".join(segments)
+    return "/".join(segments)
 
 
 def _spelled_out(parts: SplitResult) -> str:

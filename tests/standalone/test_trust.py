@@ -73,6 +73,23 @@ async def test_the_persons_token_goes_to_no_server_that_a_model_names(
     assert not any(stock.token in headers for headers in Thief.headers_seen)
 
 
+async def test_the_persons_token_goes_to_nobody_else_on_the_same_hub(
+    thief: str, tmp_path: Path
+) -> None:
+    named = f"--server={thief}user/ada/"
+    async with over_stdio(tmp_path, named, cwd=tmp_path, JUPYTER_TOKEN="of-ada") as ada:
+        for url in (f"{thief}user/eve/", f"{thief}user/ada/../eve/", thief, f"{thief}user/adam"):
+            await ada.refused("connect_server", url=url, alias="eve")
+        assert Thief.headers_seen
+        assert not any("of-ada" in headers for headers in Thief.headers_seen)
+        await ada.ask("list_servers")
+        assert "of-ada" in Thief.headers_seen[-1]
+        await ada.ask("disconnect_server", alias="(default)")
+        Thief.headers_seen.clear()
+        await ada.refused("connect_server", url=f"{thief}user//ada/lab/tree/x", alias="again")
+        assert "of-ada" in Thief.headers_seen[0]
+
+
 async def test_a_server_that_the_person_named_gets_their_token_again(
     stock: JupyterProcess, other: JupyterProcess, tmp_path: Path
 ) -> None:
