@@ -60,6 +60,7 @@ class FileTools(PlacedTools):
     ) -> Answer:
         """Create a notebook, text file or folder, with the folders that it needs. What is there
         is never overwritten, unless overwrite=true."""
+        self._sites.require_known(path)
         site, local = await self._place(call, Level.write, _named(path, type))
         kind = _TYPES[type]
         made = await self._content(call, site, kind, content, template, kernel)
@@ -147,6 +148,8 @@ class FileTools(PlacedTools):
         """Whether there is a file or a folder at a path."""
         site, local = await self._place(call, Level.read, path)
         exists = await site.workspace.filing.exists(local)
+        if not exists:
+            self._sites.require_known(path)
         said = "is there" if exists else "is not there"
         return Answer(f"{site.name(local) or 'The root'} {said}.", {"exists": exists})
 
@@ -161,6 +164,7 @@ class FileTools(PlacedTools):
     async def _two_places(self, call: Call, path: str, new_path: str) -> tuple[Site, str, str]:
         site, local = await self._place(call, Level.write, path)
         await self._looked(site, local, path)
+        self._sites.require_known(new_path)
         # A new path without an alias is on the server of the old one.
         other, target = self._sites.find(new_path)
         if other is not site and new_path != target:

@@ -77,6 +77,7 @@ class PlacedTools:
 
     async def _listed(self, call: Call, path: str, limit: int, ask: Ask) -> Found:
         """List what is below a path on the server that is named, or on all if none is."""
+        self._sites.require_known(path)
         site, local = self._sites.find(path)
         places = [(site, local)]
         if not path and len(self._sites) > 1:

@@ -81,6 +81,8 @@ class Sites:
 
     def __init__(self, sites: Iterable[Site] = ()) -> None:
         self._sites: dict[str, Site] = {site.alias: site for site in sites}
+        self._former: set[str] = set()
+        """Aliases of servers that were taken away: who names one does not mean a file."""
         self.provide: Callable[[], Awaitable[None]] | None = None
         """Sees to it that there is a server, where one is started or looked for."""
         self.failure: CollaborationError | None = None
@@ -155,6 +157,7 @@ class Sites:
         """Take one away; it is not closed yet."""
         site = self.get(alias)
         del self._sites[alias]
+        self._former.add(alias)
         return site
 
     def find(self, path: str) -> tuple[Site, str]:
@@ -166,8 +169,8 @@ class Sites:
 
     def unknown(self, path: str, error: DocumentNotFound) -> DocumentNotFound:
         """Say of a path that is not there that its beginning may have been meant as an alias."""
-        alias, colon, _ = path.partition(":")
-        if not colon or not _ALIAS.fullmatch(alias) or not any(self._sites):
+        alias = self._unknown_alias(path)
+        if alias is None:
             return error
         return DocumentNotFound(
             f"{error.happened} No server has the alias {alias!r} either; there are: "
@@ -175,6 +178,29 @@ class Sites:
             error.next_step,
             **error.detail,
         )
+
+    def require_known(self, path: str) -> None:
+        """Refuse a path that is meant to be on a server that is not there, before something is
+        made or looked for on another one.
+
+        Raises:
+            UnknownServer: No server has the alias.
+        """
+        alias = self._unknown_alias(path)
+        if alias is not None:
+            raise UnknownServer(
+                f"No server has the alias {alias!r}; there are: {self._aliases()}. Nothing was "
+                "done.",
+                f"Call list_servers. If the name itself has a colon, write ./{path}",
+                alias=alias,
+            )
+
+    def _unknown_alias(self, path: str) -> str | None:
+        """The beginning of a path that looks like an alias, where there are any, but is none."""
+        alias, colon, _ = path.partition(":")
+        if not colon or alias in self._sites or not _ALIAS.fullmatch(alias):
+            return None
+        return alias if any(self._sites) or alias in self._former else None
 
     def peer_of(self, room_id: str) -> RoomPeer | None:
         """The peer of a room that is open on any server."""
