@@ -33,7 +33,9 @@ class FileRooms:
 
     def identify(self, path: str, kind: Kind) -> str:
         """A name for a document, as a room would have one."""
-        file_id = hashlib.sha256(path.encode()).hexdigest()[:32]
+        # Two servers may have files of the same path.
+        named = f"{self._api.address.base}\0{path}"
+        file_id = hashlib.sha256(named.encode()).hexdigest()[:32]
         self._paths[file_id] = path
         return f"{PREFIX}{kind}:{file_id}"
 

@@ -67,7 +67,7 @@ def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
         f"You are in the room of {here.name} as {here.seat.name} "
         f"(room {link.room_id}, session {link.session_id}, {size})."
     )
-    return answer(here, [text], {**handle, **facts})
+    return answer(here, [text], {**handle, **about(here), **facts})
 
 
 def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:
