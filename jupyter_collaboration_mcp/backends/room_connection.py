@@ -52,7 +52,7 @@ class RoomConnection:
         """Read and write until the end. Returns how the connection was closed."""
         websocket = self._websocket
         self._sender = asyncio.get_running_loop().create_task(self._send_queued())
-        self._question()
+        self._question(proves=False)  # asked before the server was told what it lacks
         try:
             async for message in websocket:
                 if isinstance(message, bytes) and message:
@@ -119,10 +119,10 @@ class RoomConnection:
         if reply is not None and not reply.done():
             reply.set_result(None)
 
-    def _question(self) -> asyncio.Future[bool]:
+    def _question(self, proves: bool = True) -> asyncio.Future[bool]:
         message, answered = self._seat.question()
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._questions.append((future, answered))
+        self._questions.append((future, answered if proves else lambda: None))
         self.send(message)
         return future
 

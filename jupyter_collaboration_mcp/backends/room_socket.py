@@ -55,8 +55,8 @@ _SOON, _LATER, _WANTED = 0.2, 10.0, 1.0
 #: A connection that held this long was a good one: the next pause is a short one again.
 _STEADY = 2.0
 
-#: Seconds for a whole attempt to connect.
-_ATTEMPT = 20.0
+#: Seconds for a whole attempt to connect, and to have the document for the first time.
+_ATTEMPT, _ENTRY = 20.0, 60.0
 
 #: Seconds that a call waits for the server to be there again, and for its answer.
 _AWAY, _ANSWER = 10.0, 30.0
@@ -134,7 +134,11 @@ class RoomSocket:
         self._entered = loop.create_future()
         self._tasks = [loop.create_task(self._stay_connected())]
         try:
-            await self._entered
+            async with asyncio.timeout(_ENTRY):
+                await self._entered
+        except TimeoutError as error:
+            await self.close()
+            raise self._unavailable(f"the server did not send it within {_ENTRY:g} s") from error
         except BaseException:
             await self.close()
             raise

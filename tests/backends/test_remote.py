@@ -11,10 +11,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import pytest
-from pycrdt import Array, Doc, create_sync_message, handle_sync_message
+from pycrdt import Array, Doc, YMessageType, create_sync_message, handle_sync_message
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -23,6 +23,7 @@ from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAdd
 from jupyter_collaboration_mcp.backends.remote import RemoteBackend
 from jupyter_collaboration_mcp.backends.room_socket import RoomSocket
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
 from jupyter_collaboration_mcp.errors import (
     CorruptDocument,
     DocumentNotFound,
@@ -394,7 +395,7 @@ async def test_an_edit_made_while_the_network_is_cut_arrives_once(server: Jupyte
             await until(lambda: not ada.link.connected)
             ada.edit(0, ada.sources()[0] + f"offline {n}\n")
             ana.insert(0, 0, f"meanwhile {n}\n")
-            await asyncio.sleep(n)  # the cut lasts as long
+            await asyncio.sleep(n / 2)  # the cut lasts as long
             assert ada.link.alive
             proxy.resume()
             await ada.link.acknowledged()
@@ -679,6 +680,10 @@ class ClosingServer(JupyterApi):
         self._document["cells"] = Array([])
         self._port = 0
 
+    @property
+    def document(self) -> Doc[Any]:
+        return self._document
+
     async def request(self, *_: Any, **__: Any) -> Any:
         return {"fileId": "file", "sessionId": "session"}
 
@@ -686,7 +691,7 @@ class ClosingServer(JupyterApi):
         return await connect(f"ws://127.0.0.1:{self._port}")
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[ClosingServer]:
+    async def running(self) -> AsyncIterator[Self]:
         async with serve(self._serve, "127.0.0.1", 0) as server:
             self._port = next(iter(server.sockets)).getsockname()[1]
             yield self
@@ -700,6 +705,75 @@ class ClosingServer(JupyterApi):
         assert answer is not None
         await websocket.send(answer)
         await websocket.close(self._code, "because")
+
+
+class HastyServer(ClosingServer):
+    """Closes its second connection when it has answered, before it hears what it lacks."""
+
+    def __init__(self) -> None:
+        super().__init__(1001)
+        self.leave = asyncio.Event()
+
+    async def _serve(self, websocket: ServerConnection) -> None:
+        self.connections += 1
+        hasty = self.connections == 2
+        await websocket.send(create_sync_message(self._document))
+        reading = asyncio.create_task(self._answer(websocket, hasty))
+        if self.connections == 1:
+            await self.leave.wait()
+            await websocket.close(self._code)
+        await reading
+
+    async def _answer(self, websocket: ServerConnection, hasty: bool) -> None:
+        async for message in websocket:
+            assert isinstance(message, bytes)
+            if message[0] == YMessageType.SYNC:
+                answer = handle_sync_message(message[1:], self._document)
+                if answer is not None:
+                    await websocket.send(answer)
+                    if hasty:
+                        await websocket.close(self._code)
+                        return
+
+
+async def test_a_server_is_not_believed_to_have_what_it_was_not_told_yet() -> None:
+    """The first question is answered before the server has heard what was written offline."""
+    async with HastyServer().running() as server:
+        link = RoomSocket(server, "json:notebook:file", "x.ipynb", LOG)
+        await link.enter()
+        peer = RoomPeer(link)
+        await peer.link.acknowledged()
+        server.leave.set()
+        await until(lambda: not link.connected)
+        with peer.edit(Seat("ada <test>", "Ada"), "test"):
+            peer.notebook.insert(0, [new_cell("markdown", "written offline")])
+        await link.acknowledged()
+        assert server.connections >= 3
+        assert link.alive
+        there: Doc[Any] = Doc()
+        there.apply_update(server.document.get_update())
+        assert Notebook(there).source(0) == "written offline"
+        await link.close()
+
+
+class SilentServer(ClosingServer):
+    """Lets everybody in and sends nothing."""
+
+    async def _serve(self, websocket: ServerConnection) -> None:
+        self.connections += 1
+        await websocket.wait_closed()
+
+
+async def test_a_document_that_never_comes_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room_socket, "_ENTRY", 0.2)
+    async with SilentServer(1000).running() as server:
+        link = RoomSocket(server, "json:notebook:file", "x.ipynb", LOG)
+        with pytest.raises(RoomUnavailable, match="did not send it"):
+            await link.enter()
+        await until(lambda: is_at_rest(link))
+        assert not link.alive
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1011])
