@@ -225,6 +225,7 @@ class KernelSocket:
             except Refused as error:
                 raise self._refused(error, was_there=True) from error
             except ServerUnreachable as error:
+                await _undo(opening)  # it may have been the question beside it that failed
                 await self._model(was_there=True)  # says it better, if nothing can be reached
                 if time.monotonic() > deadline:
                     raise self._does_not_answer() from error
@@ -358,8 +359,11 @@ class KernelSocket:
                 # From here on it may have arrived, and code must not be run twice.
                 if (asked := self._requests.get(str(letter.header["msg_id"]))) is not None:
                     asked.sent = True
-                with contextlib.suppress(ConnectionClosed):
+                try:
                     await connection.send(write_frame(*letter, apart))
+                except ConnectionClosed:
+                    if letter.channel == "stdin":  # a kernel takes one answer and drops another
+                        self._outbox.appendleft(letter)
 
     async def _come_back(self) -> ClientConnection | None:
         """A new connection under the same name; None if there is no point in it any more."""

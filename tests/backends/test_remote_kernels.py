@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import logging
 import sys
 import time
@@ -13,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.exceptions import ConnectionClosedError
+from websockets.protocol import State
 
 from jupyter_collaboration_mcp.backends import kernel_socket
 from jupyter_collaboration_mcp.backends.base import KernelLink, KernelMessage
@@ -381,9 +385,14 @@ async def test_many_lines_come_complete_and_leave_the_loop_to_others(bench: Benc
             await asyncio.sleep(0.001)
             gaps.append(time.thread_time() - before)
 
-    heart = asyncio.create_task(beat())
-    run = await bench.run("for i in range(10_000): print(i)")
-    heart.cancel()
+    gc.collect()
+    gc.freeze()  # a look at all that the tests before have left is not ours
+    try:
+        heart = asyncio.create_task(beat())
+        run = await bench.run("for i in range(10_000): print(i)")
+        heart.cancel()
+    finally:
+        gc.unfreeze()
     assert printed(run) == "".join(f"{i}\n" for i in range(10_000))
     assert max(gaps) < 0.5
 
@@ -795,3 +804,74 @@ async def test_a_token_that_is_refused_is_not_tried_again_and_again(
     assert wire.connections - attempts <= 2
     with pytest.raises(TokenRefused):
         await kernels.connect(info.id)
+
+
+# -- faults that cannot be had for real ----------------------------------------------------
+
+
+class HesitantServer(JupyterApi):
+    """Opens a first connection late, and fails once meanwhile to say how the kernel is."""
+
+    def __init__(self) -> None:
+        super().__init__(ServerAddress("http://nowhere.invalid"))
+        self.opened: list[FakeConnection] = []
+        self.failed = asyncio.Event()
+        self._questions = 0
+
+    async def get(self, *_: str, **__: str) -> Any:
+        self._questions += 1
+        if self._questions == 2:
+            self.failed.set()
+            raise ServerUnreachable("It has too much to do.", "Try again.")
+        return {"execution_state": "idle"}
+
+    async def websocket(self, *_: str, **__: Any) -> Any:
+        self.opened.append(connection := FakeConnection())
+        if len(self.opened) == 1:
+            # Like an opening handshake that has just been answered when it is given up.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        return connection
+
+
+class FakeConnection:
+    """Remembers what it was told, and breaks when it is to send."""
+
+    def __init__(self) -> None:
+        self.state = State.OPEN
+        self.closed = False
+
+    async def send(self, _frame: bytes) -> None:
+        self.state = State.CLOSED
+        raise ConnectionClosedError(None, None)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_connection_that_is_given_up_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_socket, "_LOOK_AGAIN", 0.01)
+    server = HesitantServer()
+    link = KernelSocket(server, "kernel", LOG)
+    used = await link._enter(time.monotonic() + 60)
+    assert server.failed.is_set()
+    assert [connection.closed for connection in server.opened] == [True, False]
+    assert used is server.opened[1]  # type: ignore[comparison-overlap]
+    await server.close()
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("input_reply", True), ("execute_request", False)])
+async def test_of_what_may_have_arrived_only_an_answer_is_sent_again(kind: str, kept: bool) -> None:
+    """Code must not run twice; a kernel takes one answer and drops what comes behind it."""
+    link = KernelSocket(HesitantServer(), "kernel", LOG)
+    if kept:
+        link.reply_to_input("the answer")
+    else:
+        link.execute("1 + 1")
+    connection: Any = FakeConnection()
+    writing = asyncio.create_task(link._write(connection, apart=False))
+    await until(lambda: connection.state is State.CLOSED)
+    await asyncio.wait([writing], timeout=0.1)
+    writing.cancel()
+    assert [letter.header["msg_type"] for letter in link._outbox] == ([kind] if kept else [])
+    await link._api.close()

@@ -22,7 +22,11 @@ class KernelApi:
 
     def __init__(self, server: JupyterProcess) -> None:
         self._http = httpx.AsyncClient(
-            base_url=f"{server.url}api/", headers=server.headers, trust_env=False, timeout=30
+            base_url=f"{server.url}api/",
+            headers=server.headers,
+            trust_env=False,
+            verify=False,
+            timeout=30,
         )
 
     async def __aenter__(self) -> Self:
@@ -54,7 +58,7 @@ class KernelApi:
 
     async def contents(self, path: str) -> dict[str, Any]:
         """A notebook as its file has it, between two of the moments in which Jupyter writes it."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     model = await self._ask("GET", f"contents/{path}")
@@ -217,12 +221,17 @@ class Gate:
             "    time.sleep(0.01)"
         )
 
-    async def reached(self, timeout: float = 20) -> None:
+    async def reached(self, timeout: float = 60) -> None:
         """Wait until some code is at the gate."""
         await until(self._reached.exists, timeout)
 
     def open(self) -> None:
         self._path.touch()
+
+    def close(self) -> None:
+        """Have the next code wait again."""
+        self._path.unlink()
+        self._reached.unlink(missing_ok=True)
 
 
 async def eventually(look: Callable[[], Awaitable[Any]], holds: Callable[[Any], object]) -> Any:
@@ -233,7 +242,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], holds: Callable[[Any], 
     """
     seen: Any = None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds(seen := await look()):
                 await asyncio.sleep(0.02)
     except TimeoutError:
