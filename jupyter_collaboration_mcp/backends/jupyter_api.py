@@ -252,9 +252,16 @@ class JupyterApi:
         return True
 
     async def _send(self, method: str, url: str, body: Any) -> httpx2.Response:
-        proof = self._http.cookies.get(_XSRF) if method != "GET" else None
+        proof = self._proof() if method != "GET" else None
         headers = {} if proof is None else {"X-XSRFToken": proof}
         return await self._http.request(method, url, json=body, headers=headers)
+
+    def _proof(self) -> str | None:
+        """What shows that we have seen a page of the server; what stands in front of it may have
+        given us another one."""
+        base = urlsplit(self.address.base).path
+        fitting = [cookie for cookie in self._http.cookies.jar if base.startswith(cookie.path)]
+        return max(fitting, key=lambda cookie: len(cookie.path)).value if fitting else None
 
     def _read(self, response: httpx2.Response) -> Any:
         status = response.status_code

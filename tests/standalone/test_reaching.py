@@ -36,6 +36,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 STOCK = {"jupyter_collaboration_mcp": False}
 FILES = {**STOCK, "jupyter_server_ydoc": False}
 PATH = "work.ipynb"
+
+#: Who asks by any name is let in; and what is written is soon saved, for which tests wait.
+ANYWHERE = (
+    "--ServerApp.allow_remote_access=True",
+    "--YDocExtension.document_save_delay=0.1",
+)
 SESSION, ROOM = "PUT api/collaboration/session", "GET api/collaboration/room"
 
 #: A name that only a proxy can resolve, and one of this machine that does not look like it.
@@ -59,15 +65,14 @@ async def secret(
     make_server: MakeServer, certificate: Certificate, anyio_backend: str
 ) -> AsyncIterator[JupyterProcess]:
     """A server with a certificate that nobody trusts."""
-    remote = "--ServerApp.allow_remote_access=True"
-    async with make_server(remote, extensions=STOCK, certificate=certificate) as process:
+    async with make_server(*ANYWHERE, extensions=STOCK, certificate=certificate) as process:
         yield process
 
 
 @pytest.fixture(scope="module")
 async def plain(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
     """A server that does not mind by which name it is called."""
-    async with make_server("--ServerApp.allow_remote_access=True", extensions=STOCK) as process:
+    async with make_server(*ANYWHERE, extensions=STOCK) as process:
         yield process
 
 
@@ -209,6 +214,26 @@ async def test_a_server_without_a_token_is_used_whatever_token_there_is(
             async with over_stdio(tmp_path, f"--server={server.url}", cwd=tmp_path, **given) as ada:
                 facts = await works(ada, file)
                 assert facts.get("mode") == ("file" if extensions is FILES else None)
+
+
+async def test_a_cookie_of_what_stands_in_front_does_not_count_as_the_servers_own(
+    make_server: MakeServer,
+) -> None:
+    async with make_server(extensions=STOCK, token="", base_url="/user/ada") as server:
+        api = JupyterApi(ServerAddress(server.url, None))
+        try:
+            host = "127.0.0.1"
+            api._http.cookies.set("_xsrf", "of the hub", domain=host, path="/elsewhere/")
+            file = write(server)
+            for _ in range(2):
+                model = {"path": f"copy-{next(_numbers)}.ipynb"}
+                await api.request("PATCH", "api", "contents", file.name, body=model)
+                file = file.with_name(model["path"])
+            assert file.exists()
+            api._http.cookies.set("_xsrf", "of the hub", domain=host, path="/")
+            assert api._proof() != "of the hub"
+        finally:
+            await api.close()
 
 
 async def test_a_server_with_only_a_password_says_that_a_token_is_needed(
