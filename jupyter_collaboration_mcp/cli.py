@@ -144,6 +144,7 @@ async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | 
     connections = Connections(sites, settings, logging.getLogger(__package__))
     _name(options.server or (), sites, connections)
     local = None if options.server else _local(options, sites, connections)
+    sweeping = asyncio.ensure_future(connections.sweep())
     try:
         _check_aliases(levels, sites)
         everywhere = Level.admin if level is None else level
@@ -160,6 +161,7 @@ async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | 
         else:
             await ending.or_end_of(asyncio.ensure_future(serve_stdio(server, wire)))
     finally:
+        sweeping.cancel()
         try:
             # A server that is out of reach must not keep the command from ending.
             with contextlib.suppress(TimeoutError):

@@ -24,10 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # Windows: one journal directory must then serve one server
-    fcntl = None  # type: ignore[assignment]
+from .locks import lock
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +103,8 @@ class Journal:
         self._slow_until = 0.0
         self._unsynced = False
         self._thread: threading.Thread | None = None
-        self._lock_file = _lock(path.with_suffix(".lock"))
+        # On Windows nobody is kept off: one journal directory must then serve one server.
+        self._lock_file = lock(path.with_suffix(".lock"))
         self._database = _connect(path)
         self._seq: int = self._database.execute(
             "SELECT coalesce(max(seq), 0) FROM updates"
@@ -411,14 +409,3 @@ def _connect(path: Path) -> sqlite3.Connection:
     database.execute("PRAGMA wal_autocheckpoint = 0")  # it would come in the middle of an edit
     database.executescript(_SCHEMA)
     return database
-
-
-def _lock(path: Path) -> Any:
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            file.close()
-            raise BlockingIOError(f"{path} is held by another process") from error
-    return file

@@ -129,12 +129,10 @@ class Connections:
         workspace = Workspace(
             backend, settings.rules, Limits(), settings.idle_timeout, self._log, alias
         )
-        digest = hashlib.sha256(address.base.encode()).hexdigest()[:16]
-        directory = Path(jupyter_data_dir()) / "collaboration-mcp" / f"remote-{digest}" / "outputs"
         runs = Runs(
             workspace,
             kernels,
-            SideFiles(directory, SideLimits()),
+            SideFiles(_outputs(address, root), SideLimits()),
             OutputLimits(),
             ExecutorSettings(),
             self._log,
@@ -146,6 +144,12 @@ class Connections:
             await api.close()
 
         return Site(alias, workspace, runs, level, address.base, close, api.check, root)
+
+    async def sweep(self) -> None:
+        """Delete outputs that were put aside long ago, also those of servers that nobody joins
+        any more."""
+        for directory in _aside().glob("remote-*/outputs"):
+            await SideFiles(directory, SideLimits()).sweep()
 
     async def connect(self, url: str, alias: str | None) -> Site:
         """One more server, if it is there and lets us in.
@@ -204,6 +208,18 @@ class Connections:
         taken = {site.alias for site in self._sites} | set(reserved)
         numbered = (name if n == 1 else f"{name}{n}" for n in range(1, len(taken) + 2))
         return next(candidate for candidate in numbered if candidate not in taken)
+
+
+def _aside() -> Path:
+    return Path(jupyter_data_dir()) / "collaboration-mcp"
+
+
+def _outputs(address: ServerAddress, root: Path | None) -> Path:
+    """Where the outputs of a server are put aside. One that a command starts for itself has
+    another port each time, and the same directory."""
+    own = root is not None and urlsplit(address.base).path == EMBEDDED_BASE
+    named = str(root) if own else address.base
+    return _aside() / f"remote-{hashlib.sha256(named.encode()).hexdigest()[:16]}" / "outputs"
 
 
 async def _asked(address: ServerAddress) -> str | None:

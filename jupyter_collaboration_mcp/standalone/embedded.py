@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import importlib.util
 import os
 import secrets
@@ -13,12 +14,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
+from ..backends.locks import lock
 from ..errors import ServerUnreachable
 from .discovery import EMBEDDED_BASE, is_alive
 
@@ -207,6 +210,30 @@ class EmbeddedServer:
             "Start Jupyter yourself with `jupyter lab`, and see what it says.",
             log=str(self.log),
         )
+
+
+@contextlib.asynccontextmanager
+async def turn_to_start(root: Path) -> AsyncIterator[None]:
+    """One command at a time looks for a server of a directory and starts one if there is none.
+
+    Who starts several agents at once, each with its command, wants them in the same rooms.
+    """
+    named = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]  # noqa: ASYNC240
+    place = Path(jupyter_runtime_dir()) / f"{_OURS}start-{named}.lock"
+    deadline = time.monotonic() + START_LIMIT
+    with contextlib.ExitStack() as held:
+        while True:
+            try:
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                held.enter_context(lock(place))
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    await asyncio.sleep(0.05)
+                    continue
+            except OSError:
+                pass  # where nothing can be written the start will say so
+            break
+        yield
 
 
 def remove_leftovers() -> None:

@@ -11,7 +11,7 @@ from ..errors import CollaborationError
 from ..workspace.sites import Site, Sites
 from .connections import Connections
 from .discovery import RunningServer, is_alive, place_of, running_servers
-from .embedded import EmbeddedServer
+from .embedded import EmbeddedServer, turn_to_start
 
 
 class LocalServers:
@@ -82,10 +82,11 @@ class LocalServers:
         """A failure is kept for those who need a server; it is said to the person once."""
         try:
             await self._leave_borrowed()
-            if self._own is None:
-                self._put(await asyncio.to_thread(running_servers, self._root))
-            if self._own is not None or not len(self._sites):
-                await self._start()
+            async with turn_to_start(self._root):
+                if self._own is None:
+                    self._put(await asyncio.to_thread(running_servers, self._root))
+                if self._own is not None or not len(self._sites):
+                    await self._start()
         except CollaborationError as error:
             await self._leave_own()
             if self._sites.failure is None:

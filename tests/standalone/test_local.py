@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
+from mcp_types import ResourceLink, TextResourceContents
 
 from jupyter_collaboration_mcp.standalone.discovery import is_alive
 from tests.conftest import MakeServer
@@ -89,6 +92,59 @@ async def test_the_server_of_another_command_is_shared_in_its_root_only(tmp_path
             assert second["pid"] != first["pid"]
     finally:
         other.close()
+
+
+async def test_commands_that_start_at_once_in_one_directory_share_a_server(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root)
+    async with AsyncExitStack() as stack:
+        agents = [
+            await stack.enter_async_context(over_stdio(tmp_path, f"--agent-name={name}", cwd=root))
+            for name in ("Ada", "Bob", "Cleo")
+        ]
+        told = await asyncio.gather(*(each.ask("list_servers") for each in agents))
+        assert len({facts["servers"][0]["url"] for facts in told}) == 1
+        assert len(servers(tmp_path)) == 1
+        await agents[0].write(PATH, "two", "by Ada")
+        assert (await agents[1].sources(PATH))[1] == "by Ada"
+
+
+async def test_an_edit_right_before_the_end_is_in_the_file(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root)
+    async with over_stdio(tmp_path, cwd=root) as ada:
+        await ada.write(PATH, "two", "the last word")
+    # Its client waits for a while for the command, and then kills it; its server ends in its time.
+    await until(lambda: not servers(tmp_path), timeout=60)
+    assert notebooks.sources(root / PATH)[1] == "the last word"
+
+
+async def test_a_link_to_what_was_put_aside_outlives_the_server(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root, "print('line\\n' * 400_000)")
+    async with over_stdio(tmp_path, cwd=root) as ada:
+        ran = await ada.call("execute_notebook_cell", path=PATH, cell_id="one", timeout=60)
+        (link,) = [part for part in ran.content if isinstance(part, ResourceLink)]
+    await until(lambda: not servers(tmp_path), timeout=60)
+    async with over_stdio(tmp_path, cwd=root) as ada:
+        await ada.sources(PATH)
+        (page,) = (await ada.client.read_resource(f"{link.uri}&offset=1500000")).contents
+        assert isinstance(page, TextResourceContents)
+        assert page.text.startswith("line\nline\n")
+
+
+async def test_outputs_of_servers_that_nobody_joins_any_more_are_deleted(tmp_path: Path) -> None:
+    aside = tmp_path / "data" / "collaboration-mcp"
+    runs = {age: aside / f"remote-{age}" / "outputs" / "book" / "run" for age in ("old", "new")}
+    for age, run in runs.items():
+        run.mkdir(parents=True)
+        (run / "0.text").write_text("printed")
+        if age == "old":
+            os.utime(run / "0.text", (1, 1))
+    async with over_stdio(tmp_path, "--server=http://127.0.0.1:1/") as ada:
+        await ada.ask("list_servers")
+        await until(lambda: not runs["old"].exists())
+        assert runs["new"].exists()
 
 
 async def test_after_a_failed_start_servers_can_be_connected_and_are_found(

@@ -1,0 +1,28 @@
+"""A lock on a file, which the system takes away from a process that ends, however it does."""
+
+from __future__ import annotations
+
+import os
+from io import TextIOWrapper
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: nobody is kept off there
+    fcntl = None  # type: ignore[assignment]
+
+
+def lock(path: Path) -> TextIOWrapper:
+    """Have a file for this process alone, until what is returned is closed.
+
+    Raises:
+        BlockingIOError: Another process has it.
+    """
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            raise BlockingIOError(f"{path} is held by another process") from error
+    return file
