@@ -30,7 +30,8 @@ make_venv() {
     "$python" -m venv --clear "$venv"
   fi
   export PATH="$venv/bin:$PATH" VIRTUAL_ENV="$venv"
-  unset PYTHONHOME
+  # Tests start hundreds of servers: without its bytecode each would compile the package anew.
+  unset PYTHONHOME PYTHONDONTWRITEBYTECODE
 }
 
 # digest FILE...: one hash over what the files hold.

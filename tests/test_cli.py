@@ -9,18 +9,21 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx2
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import AgentClient, agent, over_stdio
+from tests.harness.agents import agent, over_stdio, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.proxy import Proxy
 from tests.harness.standalone import BEARER, StandaloneProcess, environment
+from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 
@@ -152,6 +155,50 @@ async def test_http_wants_the_token(stock: JupyterProcess) -> None:
             assert (await ada.ask("list_notebooks"))["notebooks"]
 
 
+async def test_http_makes_up_a_token_and_listens_on_this_machine_alone(
+    stock: JupyterProcess,
+) -> None:
+    first, second = [await _made_up_token(stock), await _made_up_token(stock)]
+    assert first != second
+    assert min(len(first), len(second)) >= 32
+
+
+async def _made_up_token(stock: JupyterProcess) -> str:
+    command = StandaloneProcess([stock])
+    del command.environment["JUPYTER_COLLABORATION_MCP_BEARER_TOKEN"]
+    async with command:
+        assert _listening(command.pid) == ["127.0.0.1"]
+        await until(lambda: "Authorization: Bearer " in command.log)
+        token = command.log.partition("Authorization: Bearer ")[2].split()[0]
+        assert token != stock.token
+        async with agent(command, bearer=token) as ada:
+            assert (await ada.ask("list_servers"))["servers"][0]["state"] == "ok"
+    return token
+
+
+def _listening(pid: int) -> list[str]:
+    """The addresses at which a process listens."""
+    found = psutil.Process(pid).net_connections("tcp")
+    return [each.laddr.ip for each in found if each.status == psutil.CONN_LISTEN]
+
+
+async def test_a_token_is_taken_from_the_command_line(
+    stock: JupyterProcess, tmp_path: Path
+) -> None:
+    path = new(stock)
+    given = (f"--server={stock.url}", f"--token={stock.token}")
+    async with over_stdio(tmp_path, *given, JUPYTER_TOKEN="of another program") as ada:
+        assert await ada.sources(path) == ["1 + 1", "text"]
+
+
+async def test_the_servers_that_run_are_listed(stock: JupyterProcess, tmp_path: Path) -> None:
+    runtime = str(stock.home / "runtime")
+    code, said, _ = await ran(tmp_path, "servers", JUPYTER_RUNTIME_DIR=runtime)
+    assert (code, said) == (0, f"{stock.url}  {stock.root}\n")
+    code, said, _ = await ran(tmp_path, "servers")
+    assert (code, said) == (0, "No Jupyter server runs here.\n")
+
+
 async def test_several_servers_do_not_get_in_each_others_way(make_server: MakeServer) -> None:
     async with AsyncExitStack() as stack:
         servers = [make_server(extensions=STOCK) for _ in range(5)]
@@ -169,10 +216,11 @@ async def test_several_servers_do_not_get_in_each_others_way(make_server: MakeSe
                 for number in range(1, 6)
             )
         )
-        for number in range(1, 6):
+        for number, server in enumerate(servers, 1):
             source, text = await ada.sources(f"s{number}:{PATH}")
             assert source == f"server = {number}"
-            assert text.startswith(f"text {number}.")
+            assert text in [f"text {number}.{step}" for step in range(3)]
+            await until(partial(_is_saved, server, [source, text]))
         assert await ada.sources(PATH) == await ada.sources(f"s1:{PATH}")
         error = await ada.refused("get_notebook", path=f"nowhere:{PATH}")
         assert error["code"] == "document_not_found"
@@ -183,6 +231,45 @@ async def test_several_servers_do_not_get_in_each_others_way(make_server: MakeSe
         assert (await ada.refused("disconnect_server", alias="s5"))["code"] == "unknown_server"
         taken = await ada.refused("connect_server", url=servers[4].url, alias="s1")
         assert taken["code"] == "unknown_server"
+
+
+def _is_saved(server: JupyterProcess, sources: list[str]) -> bool:
+    return notebooks.sources(Path(server.root) / PATH) == sources
+
+
+@pytest.mark.parametrize("aliases", [True, False], ids=["aliases", "one was disconnected"])
+async def test_nothing_is_made_or_looked_for_on_another_server_than_the_one_that_is_named(
+    stock: JupyterProcess, make_server: MakeServer, tmp_path: Path, aliases: bool
+) -> None:
+    async with make_server(extensions=STOCK) as other:
+        write(other)
+        named = f"here={stock.url}" if aliases else stock.url
+        async with over_stdio(tmp_path, f"--server={named}", JUPYTER_TOKEN=stock.token) as ada:
+            url = f"{other.url}?token={other.token}"
+            await ada.ask("connect_server", url=url, alias="there")
+            await ada.ask("disconnect_server", alias="there")
+            before = new(stock)
+            files = sorted(Path(stock.root).iterdir())
+            for tool, arguments in (
+                ("create_document", {"path": "there:new/report.ipynb"}),
+                ("create_document", {"path": "there:x.md", "type": "file", "overwrite": True}),
+                ("rename_document", {"path": before, "newPath": "there:x.ipynb"}),
+                ("copy_document", {"path": before, "copyPath": "there:x.ipynb"}),
+                ("document_exists", {"path": f"there:{PATH}"}),
+                ("list_notebooks", {"path_prefix": "there:"}),
+                ("list_documents", {"path": "there:"}),
+            ):
+                error = await ada.refused(tool, **arguments)
+                assert (error["code"], error["alias"]) == ("unknown_server", "there"), tool
+                assert "list_servers" in error["next_step"]
+            assert sorted(Path(stock.root).iterdir()) == files
+            # A name that has a colon itself can be said all the same.
+            made = await ada.ask("create_document", path="./there:x.md", type="file", content="x")
+            assert made["path"].endswith("there:x.md")
+            assert (Path(stock.root) / "there:x.md").read_text() == "x"
+            assert (await ada.ask("get_document", path="there:x.md"))["content"] == "x"
+            assert (await ada.ask("document_exists", path="there:x.md"))["exists"]
+            await ada.ask("delete_document", path="there:x.md")
 
 
 async def test_a_permission_of_one_server_limits_only_that_one(make_server: MakeServer) -> None:
@@ -383,20 +470,12 @@ async def test_a_network_that_is_cut_for_ten_seconds_loses_nothing(stock: Jupyte
                 await asyncio.sleep(10)  # the fault itself
                 proxy.resume()
                 result = await edit
-                # It is made once, or refused as a whole; never half, never twice.
-                expected = "first = 0" if result.is_error else "# cut\nfirst = 0"
-                await eventually_reads(ada, path, expected)
+                assert not result.is_error, text_of(result)
+                assert (await ada.sources(path))[0] == "# cut\nfirst = 0"
+                async with Collaborator(there, stock.token, path, "Ana") as ana:
+                    assert ana.source(0) == "# cut\nfirst = 0"
         finally:
             stock.url = there
-
-
-async def eventually_reads(ada: AgentClient, path: str, expected: str) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            result = await ada.call("get_notebook", path=path)
-            if not result.is_error:
-                break
-    assert result.structured_content["cells"][0]["source"] == expected
 
 
 async def test_with_no_server_one_is_started(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ _FLUSH = 0.05
 _WATCH = 0.25
 
 #: Seconds that an interrupt has to work.
-_INTERRUPT_LIMIT = 3.0
+_INTERRUPT_LIMIT = 5.0
 
 #: Seconds after which the second half of "done" is not waited for: a message was lost.
 _LOST_MESSAGE = 10.0

@@ -210,7 +210,7 @@ async def test_the_stores_own_configuration_is_respected(make_server: MakeServer
 async def test_a_rename_and_a_crash_right_after_it_are_followed(server: JupyterProcess) -> None:
     async with agent(server) as ada:
         await ada.write(PATH, "cell-00001", "before the rename")
-        async with httpx2.AsyncClient(headers=server.headers) as http:
+        async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
             url = f"{server.url}api/contents/{PATH}"
             (await http.patch(url, json={"path": "renamed.ipynb"})).raise_for_status()
         await ada.write("renamed.ipynb", "cell-00002", "and after")

@@ -75,37 +75,43 @@ class AgentClient:
 
 @asynccontextmanager
 async def agent(
-    server: JupyterProcess | StandaloneProcess, name: str = "Ada", mode: str = MODERN, **query: str
+    server: JupyterProcess | StandaloneProcess,
+    name: str = "Ada",
+    mode: str = MODERN,
+    bearer: str = BEARER,
+    **query: str,
 ) -> AsyncIterator[AgentClient]:
     """An agent connected to `/mcp` of a server, or to the command that is joined to it."""
-    parameters = urlencode({"agent": name, **query})
-    if isinstance(server, StandaloneProcess):
-        beside = server
-    elif server.standalone is not None:
-        beside = server.standalone
+    beside = server if isinstance(server, StandaloneProcess) else server.standalone
+    if beside is not None:
+        url, headers = beside.url, {"Authorization": f"Bearer {bearer}"}
     else:
-        address = f"{server.url}mcp?token={server.token}&{parameters}"
-        async with Client(address, mode=mode) as client:
-            yield AgentClient(client)
-        return
-    headers = {"Authorization": f"Bearer {BEARER}"}
+        assert isinstance(server, JupyterProcess)
+        url, headers = f"{server.url}mcp", {}
+        query["token"] = server.token
+    address = f"{url}?{urlencode({'agent': name, **query})}"
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(30, read=300)) as http,
-        Client(
-            streamable_http_client(f"{beside.url}?{parameters}", http_client=http), mode=mode
-        ) as client,
+        # To load the certificates of this machine takes longer than most calls.
+        httpx2.AsyncClient(
+            headers=headers, timeout=httpx2.Timeout(30, read=300), verify=False
+        ) as http,
+        Client(streamable_http_client(address, http_client=http), mode=mode) as client,
     ):
         yield AgentClient(client)
 
 
 @asynccontextmanager
 async def over_stdio(
-    home: Path, *arguments: str, cwd: Path | None = None, **more: str
+    home: Path,
+    *arguments: str,
+    cwd: Path | None = None,
+    module: str = "jupyter_collaboration_mcp.cli",
+    **more: str,
 ) -> AsyncIterator[AgentClient]:
     """An agent whose client has started the command for it, as a process of its own."""
     parameters = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "jupyter_collaboration_mcp.cli", *arguments],
+        args=["-m", module, *arguments],
         env=environment(home, **more),
         cwd=cwd or home,
     )

@@ -88,7 +88,7 @@ class StandaloneProcess:
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGINT)
             try:
-                await asyncio.to_thread(process.wait, 15)
+                await asyncio.to_thread(process.wait, 60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

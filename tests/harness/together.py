@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ class SharedCell:
     def __init__(self, agents: int, edits: int) -> None:
         self._agents = range(agents)
         self._edits = range(edits)
-        self._typed = "".join(chr(ord("a") + n % 26) for n in range(200))
+        self._typed = ""
+        self._writing = 0
 
     def notebook(self) -> dict[str, Any]:
         """Before anybody writes."""
@@ -46,17 +47,25 @@ class SharedCell:
         return "\n".join([*lines, f"person:{self._typed}"])
 
     async def write(self, path: str, agents: Sequence[AgentClient], person: Collaborator) -> None:
-        """All at once, each on a line of its own; returns when the room has everything."""
+        """All at once, each on a line of its own, the person for as long as any of the agents;
+        returns when the room has everything."""
+        self._writing = len(agents)
         async with asyncio.TaskGroup() as group:
             for number, client in zip(self._agents, agents, strict=True):
                 group.create_task(self._edit(path, client, number))
-            group.create_task(person.type(self.id, None, self._typed, delay=0.005))
+            group.create_task(person.type(self.id, None, self._letters(), delay=0.005))
         await person.flush()
 
     async def _edit(self, path: str, client: AgentClient, number: int) -> None:
         line = f"line{number}:"
         for step in self._edits:
             await client.replace(path, self.id, line, f"{line}{number}.{step:02d};")
+        self._writing -= 1
+
+    def _letters(self) -> Iterator[str]:
+        while self._writing or len(self._typed) < 200:
+            self._typed += chr(ord("a") + len(self._typed) % 26)
+            yield self._typed[-1]
 
 
 async def everybody_reads(server: JupyterProcess, path: str, cells: Cells) -> None:
@@ -72,18 +81,20 @@ async def everybody_reads(server: JupyterProcess, path: str, cells: Cells) -> No
 
 
 async def read(client: AgentClient, path: str) -> Cells:
-    """A notebook as an agent reads it."""
-    notebook = await client.ask("get_notebook", path=path)
-    assert "next_index" not in notebook
-    return [(cell["id"], cell["source"]) for cell in notebook["cells"]]
+    """A notebook as an agent reads it, page by page."""
+    cells: Cells = []
+    start: int | None = 0
+    while start is not None:
+        page = await client.ask("get_notebook", path=path, start_index=start)
+        cells += [(cell["id"], cell["source"]) for cell in page["cells"]]
+        start = page.get("next_index")
+    return cells
 
 
 async def edit_while_cells_come_above(
     client: AgentClient, person: Collaborator, path: str
 ) -> Cells:
     """Edit each cell by its id and revision while a person inserts some above, one every 10 ms.
-
-    However long an edit takes, they are not more than fit into one answer.
 
     Returns:
         What the notebook must be now.
@@ -92,18 +103,21 @@ async def edit_while_cells_come_above(
     above: list[str] = []
 
     async def insert_above() -> None:
-        for _ in range(3):
+        while True:
             above.insert(0, person.insert_cell(0, "# above"))
             await asyncio.sleep(0.01)
 
-    for cell in before:
-        cell_id = cell["id"]
-        async with asyncio.TaskGroup() as group:
-            group.create_task(insert_above())
+    inserting = asyncio.create_task(insert_above())
+    try:
+        for cell in before:
+            cell_id = cell["id"]
             facts = await client.write(
                 path, cell_id, f"edited = '{cell_id}'", if_revision=cell["revision"]
             )
-        assert facts["cells"][0]["id"] == cell_id
+            assert facts["cells"][0]["id"] == cell_id
+    finally:
+        inserting.cancel()
     await person.flush()
+    assert len(above) > 5
     edited = [(cell["id"], f"edited = '{cell['id']}'") for cell in before]
     return [*((cell_id, "# above") for cell_id in above), *edited]

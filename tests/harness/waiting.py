@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(condition: Callable[[], object], timeout: float = 20) -> None:
+async def until(condition: Callable[[], object], timeout: float = 60) -> None:
     """Return as soon as the condition holds.
 
     Raises:
@@ -14,4 +14,4 @@ async def until(condition: Callable[[], object], timeout: float = 20) -> None:
     """
     async with asyncio.timeout(timeout):
         while not condition():
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.005)

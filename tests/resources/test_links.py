@@ -46,6 +46,7 @@ def file_id(server: JupyterProcess) -> str:
         f"{server.url}api/collaboration/session/{PATH}",
         json={"format": "json", "type": "notebook"},
         headers=server.headers,
+        timeout=60,
     )
     return str(answer.raise_for_status().json()["fileId"])
 

@@ -355,7 +355,7 @@ async def test_a_path_that_is_kept_from_agents_is_kept_from_those_who_ask_for_ru
 
 async def move(server: JupyterProcess, path: str, to: str) -> None:
     """Rename a file as a person does in the file browser."""
-    async with httpx.AsyncClient(headers=server.headers, trust_env=False) as http:
+    async with httpx.AsyncClient(headers=server.headers, trust_env=False, timeout=60) as http:
         answer = await http.patch(f"{server.url}api/contents/{path}", json={"path": to})
         answer.raise_for_status()
 

@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 STOCK = {"jupyter_collaboration_mcp": False}
 PATH = "work.ipynb"
 
-#: Seconds that a network is away.
-CUT = 10.0
+#: Seconds that a network is away, without a word or with one.
+CUT = {"pause": 10.0, "cut": 3.0}
 
 
 @pytest.fixture
@@ -52,10 +52,15 @@ def write(server: JupyterProcess, code: str, kernel: str = "python3") -> Path:
 
 
 @asynccontextmanager
-async def joined(server: JupyterProcess, home: Path, url: str = "") -> AsyncIterator[AgentClient]:
+async def joined(
+    server: JupyterProcess,
+    home: Path,
+    url: str = "",
+    module: str = "jupyter_collaboration_mcp.cli",
+) -> AsyncIterator[AgentClient]:
     """An agent whose command is joined to a server, perhaps by another way."""
-    address = url or server.url
-    async with over_stdio(home, f"--server={address}", JUPYTER_TOKEN=server.token) as ada:
+    named = f"--server={url or server.url}"
+    async with over_stdio(home, named, module=module, JUPYTER_TOKEN=server.token) as ada:
         yield ada
 
 
@@ -175,7 +180,7 @@ async def test_a_server_that_stays_away_is_named_by_every_answer(
 ) -> None:
     async with make_server(extensions=STOCK) as server:
         write(server, f"print('begun', flush=True)\n{gate.code}")
-        async with joined(server, tmp_path) as ada:
+        async with joined(server, tmp_path, module="tests.harness.impatient") as ada:
             (before,) = (await ada.ask("list_servers"))["servers"]
             assert before["state"] == "ok"
             run_id, call = await begun(ada, "begun")
@@ -279,7 +284,7 @@ async def test_a_run_goes_on_while_the_network_is_away_and_its_output_comes_whol
                 way.pause()
             during.open()
             await after.reached()  # so that it went on without us
-            await asyncio.sleep(CUT)  # the fault itself
+            await asyncio.sleep(CUT[how])  # the fault itself
             way.resume()
             after.open()
             result = await call

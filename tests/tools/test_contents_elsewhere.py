@@ -34,7 +34,7 @@ async def server(
 @pytest.fixture
 async def stored(server: JupyterProcess) -> AsyncIterator[Stored]:
     """What the server has of a text, whoever asks; nothing if there is no such file."""
-    async with httpx2.AsyncClient(base_url=server.url, headers=server.headers) as http:
+    async with httpx2.AsyncClient(base_url=server.url, headers=server.headers, timeout=60) as http:
 
         async def text_at(path: str) -> str:
             answer = await http.get(f"api/contents/{path}", params={"type": "file"})

@@ -968,9 +968,8 @@ async def test_a_server_without_collaboration_is_used_by_its_files(
 
 # -- a crash ---------------------------------------------------------------------------------
 
-#: An edit is surely unsaved when the server is killed right after its answer, also on a machine
-#: that takes a second to answer.
-SAVE_LATER = "--YDocExtension.document_save_delay=5"
+#: An edit is surely unsaved when the server is killed right after its answer.
+SAVE_LATER = "--YDocExtension.document_save_delay=600"
 
 
 @asynccontextmanager
@@ -1009,5 +1008,6 @@ async def test_an_edit_that_was_answered_survives_a_kill_and_is_there_once(
                     assert "made again" in " ".join(facts["notices"])
             async with tab(server, file) as ana:
                 assert ana.source() == expected
+                await ana.save()
         ends = "\r\n" if way == "extension" else "\n"
         await saved(file, expected.replace("\n", ends))

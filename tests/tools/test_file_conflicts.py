@@ -170,6 +170,9 @@ async def test_an_open_notebook_does_not_become_a_text(
         assert error["code"] == "in_use"
         assert ana.name in error["message"]
         assert (root / "n.ipynb").exists()
+    async with asyncio.timeout(60):  # and to have left, when their farewell has come
+        while ana.name in (await ada.ask("get_document_info", path="n.ipynb"))["people"]:
+            await asyncio.sleep(0.02)
     await ada.replace("n.ipynb", "cell-00000", "0", "zero")
     await ada.ask("rename_document", path="n.ipynb", newPath="n.json")
     text = await read(ada, "n.json")

@@ -198,7 +198,7 @@ async def test_an_edit_reaches_the_person_and_the_file(
         file = Path(server.root) / path
         # It is said to be saved when it is, which may be before the answer is made.
         if "saved" in facts:
-            assert "'😀é'" in "".join(notebooks.sources(file))
+            assert "'😀é'" in "".join(await notebooks.whole_sources(file))
         await until(lambda: "'😀é'" in "".join(notebooks.sources(file)))
 
         async def look() -> dict[str, Any]:
@@ -602,7 +602,8 @@ async def test_half_a_character_is_refused(
         "batch_update_notebook_cells", path=path, updates=updates, exec=False
     )
     url, credentials = mcp_address(server)
-    async with httpx2.AsyncClient(headers={**HEADERS, **credentials, **headers}) as http:
+    headers = {**HEADERS, **credentials, **headers}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         # The SDK's own client cannot even send it; JSON can.
         answer = await http.post(url, content=json.dumps(body))
     result = answer.json()["result"]

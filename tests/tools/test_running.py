@@ -251,7 +251,6 @@ async def test_a_long_call_reports_its_progress(
     result = await ada.client.call_tool("execute_notebook_cell", arguments, progress_callback=note)
     (told,) = result.structured_content["runs"]
     assert (told["state"], told["run_id"]) == ("completed", run_id)
-    assert len(reports) == 1
     progress, message = reports[0]
     assert progress >= 5
     assert message is not None
@@ -401,9 +400,15 @@ async def test_a_batch_that_takes_too_long_tells_what_is_done_and_what_waits(
 ) -> None:
     door = gate()
     path = await warm("print('done')", door.code, "print('later')")
-    # Long enough for the first cell and the beginning of the second on any machine.
-    runs = await run_cells(ada, path, timeout=5)
-    assert states_of(runs) == ["completed", "working", "queued"]
+    for timeout in (1, 5, 25):  # until it is enough for the first cell and a bit of the second
+        runs = await run_cells(ada, path, timeout=timeout)
+        if states_of(runs) == ["completed", "working", "queued"]:
+            break
+        door.open()
+        await finish(ada, runs[2]["run_id"])
+        door.close()
+    else:
+        raise AssertionError(states_of(runs))
     door.open()
     assert (await finish(ada, runs[2]["run_id"]))["state"] == "completed"
 
