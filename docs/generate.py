@@ -65,7 +65,8 @@ minimal whichever way you write it: people's carets and the text they type at th
 **Paths** are relative to the server's root, as `list_documents` shows them. A symbolic link that
 leads out of the root is refused inside Jupyter. Where the standalone
 command is joined to several servers, `alias:path` names one of them; without an alias the first is
-meant.
+meant. Nothing is made or looked for under an alias that no server has; a name that has a colon
+itself is written `./a:b.md`.
 
 **Who you are.** An agent is one credential under one name. Two names with one token are two
 agents, each with its own steps to undo.
