@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if unknown := set(options.benchmarks) - set(BENCHMARKS):
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    # What is measured is a package as pip installs it, with its bytecode.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     rows: list[Row] = []
     loads: dict[str, tuple[float, float]] = {}
     for name in options.benchmarks or BENCHMARKS:
