@@ -454,7 +454,10 @@ async def test_edits_that_a_crash_of_the_server_took_are_made_again(
                 await ana.until(lambda: ana.sources() == sources)
 
 
-async def test_a_network_that_is_cut_for_ten_seconds_loses_nothing(stock: JupyterProcess) -> None:
+@pytest.mark.parametrize("cut", [True, False], ids=["cut", "silent"])
+async def test_a_network_that_is_away_for_ten_seconds_loses_nothing(
+    stock: JupyterProcess, cut: bool
+) -> None:
     path = new(stock, "first = 0")
     async with Proxy(stock.url) as proxy:
         there = stock.url
@@ -462,7 +465,10 @@ async def test_a_network_that_is_cut_for_ten_seconds_loses_nothing(stock: Jupyte
         try:
             async with StandaloneProcess([stock]) as command, agent(command) as ada:
                 await ada.ask("get_notebook", path=path)
-                proxy.pause()
+                if cut:
+                    proxy.cut()
+                else:
+                    proxy.pause()
                 update = {"cell_id": "one", "old_text": "first", "new_text": "# cut\nfirst"}
                 edit = asyncio.ensure_future(
                     ada.call("batch_update_notebook_cells", path=path, updates=[update], exec=False)

@@ -59,7 +59,7 @@ _STEADY = 2.0
 _ATTEMPT, _ENTRY = 20.0, 60.0
 
 #: Seconds that a call waits for the server to be there again, and for its answer.
-_AWAY, _ANSWER = 10.0, 30.0
+_AWAY, _ANSWER = 15.0, 30.0
 
 #: Seconds for saving before leaving, and for the last words on leaving.
 _FLUSH, _GOODBYE = 10.0, 2.0
