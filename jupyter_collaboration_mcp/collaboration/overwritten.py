@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
+from ..documents.differ import Edit, edits, patch
 from ..documents.notebook import CellType, Notebook, new_cell
-from ..documents.text import Edit, edits, patch
 from ..documents.text_document import Document
 from .reapply import Redone, by_cell, texts
 from .undo import (

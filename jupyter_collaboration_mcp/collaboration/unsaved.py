@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..backends.base import Piece
-from ..documents.text import edits, patch
+from ..documents.differ import edits, patch
 from ..documents.text_document import Document
 from .reapply import by_cell
 from .undo import Deleted, Inserted, SourceChanged, Step

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from .text import Edit, edits, patch
+from .differ import Edit, edits, patch
 
 _CRLF = "\r\n"
 

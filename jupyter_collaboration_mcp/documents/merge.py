@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from .text import Edit, edits, patch
+from .differ import Edit, edits, patch
 
 
 class Reverted(NamedTuple):

@@ -17,6 +17,7 @@ from pycrdt import Array, Assoc, Doc, Map, Text
 
 from ..errors import AmbiguousCell, CellNotFound
 from . import text
+from .differ import edits
 from .render import CellView
 from .revisions import revision
 
@@ -211,7 +212,7 @@ class Notebook:
         """
         shared = self.shared_source(index)
         old = str(shared)
-        changes = text.edits(old, source)
+        changes = edits(old, source)
         text.apply(shared, changes, old)
         return bool(changes and changes[0].text)  # they are applied from the last to the first
 

@@ -13,6 +13,7 @@ from typing import Any
 from pycrdt import Doc, Text
 
 from . import text
+from .differ import Edit, edits
 from .notebook import CellChange, Notebook
 from .revisions import revision
 
@@ -48,7 +49,7 @@ class TextDocument:
         source = str(self)
         return TextView(revision("file", source), source)
 
-    def change(self, changes: Sequence[text.Edit], old: str) -> bool:
+    def change(self, changes: Sequence[Edit], old: str) -> bool:
         """Apply ascending edits to the text, which reads `old`.
 
         Returns whether the last thing it did was to insert text.
@@ -78,7 +79,7 @@ class TextDocument:
     def set_source(self, index: int, source: str) -> bool:
         """Change the text by the smallest edits: carets and concurrent typing stay."""
         old = str(self)
-        return self.change(text.edits(old, source), old)
+        return self.change(edits(old, source), old)
 
     def cell_type(self, index: int) -> str:
         return "file"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..collaboration.undo import SourceChanged
 from ..documents import line_ends, text
+from ..documents.differ import Edit, edits, patch
 from ..documents.render import fenced
 from ..documents.text_document import WHOLE
 from ..errors import InvalidArgument, StaleRevision, TooLarge
@@ -63,7 +64,7 @@ def change_text(
     wanted = [_edit(old, change) for change in changes]
     ordered = sorted(range(len(wanted)), key=lambda n: (wanted[n].start, wanted[n].end, n))
     _check_overlaps([wanted[number] for number in ordered])
-    new = text.patch(old, [wanted[number] for number in ordered])
+    new = patch(old, [wanted[number] for number in ordered])
     _check_length(limits, old, new)
     _check_line_ends(old, new)
     if new != old:
@@ -105,7 +106,7 @@ def guard(here: OpenDocument, if_revision: str | None) -> None:
     )
 
 
-def _edit(old: str, change: TextChange) -> text.Edit:
+def _edit(old: str, change: TextChange) -> Edit:
     if change.old_text is not None or change.new_text is not None:
         if change.content is not None or change.position != -1 or change.length:
             raise InvalidArgument(
@@ -116,7 +117,7 @@ def _edit(old: str, change: TextChange) -> text.Edit:
             raise InvalidArgument("old_text and new_text belong together.", "Give both.")
         wanted = line_ends.plain(change.old_text)
         start = text.find_once(old, wanted)
-        return text.Edit(start, start + len(wanted), line_ends.plain(change.new_text))
+        return Edit(start, start + len(wanted), line_ends.plain(change.new_text))
     if change.content is None:
         raise InvalidArgument(
             "An operation changes nothing.", "Give content, or old_text and new_text."
@@ -128,7 +129,7 @@ def _edit(old: str, change: TextChange) -> text.Edit:
                 "position is -1, which is the end: there is nothing to replace behind it.",
                 "Give the position of the text to replace, or no length.",
             )
-        return text.Edit(len(old), len(old), content)
+        return Edit(len(old), len(old), content)
     end = change.position + change.length
     if change.position < 0 or change.length < 0 or end > len(old):
         raise InvalidArgument(
@@ -141,11 +142,11 @@ def _edit(old: str, change: TextChange) -> text.Edit:
     if old.startswith(_MARK) and change.position <= len(_MARK) and not deletes_mark:
         # Elsewhere than at the very beginning of a file it would be garbage.
         first = len(_MARK)
-        return text.Edit(first, max(end, first), content.removeprefix(_MARK))
-    return text.Edit(change.position, end, content)
+        return Edit(first, max(end, first), content.removeprefix(_MARK))
+    return Edit(change.position, end, content)
 
 
-def _check_overlaps(ordered: Sequence[text.Edit]) -> None:
+def _check_overlaps(ordered: Sequence[Edit]) -> None:
     for before, after in pairwise(ordered):
         if after.start < before.end:
             raise InvalidArgument(
@@ -155,16 +156,16 @@ def _check_overlaps(ordered: Sequence[text.Edit]) -> None:
             )
 
 
-def _smallest(old: str, ordered: Sequence[text.Edit]) -> list[text.Edit]:
+def _smallest(old: str, ordered: Sequence[Edit]) -> list[Edit]:
     """The same, without what stays as it is: other people's carets hold."""
     smaller = []
     for edit in ordered:
-        for part in text.edits(old[edit.start : edit.end], edit.text):
-            smaller.append(text.Edit(edit.start + part.start, edit.start + part.end, part.text))
+        for part in edits(old[edit.start : edit.end], edit.text):
+            smaller.append(Edit(edit.start + part.start, edit.start + part.end, part.text))
     return smaller
 
 
-def _written(new: str, wanted: Sequence[text.Edit], ordered: Sequence[int]) -> list[Written]:
+def _written(new: str, wanted: Sequence[Edit], ordered: Sequence[int]) -> list[Written]:
     places: dict[int, Written] = {}
     shift, line, counted = 0, 1, 0
     for number in ordered:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_collaboration_mcp.documents import text
+from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.errors import NothingToUndo, UndoRefused
 from jupyter_collaboration_mcp.workspace import editing
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
@@ -74,7 +75,7 @@ class Story:
         source = notebook.source(index)
         at = (place * 7) % (len(source) + 1)
         with self.room.doc.transaction():
-            edit = text.Edit(at, at, what)
+            edit = Edit(at, at, what)
             text.apply(notebook.shared_source(index), [edit], source)
 
     def undo(self, steps: int, force: bool = False) -> None:

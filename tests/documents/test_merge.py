@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jupyter_collaboration_mcp.documents.differ import Edit, edits, patch
 from jupyter_collaboration_mcp.documents.merge import revert
-from jupyter_collaboration_mcp.documents.text import Edit, edits, patch
 
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="ΑΒΓΔ"), max_size=40),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pycrdt import Doc, Text
 
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
-from jupyter_collaboration_mcp.documents.text import Edit
+from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.documents.text_document import TextDocument
 from jupyter_collaboration_mcp.errors import CollaborationError, InvalidArgument, TooLarge
 from jupyter_collaboration_mcp.workspace import editing
