@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..documents.differ import WORK, Differ
 from ..documents.merge import revert
 from ..documents.notebook import Notebook
 from ..documents.text import unified
@@ -150,6 +151,8 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     """The same as changes, which a server may lose before it saves them."""
+    differ: Differ = field(default_factory=lambda: Differ(3 * WORK))
+    """For all of it: as much work as one cell may take, which is compared three times."""
 
 
 def plan(document: Document, steps: Sequence[Step], force: bool) -> Plan:
@@ -170,7 +173,7 @@ def plan(document: Document, steps: Sequence[Step], force: bool) -> Plan:
             _PLANNERS[type(change)](made, document, change)
     for cell_id, source in made.sources.items():
         if cell_id not in made.removed:
-            made.actions.append(_set_source(cell_id, source))
+            made.actions.append(_set_source(cell_id, source, made.differ))
             before = made.added.get(cell_id)
             if before is None:
                 before = document.source(document.find(cell_id))
@@ -196,7 +199,7 @@ def _plan_source(made: Plan, document: Document, change: Any) -> None:
         made.notes.append(f"{named(change.cell_id)} is gone")
         return
     current = _current(made, document, change.cell_id)
-    reverted = revert(change.before, change.after, current)
+    reverted = revert(change.before, change.after, current, made.differ)
     if not reverted.clean:
         made.conflicts.append(
             f"{named(change.cell_id)}, where others changed what you wrote:\n"
@@ -296,8 +299,8 @@ def _current(made: Plan, notebook: Document, cell_id: str) -> str:
 # The actions find their cell when they run: those before them may have moved it.
 
 
-def _set_source(cell_id: str, source: str) -> Callable[[Document], None]:
-    return lambda document: _discard(document.set_source(document.find(cell_id), source))
+def _set_source(cell_id: str, source: str, differ: Differ) -> Callable[[Document], None]:
+    return lambda document: _discard(document.set_source(document.find(cell_id), source, differ))
 
 
 def _set_type(cell_id: str, before: dict[str, Any]) -> Callable[[Notebook], None]:

@@ -14,6 +14,9 @@ from itertools import zip_longest
 from math import isqrt
 from typing import NamedTuple
 
+#: Steps of comparison for one pair of texts; about a fifth of a second at worst.
+WORK = 600_000
+
 
 class Edit(NamedTuple):
     """Replace `old[start:end]` by `text`."""
@@ -34,14 +37,7 @@ class Gap(NamedTuple):
 
 def edits(old: str, new: str) -> list[Edit]:
     """Few and small edits, ascending and apart from each other, that turn `old` into `new`."""
-    start, removed, inserted = _trimmed(old, new)
-    if not removed and not inserted:
-        return []
-    shorter, longer = sorted((removed, inserted), key=len)
-    if not shorter or (len(shorter) == 1 and shorter not in longer):
-        # Nothing in common is left to look for: the usual case, when a value changes.
-        return _tidy(old, [Edit(start, start + len(removed), inserted)])
-    return _tidy(old, _Differ().edits(old, new, 0))
+    return Differ().edits(old, new)
 
 
 def patch(old: str, changes: Iterable[Edit]) -> str:
@@ -57,7 +53,7 @@ def patch(old: str, changes: Iterable[Edit]) -> str:
 
 def gaps(old: Sequence[str], new: Sequence[str]) -> list[Gap]:
     """Where two sequences of lines differ, ascending."""
-    return list(_between(_Differ().matches(old, new), len(old), len(new)))
+    return list(_between(Differ().matches(old, new), len(old), len(new)))
 
 
 # Comparing
@@ -71,8 +67,8 @@ _LARGEST_DIFF = 4_000_000
 _MOST_ELEMENTS = 10_000
 #: Replaced lines up to this many characters on each side are compared by characters.
 _LARGEST_BLOCK = 2_000
-#: Steps of comparison for one pair of texts; about a fifth of a second at worst.
-_WORK = 600_000
+#: What it costs to make an edit in a shared text, in such steps.
+_WORK_OF_AN_EDIT = 64
 #: A shortest edit script longer than this says that the two texts have little in common.
 _LONGEST_SCRIPT = 256
 
@@ -87,30 +83,53 @@ class _Match(NamedTuple):
     size: int
 
 
-class _Differ:
-    """Compares one pair of texts with a bounded amount of work.
+class Differ:
+    """Compares texts with a bounded amount of work, however many they are.
 
     difflib is quadratic, and worse, on large or repetitive inputs. What it may cost is estimated
     before it is asked; when it is too dear, lines that occur once on both sides split the input.
+    When all work is used up, only what is common at both ends of a text is looked for.
+
+    Args:
+        work: For all texts that are compared.
     """
 
-    def __init__(self) -> None:
-        self._work = _WORK
+    def __init__(self, work: int = WORK) -> None:
+        self._work = work
+        self._reserve = 0
 
-    def edits(self, old: str, new: str, offset: int) -> Iterator[Edit]:
+    def edits(self, old: str, new: str) -> list[Edit]:
+        """Few and small edits, ascending and apart from each other, that turn `old` into `new`."""
+        start, removed, inserted = _trimmed(old, new)
+        if not removed and not inserted:
+            return []
+        self._next_pair()
+        shorter, longer = sorted((removed, inserted), key=len)
+        if not shorter or (len(shorter) == 1 and shorter not in longer):
+            # Nothing in common is left to look for: the usual case, when a value changes.
+            changes = _tidy(old, [Edit(start, start + len(removed), inserted)])
+        else:
+            changes = _tidy(old, self._lines(removed, inserted, start))
+        self._work = max(0, self._work - _WORK_OF_AN_EDIT * len(changes))
+        return changes
+
+    def _next_pair(self) -> None:
+        """Go on with what is left, but with no more than a pair is given that comes alone."""
+        self._reserve += self._work
+        self._work = min(WORK, self._reserve)
+        self._reserve -= self._work
+
+    def _lines(self, old: str, new: str, offset: int) -> Iterator[Edit]:
         """Compare by lines, and inside replaced lines more finely."""
-        start, old, new = _trimmed(old, new)
-        if not old and not new:
-            return
-        if not old or not new or max(len(old), len(new)) > _LARGEST_DIFF:
-            yield Edit(offset + start, offset + start + len(old), new)
+        if self._work <= 0 or _too_large(old) or _too_large(new):
+            yield Edit(offset, offset + len(old), new)
             return
         if _only_typed(old, new) and (matches := self._characters(old, new)) is not None:
-            yield from self._within(old, new, matches, offset + start, self._whole)
+            yield from self._within(old, new, matches, offset, self._whole)
             return
         old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
         matches = self.matches(old_lines, new_lines)
-        yield from self._within(old_lines, new_lines, matches, offset + start, self._block)
+        yield from self._within(old_lines, new_lines, matches, offset, self._block)
 
     def matches(self, old: Sequence[str], new: Sequence[str]) -> list[_Match]:
         """What two sequences have in common, ascending; lines or words."""
@@ -130,6 +149,7 @@ class _Differ:
     def _middle(self, old: Sequence[str], new: Sequence[str]) -> Iterator[_Match]:
         if not old or not new or max(len(old), len(new)) > _MOST_ELEMENTS:
             return
+        self._work -= len(old) + len(new)  # whatever is found out, each of them is looked at
         if self._affordable(old, new):
             matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
             yield from (_Match(*block) for block in matcher.get_matching_blocks())
@@ -186,7 +206,7 @@ class _Differ:
         yield from self._within(old_words, new_words, matches, offset + start, self._whole)
 
     def _characters(self, old: str, new: str) -> list[_Match] | None:
-        longest = min(_LONGEST_SCRIPT, isqrt(self._work // 4))
+        longest = min(_LONGEST_SCRIPT, isqrt(max(0, self._work) // 4))
         history = _shortest_script(old, new, longest)
         self._work -= 4 * min(len(history), longest) ** 2
         if history[-1].get(len(old) - len(new)) != len(old):
@@ -204,6 +224,10 @@ def _trimmed(old: str, new: str) -> tuple[int, str, str]:
     start = _common_prefix(old, new)
     end = _common_suffix(old, new, min(len(old), len(new)) - start)
     return start, old[start : len(old) - end], new[start : len(new) - end]
+
+
+def _too_large(text: str) -> bool:
+    return len(text) > _LARGEST_DIFF or text.count("\n") > _MOST_ELEMENTS
 
 
 def _only_typed(old: str, new: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from .differ import Edit, edits, patch
+from .differ import WORK, Differ, Edit, patch
 
 
 class Reverted(NamedTuple):
@@ -24,18 +24,22 @@ class Reverted(NamedTuple):
     same, but no longer where they meant something."""
 
 
-def revert(before: str, after: str, current: str) -> Reverted:
+def revert(before: str, after: str, current: str, differ: Differ | None = None) -> Reverted:
     """Take back what made `after` of `before`, and keep what others made `current` with.
 
     What others typed right before or after the agent's text is theirs and stays where it is. What
     they only deleted is gone for good and is no conflict. Where they typed inside the agent's
     text, or wrote something else instead of it, the result is not clean. Where they had already
     put the old text back, nothing is done.
+
+    Args:
+        differ: Of a call that takes several back, so that all together take bounded time.
     """
     if current in (before, after):
         return Reverted(before, True)
-    hunks = _hunks(before, after)
-    theirs = edits(after, current)
+    differ = differ or Differ(2 * WORK)
+    hunks = _hunks(before, differ.edits(before, after))
+    theirs = differ.edits(after, current)
     for hunk_number in range(len(hunks)):
         _part(after, hunks, hunk_number, theirs)
     return _merged(after, hunks, theirs)
@@ -50,10 +54,10 @@ class _Hunk:
     removed: str
 
 
-def _hunks(before: str, after: str) -> list[_Hunk]:
+def _hunks(before: str, made: Sequence[Edit]) -> list[_Hunk]:
     hunks = []
     shift = 0
-    for edit in edits(before, after):
+    for edit in made:
         start = edit.start + shift
         hunks.append(_Hunk(start, start + len(edit.text), before[edit.start : edit.end]))
         shift += len(edit.text) - (edit.end - edit.start)

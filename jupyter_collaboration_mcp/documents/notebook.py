@@ -17,7 +17,7 @@ from pycrdt import Array, Assoc, Doc, Map, Text
 
 from ..errors import AmbiguousCell, CellNotFound
 from . import text
-from .differ import edits
+from .differ import Differ
 from .render import CellView
 from .revisions import revision
 
@@ -205,14 +205,17 @@ class Notebook:
 
     # -- changing; the caller holds the transaction -------------------------------------------
 
-    def set_source(self, index: int, source: str) -> bool:
+    def set_source(self, index: int, source: str, differ: Differ | None = None) -> bool:
         """Change a cell's text by the smallest edits: carets and concurrent typing stay.
+
+        Args:
+            differ: Of a call that changes several, so that all together take bounded time.
 
         Returns whether the last thing it did was to insert text.
         """
         shared = self.shared_source(index)
         old = str(shared)
-        changes = edits(old, source)
+        changes = (differ or Differ()).edits(old, source)
         text.apply(shared, changes, old)
         return bool(changes and changes[0].text)  # they are applied from the last to the first
 

@@ -13,7 +13,7 @@ from typing import Any
 from pycrdt import Doc, Text
 
 from . import text
-from .differ import Edit, edits
+from .differ import Differ, Edit
 from .notebook import CellChange, Notebook
 from .revisions import revision
 
@@ -76,10 +76,10 @@ class TextDocument:
     def source(self, index: int) -> str:
         return str(self)
 
-    def set_source(self, index: int, source: str) -> bool:
+    def set_source(self, index: int, source: str, differ: Differ | None = None) -> bool:
         """Change the text by the smallest edits: carets and concurrent typing stay."""
         old = str(self)
-        return self.change(edits(old, source), old)
+        return self.change((differ or Differ()).edits(old, source), old)
 
     def cell_type(self, index: int) -> str:
         return "file"

@@ -13,6 +13,7 @@ from typing import Any, cast
 from ..collaboration import undo
 from ..collaboration.peer import CallRecord
 from ..documents import text
+from ..documents.differ import Differ
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
 from ..errors import (
@@ -99,9 +100,10 @@ def update_cells(
         _check_cell(limits, wanted.source)
         running.check(wanted.cell_type or notebook.cell_type(index))
     ids = [notebook.id_at(index) for index in indexes]
+    differ = Differ()
     with here.peer.edit(here.seat, "batch_update_notebook_cells") as record:
         for index, wanted in pending.items():
-            _apply(notebook, index, wanted, record)
+            _apply(notebook, index, wanted, differ, record)
     return ids
 
 
@@ -511,10 +513,12 @@ def _combine(
         wanted.metadata.update(update.metadata)
 
 
-def _apply(notebook: Notebook, index: int, wanted: _Pending, record: CallRecord) -> None:
+def _apply(
+    notebook: Notebook, index: int, wanted: _Pending, differ: Differ, record: CallRecord
+) -> None:
     cell_id = notebook.id_at(index)
     if wanted.source != wanted.before:
-        inserted = notebook.set_source(index, wanted.source)
+        inserted = notebook.set_source(index, wanted.source, differ)
         record(undo.SourceChanged(cell_id, wanted.before, wanted.source), inserted)
     if wanted.metadata:
         now = notebook.metadata(index)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..collaboration.undo import SourceChanged
 from ..documents import line_ends, text
-from ..documents.differ import Edit, edits, patch
+from ..documents.differ import Differ, Edit, patch
 from ..documents.render import fenced
 from ..documents.text_document import WHOLE
 from ..errors import InvalidArgument, StaleRevision, TooLarge
@@ -158,9 +158,10 @@ def _check_overlaps(ordered: Sequence[Edit]) -> None:
 
 def _smallest(old: str, ordered: Sequence[Edit]) -> list[Edit]:
     """The same, without what stays as it is: other people's carets hold."""
+    differ = Differ()
     smaller = []
     for edit in ordered:
-        for part in edits(old[edit.start : edit.end], edit.text):
+        for part in differ.edits(old[edit.start : edit.end], edit.text):
             smaller.append(Edit(edit.start + part.start, edit.start + part.end, part.text))
     return smaller
 

@@ -15,6 +15,8 @@ from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.errors import NothingToUndo, UndoRefused
 from jupyter_collaboration_mcp.workspace import editing
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
+from tests.documents.texts import scribble
+from tests.harness.growth import calls
 from tests.harness.memory_room import MemoryRoom
 
 LIMITS = Limits()
@@ -165,3 +167,31 @@ def _array() -> Any:
     from pycrdt import Array
 
     return Array
+
+
+def test_rewriting_many_cells_and_taking_it_back_holds_nobody_up() -> None:
+    """A fifth of a second is compared, and three for what others rewrote too; not minutes."""
+    old, new, others = (
+        [scribble(1_900, many * 1_000 + seed) for seed in range(100)] for many in range(3)
+    )
+    room = MemoryRoom(old)
+    ada = OpenDocument("memory.ipynb", room.peer, room.seat("Ada"))
+    bob = OpenDocument("memory.ipynb", room.peer, room.seat("Bob"))
+
+    def rewrite(here: OpenDocument, sources: list[str]) -> None:
+        updates = [editing.CellUpdate(n, content=source) for n, source in enumerate(sources)]
+        editing.update_cells(here, updates, LIMITS, EDIT_ONLY)
+
+    assert calls(lambda: rewrite(ada, new)) < 3_000_000
+    assert room.sources() == new
+    assert calls(lambda: editing.take_back(ada, 1, None, False)) < 3_000_000
+    assert room.sources() == old
+    rewrite(ada, new)
+    rewrite(bob, others)
+
+    def refused() -> None:
+        with pytest.raises(UndoRefused):
+            editing.take_back(ada, 1, None, False)
+
+    assert calls(refused) < 10_000_000
+    assert room.sources() == others

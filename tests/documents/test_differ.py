@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-import cProfile
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.documents.differ import Edit, edits, patch
+from jupyter_collaboration_mcp.documents.differ import WORK, Differ, Edit, edits, patch
+from tests.harness.growth import calls
 
-from .texts import CHARACTERS, NUMBERED, TEXTS
+from .texts import CHARACTERS, NUMBERED, TEXTS, scribble
 
 
 @given(TEXTS, TEXTS)
@@ -98,8 +98,35 @@ def test_lines_between_two_changed_lines_are_not_touched() -> None:
     ],
 )
 def test_large_or_repetitive_texts_are_compared_with_bounded_work(old: str, new: str) -> None:
-    profile = cProfile.Profile()
-    changes = profile.runcall(edits, old, new)
+    changes: list[Edit] = []
     # A third of a second on an idle machine; comparing all with all would take billions.
-    assert sum(entry.callcount for entry in profile.getstats()) < 3_000_000
+    assert calls(lambda: changes.extend(edits(old, new))) < 3_000_000
     assert patch(old, changes) == new
+
+
+def test_many_texts_are_compared_with_little_more_work_than_one() -> None:
+    pairs = [(scribble(1_900, seed), scribble(1_900, 1_000 + seed)) for seed in range(1, 101)]
+    differ = Differ()
+    assert calls(lambda: [differ.edits(old, new) for old, new in pairs]) < 3_000_000
+
+
+def test_one_of_many_texts_gets_no_more_work_than_it_would_alone() -> None:
+    old, new = NUMBERED[:9_000], [f"{line[:-1]}!\n" for line in NUMBERED[:9_000]]
+    differ = Differ(2 * WORK)
+    assert differ.edits("".join(old), "".join(new)) == edits("".join(old), "".join(new))
+    assert differ.edits("f(a, b)", "f(x, y)") == [Edit(2, 3, "x"), Edit(5, 6, "y")]
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=5), st.integers(0, 300))
+def test_edits_are_right_also_when_the_work_is_used_up(
+    pairs: list[tuple[str, str]], work: int
+) -> None:
+    differ = Differ(work)
+    for old, new in pairs:
+        changes = differ.edits(old, new)
+        assert patch(old, changes) == new
+        assert all(before.end < after.start for before, after in pairwise(changes))
+
+
+def test_what_is_common_at_both_ends_is_kept_also_when_the_work_is_used_up() -> None:
+    assert Differ(0).edits("def f(a, b): 1", "def f(x, y): 1") == [Edit(6, 10, "x, y")]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,6 +60,21 @@ def test_text_typed_elsewhere_at_the_same_time_survives_whole(
 
     expected = patch(old, sorted([*changes, Edit(place, place, typed)]))
     assert str(my_text) == str(their_text) == expected
+
+
+def test_very_many_edits_are_made_as_fewer_of_those_near_to_each_other() -> None:
+    old = "0123456789\n" * 3_000
+    changes = [Edit(place, place + 1, "é") for place in range(5, len(old), 11)]
+    far = Edit(len(old) + 500, len(old) + 501, "far")
+    old += "-" * 1_000
+    doc, target = shared(old)
+    deltas: list[Any] = []
+    target.observe(lambda event: deltas.append(event.delta))  # type: ignore[attr-defined]
+    with doc.transaction():
+        text.apply(target, [*changes, far], old)
+    assert str(target) == patch(old, [*changes, far])
+    (delta,) = deltas
+    assert sum("insert" in part for part in delta) == 1_000
 
 
 def test_a_change_that_no_document_can_hold_is_refused_before_anything_is_changed() -> None:

@@ -17,7 +17,10 @@ from jupyter_collaboration_mcp.errors import CollaborationError, InvalidArgument
 from jupyter_collaboration_mcp.workspace import editing
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, Written, change_text
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
+from tests.harness.growth import calls
 from tests.harness.memory_room import MemoryLink
+
+from .texts import scribble
 
 #: One to four bytes each, some of them parts of one visible character.
 LETTERS = "ab\né€日😀👩\u200d💻e\u0301שׁ\u202e"
@@ -259,3 +262,15 @@ def test_a_text_beyond_the_limit_can_still_be_made_shorter() -> None:
     assert str(room) == "0123456789abcdef"
     room.change(TextChange("", 0, 2), limits=limits)
     assert str(room) == "23456789abcdef"
+
+
+def test_many_rewritten_lines_in_one_call_hold_nobody_up() -> None:
+    """A fifth of a second is compared, not a minute; and the same when it is taken back."""
+    old = [scribble(1_900, seed) for seed in range(1, 101)]
+    new = [scribble(1_900, 1_000 + seed) for seed in range(1, 101)]
+    room = TextRoom("\n".join(old))
+    changes = [TextChange(line, number * 1_901, 1_900) for number, line in enumerate(new)]
+    assert calls(lambda: room.change(*changes)) < 3_000_000
+    assert str(room) == "\n".join(new)
+    assert calls(lambda: editing.take_back(room.here, 1, None, False)) < 3_000_000
+    assert str(room) == "\n".join(old)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import string
+
 from hypothesis import strategies as st
 
 CHARACTERS = st.characters(exclude_categories=["Cs"])
@@ -15,3 +18,9 @@ LINES = st.lists(
 TEXTS = st.one_of(ANY, NARROW, LINES)
 
 NUMBERED = [f"line {number} {number * 7919 % 10007}\n" for number in range(400_000)]
+
+
+def scribble(length: int, seed: int) -> str:
+    """A line that has little in common with one of another seed, and takes long to compare."""
+    letters = random.Random(seed).choices(string.ascii_lowercase + "     ", k=length)
+    return "".join(letters)
