@@ -217,7 +217,7 @@ class Notebook:
         old = str(shared)
         changes = (differ or Differ()).edits(old, source)
         text.apply(shared, changes, old)
-        return bool(changes and changes[0].text)  # they are applied from the last to the first
+        return bool(changes and changes[-1].text)
 
     def set_type(self, index: int, cell_type: CellType) -> None:
         """Give a cell another type. JupyterLab only draws it anew if the cell is replaced."""

@@ -32,12 +32,15 @@ def apply(text: Text, changes: Sequence[Edit], old: str) -> None:
     offsets, length = _byte_offsets(old, changes)
     if len(text) != length:
         raise ValueError(f"the shared text has {len(text)} bytes, expected {length}")
-    # From the last to the first: an edit does not move the positions of those before it.
-    for change, (start, end) in zip(reversed(changes), reversed(offsets), strict=True):
+    # From the first to the last, though each moves those behind it: the other way round pycrdt
+    # copies all that stands before an edit, for each of them, here and wherever the update goes.
+    shift = 0
+    for change, (start, end) in zip(changes, offsets, strict=True):
         if start < end:
-            del text[start:end]
+            del text[start + shift : end + shift]
         if change.text:
-            text.insert(start, change.text)
+            text.insert(start + shift, change.text)
+        shift += len(change.text.encode()) - (end - start)
 
 
 def require_storable(text: str) -> None:
@@ -113,8 +116,8 @@ def clip(text: str, limit: int) -> str:
 
 # Applying
 
-#: The store looks for each place from the beginning, past all edits before it: what one costs
-#: grows with their number. These take some 30 ms, ten times as many four seconds.
+#: pycrdt looks for each place from the beginning, past all edits before it: what one costs grows
+#: with their number. In 4 MB these take a tenth of a second, ten times as many four seconds.
 _MOST_EDITS = 1_000
 
 

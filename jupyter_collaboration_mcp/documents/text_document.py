@@ -55,7 +55,7 @@ class TextDocument:
         Returns whether the last thing it did was to insert text.
         """
         text.apply(self._shared, changes, old)
-        return bool(changes and changes[0].text)  # they are applied from the last to the first
+        return bool(changes and changes[-1].text)
 
     # -- as a document of one part -----------------------------------------------------------
 

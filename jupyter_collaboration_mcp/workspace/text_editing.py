@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: Characters of a text that an error shows.
 _SHOWN = 4000
 
+#: Characters that a call may search through, all its operations together: a third of a second.
+_MOST_SEARCHED = 1_000_000_000
+
 #: The byte order mark, with which some programs begin a file.
 _MARK = "\ufeff"
 
@@ -61,6 +64,7 @@ def change_text(
     _check_size(limits, changes)
     guard(here, if_revision)
     old = str(document)
+    _check_searches(old, changes)
     wanted = [_edit(old, change) for change in changes]
     ordered = sorted(range(len(wanted)), key=lambda n: (wanted[n].start, wanted[n].end, n))
     _check_overlaps([wanted[number] for number in ordered])
@@ -192,6 +196,17 @@ def _check_size(limits: Limits, changes: Sequence[TextChange]) -> None:
         )
     for change in changes:
         text.require_storable(change.content or change.new_text or "")
+
+
+def _check_searches(old: str, changes: Sequence[TextChange]) -> None:
+    searches = sum(change.old_text is not None for change in changes)
+    if searches * len(old) > _MOST_SEARCHED:
+        most = _MOST_SEARCHED // len(old)
+        raise TooLarge(
+            f"{searches} operations look for old_text in {len(old):,} characters; at most {most} "
+            "are taken in one call. Nothing was changed.",
+            "Split the call, or give positions.",
+        )
 
 
 def _check_length(limits: Limits, old: str, new: str) -> None:

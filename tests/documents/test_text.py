@@ -77,6 +77,16 @@ def test_very_many_edits_are_made_as_fewer_of_those_near_to_each_other() -> None
     assert sum("insert" in part for part in delta) == 1_000
 
 
+def test_edits_of_a_large_text_take_linear_time() -> None:
+    def change(size: int) -> None:
+        old = "a" * 2_000 * size
+        doc, target = shared(old)
+        with doc.transaction():
+            text.apply(target, [Edit(n * 2_000, n * 2_000 + 9, "b") for n in range(size)], old)
+
+    assert growth(change, 150) < 10
+
+
 def test_a_change_that_no_document_can_hold_is_refused_before_anything_is_changed() -> None:
     doc, target = shared("abc")
     changes = [Edit(0, 1, "fine"), Edit(2, 2, "\ud83d")]

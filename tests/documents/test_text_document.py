@@ -274,3 +274,10 @@ def test_many_rewritten_lines_in_one_call_hold_nobody_up() -> None:
     assert str(room) == "\n".join(new)
     assert calls(lambda: editing.take_back(room.here, 1, None, False)) < 3_000_000
     assert str(room) == "\n".join(old)
+
+
+def test_no_call_searches_a_large_text_very_often() -> None:
+    room = TextRoom("word\n" * 500_000)
+    changes = [TextChange(old_text=str(number), new_text="x") for number in range(401)]
+    with pytest.raises(TooLarge, match=r"401 operations look for old_text .* at most 400 are"):
+        room.change(*changes)
