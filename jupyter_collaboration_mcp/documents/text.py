@@ -165,8 +165,10 @@ def _byte_offsets(old: str, changes: Sequence[Edit]) -> tuple[list[tuple[int, in
 
 #: More occurrences than this are not counted.
 _MOST_OCCURRENCES = 1_000
-#: A source is searched for similar lines up to this many characters.
-_LARGEST_SEARCH = 200_000
+#: A source is searched for the same text, but for white space or case, up to this many characters;
+#: and for similar lines up to this many. Each takes some 10 ms, in which nobody else is served.
+_LARGEST_FOLDED = 200_000
+_LARGEST_SEARCH = 80_000
 #: Characters of similar lines that are compared.
 _LARGEST_WINDOW = 2_000
 _SHOWN_LINES = 8
@@ -204,22 +206,25 @@ def _not_found(source: str, wanted: str) -> TextMismatch:
             "Use content to set the whole source.",
             matches=0,
         )
+    beginning = source[:_LARGEST_FOLDED]
+    where = f" in the first {_LARGEST_SEARCH:,} characters" * (len(source) > _LARGEST_SEARCH)
     for difference, fold in _FOLDS:
-        if window := _folded_window(source, wanted, fold):
+        if window := _folded_window(beginning, wanted, fold):
             happened = f"old_text was not found; the source differs in {difference} here:"
             break
     else:
-        window = _nearest_window(source, wanted)
-        happened = "old_text was not found; the nearest lines are:"
+        window = _nearest_window(beginning[:_LARGEST_SEARCH], wanted)
+        happened = f"old_text was not found; the nearest lines{where} are:"
     if not window:
         count = source.count("\n") + 1
         return TextMismatch(
-            f"old_text was not found, nor anything like it ({count:,} lines). Nothing was changed.",
+            f"old_text was not found, nor anything like it{where} ({count:,} lines). "
+            "Nothing was changed.",
             "Read the source again; it may stand elsewhere, or somebody changed it.",
             matches=0,
         )
     return TextMismatch(
-        f"{happened}\n{_numbered(source, window)}\nNothing was changed.",
+        f"{happened}\n{_numbered(beginning, window)}\nNothing was changed.",
         next_step,
         matches=0,
         lines=[window.start + 1, window.stop],
@@ -244,13 +249,11 @@ _FOLDS: Sequence[tuple[str, Callable[[str], str]]] = (
 
 def _folded_window(source: str, wanted: str, fold: Callable[[str], str]) -> range | None:
     """The lines where `wanted` is found once both are folded."""
-    target = fold(wanted)
-    if not target:
-        return None
-    folded = [fold(line) for line in source.splitlines(keepends=True)]
-    place = "".join(folded).find(target)
+    target = fold(wanted) if len(wanted) <= _LARGEST_FOLDED else ""
+    place = fold(source).find(target) if target else -1
     if place < 0:
         return None
+    folded = [fold(line) for line in source.splitlines(keepends=True)]
     ends = list(accumulate(map(len, folded)))
     first = next(number for number, end in enumerate(ends) if end > place)
     last = next(number for number, end in enumerate(ends) if end >= place + len(target))
@@ -259,7 +262,7 @@ def _folded_window(source: str, wanted: str, fold: Callable[[str], str]) -> rang
 
 def _nearest_window(source: str, wanted: str) -> range | None:
     """The lines most like `wanted`: pieces of three characters first, then difflib on the best."""
-    lines = source[:_LARGEST_SEARCH].splitlines()
+    lines = source.splitlines()
     target = wanted.strip("\n")[:_LARGEST_WINDOW]
     height = min(target.count("\n") + 1, len(lines))
     pieces = _pieces(target)

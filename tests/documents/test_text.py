@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pycrdt import Doc, Text
 from jupyter_collaboration_mcp.documents import text
 from jupyter_collaboration_mcp.documents.differ import Edit, edits, patch
 from jupyter_collaboration_mcp.errors import InvalidArgument, TextMismatch
-from tests.harness.growth import growth
+from tests.harness.growth import calls, growth
 
 from .texts import CHARACTERS, NUMBERED, TEXTS
 
@@ -178,6 +179,21 @@ class TestReplaceOnce:
                 text.replace_once("".join(NUMBERED[:size]), NUMBERED[777].strip() + "?", "")
 
         assert growth(search, 20_000) < 10
+
+    def test_a_very_large_source_is_not_searched_for_what_is_only_similar(self) -> None:
+        source = "".join(NUMBERED)
+
+        def search(wanted: str, said: str) -> None:
+            with pytest.raises(TextMismatch, match=said):
+                text.find_once(source, wanted)
+
+        for wanted, said in (
+            ("?" * 40, r"nor anything like it in the first 80,000 characters \(400,001 lines\)"),
+            ("?\n" * 3_000_000, "nor anything like it in the first 80,000 characters"),
+            (NUMBERED[-1].upper(), "the nearest lines in the first 80,000 characters are:"),
+            (NUMBERED[10_000].upper(), "differs in case here:\n10001  line 10000 "),
+        ):
+            assert calls(partial(search, wanted, said)) < 200_000
 
     @given(TEXTS, TEXTS.filter(bool))
     @settings(max_examples=50)
