@@ -133,7 +133,7 @@ class FileRoom:
             except ServerError as error:
                 raise RoomUnavailable(
                     f"{error.happened} The edit was on its way and may not have been saved.",
-                    "Read the notebook again and repeat the edit if it is missing.",
+                    "Read it again and repeat the edit if it is missing.",
                     path=self.path,
                 ) from error
             finally:
@@ -146,7 +146,7 @@ class FileRoom:
         if known is None:
             raise RoomUnavailable(
                 f"{self.path} could not be saved a moment ago, and this edit with it.",
-                "Read the notebook again and repeat the edit if it is missing.",
+                "Read it again and repeat the edit if it is missing.",
                 path=self.path,
             )
         if await self._last_modified() != known:
