@@ -97,7 +97,8 @@ def _change(
 ) -> Iterator[Change]:
     index = document.find(cell_id)
     current = document.source(index)
-    merged = _merged(_bases(made, said, current), said, current)
+    texts = _texts(made) or [said]
+    merged = _merged(texts[0], _base(texts, current), said, current)
     if merged.clash:
         done.lost.append(f"in {named(cell_id)} somebody wrote at the same place")
     changed = merged.text != current
@@ -114,30 +115,29 @@ def _change(
     yield from _descriptions(made)
 
 
-def _bases(made: Sequence[Change], said: str, current: str) -> list[str]:
+def _texts(made: Sequence[Change]) -> list[str]:
+    """What a cell said before and after each change, oldest first."""
+    texts: list[str] = []
+    for change in made:
+        if isinstance(change, SourceChanged):
+            texts += [change.before, change.after]
+        elif isinstance(change, Inserted):
+            texts.append(change.source)
+    return texts
+
+
+def _base(texts: Sequence[str], current: str) -> str:
     """What the file may have come from: some changes may have been saved without a word of it.
 
-    These are the texts that a cell had in the meantime with the fewest other lines, oldest first.
+    This is the one with the fewest other lines, and of several the latest: nothing is made twice.
     """
-    texts = [
-        text
-        for change in made
-        for text in (
-            [change.before, change.after]
-            if isinstance(change, SourceChanged)
-            else [change.source]
-            if isinstance(change, Inserted)
-            else []
-        )
-    ]
     lines = Counter(current.splitlines())
 
     def others(text: str) -> int:
         theirs = Counter(text.splitlines())
         return (theirs - lines).total() + (lines - theirs).total()
 
-    near = [(others(text), text) for text in texts[:1] + texts[1:][-_TEXTS:]]
-    return [text for count, text in near if count == min(near)[0]] or [said]
+    return min([*texts[:1], *texts[1:][-_TEXTS:]][::-1], key=others)
 
 
 class _Merged(NamedTuple):
@@ -148,14 +148,14 @@ class _Merged(NamedTuple):
     """Whether something of the room could not be kept."""
 
 
-def _merged(bases: Sequence[str], said: str, current: str) -> _Merged:
+def _merged(first: str, base: str, said: str, current: str) -> _Merged:
     """A text with what the room and what the file has made of a common one."""
-    oldest, base = bases[0], bases[-1]  # the latest: nothing is made twice
     theirs = edits(base, current)
     missing: list[Edit] = []
     there: list[Edit] = []
-    # What is in doubt was saved, or others wrote at the same place.
-    clash = any(line not in current for line in _lines(base) - _lines(oldest))
+    # What was made before the common text may have been saved; or the file never had it, and is
+    # like that text by chance. What of it the file has not may be lost, whichever it was.
+    clash = any(_overlaps(edit, theirs) for edit in edits(base, first))
     for line in _by_line(base, edits(base, said)):
         there += [edit for edit in line if edit in theirs]
         lacking = [edit for edit in line if edit not in theirs]
@@ -169,8 +169,9 @@ def _merged(bases: Sequence[str], said: str, current: str) -> _Merged:
     )
 
 
-def _lines(text: str) -> set[str]:
-    return set(text.splitlines())
+def _overlaps(written: Edit, theirs: Sequence[Edit]) -> bool:
+    """Whether others changed something of what was written, or wrote into it."""
+    return any(written.start < edit.end and edit.start < written.end for edit in theirs)
 
 
 def _by_line(base: str, changes: Sequence[Edit]) -> list[list[Edit]]:

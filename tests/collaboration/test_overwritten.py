@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jupyter_ydoc import YFile
 from pycrdt import Doc, Text
@@ -58,14 +59,14 @@ class OverwrittenLink(MemoryLink):
 class Story:
     """An agent and a person in a text, whose file somebody changes; all words are told apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Sequence[str] = LINES) -> None:
         self.doc: Doc[Any] = Doc()
         self.text: Text = self.doc.get("source", type=Text)
-        self.text += "\n".join(LINES)
+        self.text += "\n".join(lines)
         self.link = OverwrittenLink(self.doc)
         self.peer = RoomPeer(self.link)
         self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"))
-        self.file = list(LINES)
+        self.file = list(lines)
         self._count = 0
 
     def play(self, kind: str, number: int) -> None:
@@ -76,9 +77,13 @@ class Story:
         elif kind == "agent":
             self.look()
             if (place := self._end_of(number)) is not None:
-                change = TextChange(self._word("a"), place)
-                change_text(self.here, [change], "test", Limits())
-                asyncio.run(self.peer.acknowledged())
+                self._change(TextChange(self._word("a"), place))
+        elif kind == "within":
+            self.look()
+            self._change(TextChange(self._word("a"), number % (len(str(self)) + 1)))
+        elif kind == "cut":
+            self.look()
+            self._cut(number)
         elif kind == "person":
             if (place := self._end_of(number)) is not None:
                 self.text.insert(len(str(self)[:place].encode()), self._word("p"))
@@ -94,6 +99,8 @@ class Story:
                 self.file.insert(number, f"new{self._word('d')}")
             elif kind == "change":
                 self.file[number] += self._word("d")
+            elif kind == "rewrite":
+                self.file[number] = f"other{self._word('d')}"
             else:
                 del self.file[number]
         self.link.overwrite("\n".join(self.file))
@@ -106,6 +113,18 @@ class Story:
 
     def __str__(self) -> str:
         return str(self.text)
+
+    def _change(self, change: TextChange) -> None:
+        change_text(self.here, [change], "test", Limits())
+        asyncio.run(self.peer.acknowledged())
+
+    def _cut(self, number: int) -> None:
+        """As an agent, delete a line."""
+        lines = str(self).splitlines(keepends=True)
+        if lines:
+            number %= len(lines)
+            place = sum(map(len, lines[:number]))
+            self._change(TextChange("", place, len(lines[number])))
 
     def _word(self, by: str) -> str:
         self._count += 1
@@ -142,6 +161,30 @@ def test_what_agents_wrote_is_there_once_or_is_said_to_be_lost(
         assert str(story.peer.text) == str(story)
         for line in LINES:
             assert str(story).count(line) <= 1
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.sampled_from(["", "", "- item", "- item", "x", "else"]), min_size=1, max_size=6),
+    st.lists(st.tuples(st.sampled_from(["within", "within", "cut"]), st.integers(0, 60))),
+    st.lists(
+        st.tuples(st.sampled_from(["rewrite", "insert", "remove"]), st.integers(0, 5)), max_size=4
+    ),
+)
+@example(["", "- item", "x", ""], [("within", 4), ("cut", 0)], [("remove", 0), ("rewrite", 0)])
+def test_no_unsaved_word_goes_without_a_note_whatever_lines_look_like(
+    content: list[str], history: Any, changes: Any
+) -> None:
+    story = Story(content)
+    for step in history:
+        story.play(*step)
+    before = story.words("a")
+    story.change_file(changes)
+    on_disk = sorted(story.words("d"))
+    story.look()
+    lost = set(before) - set(story.words("a"))
+    assert not lost or "could not be" in " ".join(story.peer.notes)
+    assert sorted(story.words("d")) == on_disk
 
 
 @settings(max_examples=300, deadline=None)
