@@ -177,9 +177,12 @@ class RoomPeer:
         lost._receive()  # how it was in the end
         self._author = None
         self._clients |= lost._clients
-        self._note(reapply(self.document, lost.document, lost.unsaved, lost._clients), _RESTART)
+        done = reapply(self.document, lost.document, lost.unsaved, lost._clients)
+        self._unsaved.forgotten |= lost._unsaved.forgotten
         for step in lost.unsaved:
             self._keep(step, acknowledged=True)
+        done.lost += self._unsaved.missing(lost._unsaved.say())
+        self._note(done, _RESTART)
         self._follow_saves()
 
     def _redo_overwritten(self, said: Texts) -> None:
@@ -187,6 +190,7 @@ class RoomPeer:
         self._author, self._overwritten = None, None
         with self.doc.transaction(origin=REAPPLY):
             done, left = redo(self.document, self.unsaved, said)
+        done.lost += self._unsaved.missing(said)
         self._unsaved.clear()
         if left:
             self._keep(Step(self.version, REAPPLY, tuple(left)), acknowledged=True)

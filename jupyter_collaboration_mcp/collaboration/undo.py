@@ -96,6 +96,8 @@ class Step:
                 total += len(change.before) + len(change.after)
             elif isinstance(change, Deleted):
                 total += len(str(change.value))
+            elif isinstance(change, MetadataChanged):
+                total += len(str(change.before)) + len(str(change.after))
             elif isinstance(change, TypeChanged | OutputsCleared):
                 total += len(str(change.before))
             elif isinstance(change, Inserted):

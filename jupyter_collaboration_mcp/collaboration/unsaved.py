@@ -4,10 +4,14 @@ A change of the file on disk takes it from the room (B9), and a server that goes
 again one must know what the cells said just before. The update with the content of the file is
 known by the sign that follows it; but a server takes a large file over bit by bit, and who asks it
 meanwhile is given a piece of that. So pieces are not believed before something whole has come.
+
+While a server cannot save, steps gather. The oldest of very many are forgotten, but not the cells
+that they were in: where these say something else in the end, one can say that.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +19,12 @@ from ..backends.base import Piece
 from ..documents.differ import edits, patch
 from ..documents.text_document import Document
 from .reapply import by_cell
-from .undo import Deleted, Inserted, SourceChanged, Step
+from .undo import Deleted, Inserted, SourceChanged, Step, named
+
+#: How much is remembered of one document: steps, and characters they may hold. A server that can
+#: save does so every second.
+MAX_STEPS = 2_000
+MAX_CHARACTERS = 50_000_000
 
 Texts = Mapping[str, str]
 """What cells say that have unsaved changes, of those that are there."""
@@ -42,7 +51,10 @@ class Unsaved:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._entries: list[_Entry] = []
+        self._entries: deque[_Entry] = deque()
+        self._characters = 0
+        self.forgotten: set[str] = set()
+        """The cells of unsaved steps that were too many to be remembered."""
         self._last = Before({})  # ... update, and the pieces that came right before it
         self._in_pieces = False
         self._each: list[Before] = []  # ... update of this round
@@ -59,9 +71,15 @@ class Unsaved:
         """Remember a step that was just made."""
         self._entries.append(_Entry(step, acknowledged))
         self._last.since.append(step)
+        self._characters += step.characters
+        while len(self._entries) > MAX_STEPS or (
+            self._characters > MAX_CHARACTERS and len(self._entries) > 1
+        ):
+            self._forget_oldest()
 
     def clear(self) -> None:
-        self._entries.clear()
+        self._keep([])
+        self.forgotten.clear()
         self._last = Before({})
 
     def sent(self) -> Sequence[_Entry]:
@@ -75,8 +93,32 @@ class Unsaved:
     def saved(self) -> None:
         """The file has all that was with the room."""
         if self._entries:
-            self._entries = [entry for entry in self._entries if not entry.acknowledged]
-            self._last = Before(self._say())
+            later = [entry for entry in self._entries if not entry.acknowledged]
+            if len(later) < len(self._entries):
+                self.forgotten.clear()  # they were with the room before the others
+            self._keep(later)
+            self._last = Before(self.say())
+
+    def missing(self, said: Texts) -> list[str]:
+        """In words, where the oldest changes may be gone: those cells said something else."""
+        now = self.say()
+        return [
+            f"the oldest changes in {named(cell)}, of which too many were unsaved"
+            for cell in sorted(self.forgotten)
+            if now.get(cell) != said.get(cell)
+        ]
+
+    def _keep(self, entries: Sequence[_Entry]) -> None:
+        self._entries = deque(entries)
+        self._characters = sum(entry.step.characters for entry in entries)
+
+    def _forget_oldest(self) -> None:
+        step = self._entries.popleft().step
+        self._characters -= step.characters
+        self.forgotten |= by_cell([step]).keys()
+        last = self._last
+        if last.since and last.since[0] is step:
+            last.texts = self._with(last.texts, last.since.pop(0))
 
     # -- what the cells said -----------------------------------------------------------------
 
@@ -86,7 +128,7 @@ class Unsaved:
 
     def before(self) -> Before:
         """To be asked before an update is applied, and given to `after` if it brought something."""
-        return self._last if self._in_pieces else Before(self._say())
+        return self._last if self._in_pieces else Before(self.say())
 
     def after(self, update: bytes, before: Before) -> None:
         self._each.append(before)
@@ -96,18 +138,19 @@ class Unsaved:
     def said(self, place: int) -> Texts:
         """What the cells said before an update of this round; -1 is the last one before it."""
         if place >= len(self._each):
-            return self._say()
+            return self.say()
         before = self._each[place] if place >= 0 else self._before_round
         texts = before.texts
         for step in before.since:
             texts = self._with(texts, step)
         return texts
 
-    def _say(self) -> Texts:
+    def say(self) -> Texts:
+        """What the cells say now."""
         document = self._document
         return {
             cell: document.source(document.find(cell))
-            for cell in by_cell(self.steps)
+            for cell in {*by_cell(self.steps), *self.forgotten}
             if document.has(cell)
         }
 

@@ -6,13 +6,16 @@ import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jupyter_ydoc import YFile
 from pycrdt import Doc, Text
 
+from jupyter_collaboration_mcp.collaboration import unsaved
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.collaboration.unsaved import MAX_CHARACTERS
 from jupyter_collaboration_mcp.workspace import editing
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
@@ -170,14 +173,18 @@ def test_what_agents_wrote_is_there_once_or_is_said_to_be_lost(
     st.lists(
         st.tuples(st.sampled_from(["rewrite", "insert", "remove"]), st.integers(0, 5)), max_size=4
     ),
+    st.sampled_from([MAX_CHARACTERS, 100]),
 )
-@example(["", "- item", "x", ""], [("within", 4), ("cut", 0)], [("remove", 0), ("rewrite", 0)])
+@example(
+    ["", "- item", "x", ""], [("within", 4), ("cut", 0)], [("remove", 0), ("rewrite", 0)], 100_000
+)
 def test_no_unsaved_word_goes_without_a_note_whatever_lines_look_like(
-    content: list[str], history: Any, changes: Any
+    content: list[str], history: Any, changes: Any, remembered: int
 ) -> None:
     story = Story(content)
-    for step in history:
-        story.play(*step)
+    with patch.object(unsaved, "MAX_CHARACTERS", remembered):
+        for step in history:
+            story.play(*step)
     before = story.words("a")
     story.change_file(changes)
     on_disk = sorted(story.words("d"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jupyter_ydoc import YNotebook
 from pycrdt import Doc
 
+from jupyter_collaboration_mcp.collaboration import unsaved
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
 from jupyter_collaboration_mcp.errors import NothingToUndo, UndoRefused
 from tests.harness.memory_room import MemoryLink
@@ -171,3 +173,13 @@ def test_what_a_person_was_the_first_to_type_stays(history: Any, stored: int, sa
         crash.inherit(doc)
         now = {cell_id: source.count("Ä") for cell_id, _, source in cells(doc)}
         assert {cell_id for cell_id, count in now.items() if count == 1} == typed_in
+
+
+def test_it_is_said_that_edits_are_gone_which_were_too_many_to_be_remembered() -> None:
+    history = [("update", 0, "first"), ("update", 1, "second"), ("update", 2, "third")]
+    with patch.object(unsaved, "MAX_STEPS", 2):
+        crash = Crash(history)
+        (note,) = crash.inherit(crash.anew(0))
+        assert crash.inherit(crash.stored(3)) == []
+    assert "made again in cell cell-1, cell cell-2, and these could not be: " in note
+    assert "the oldest changes in cell cell-0, of which too many were unsaved" in note

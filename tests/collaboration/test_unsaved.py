@@ -8,6 +8,7 @@ import pytest
 from pycrdt import Doc
 
 from jupyter_collaboration_mcp.backends.base import Piece
+from jupyter_collaboration_mcp.collaboration import unsaved as module
 from jupyter_collaboration_mcp.collaboration.undo import Deleted, Inserted, SourceChanged, Step
 from jupyter_collaboration_mcp.collaboration.unsaved import Unsaved
 from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
@@ -103,3 +104,61 @@ def test_what_was_with_the_room_is_forgotten_when_it_is_saved(room: Room) -> Non
     ]
     room.unsaved.begin()
     assert room.unsaved.said(0) == {"b": "later"}
+
+
+class TestVeryMany:
+    """Steps that a server cannot save."""
+
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "MAX_CHARACTERS", 100)
+
+    def test_no_more_is_remembered_than_there_is_room_for(self, room: Room) -> None:
+        for number in range(1_000):
+            room.edit("b", f"{number:03d} of Ada")
+        assert sum(step.characters for step in room.unsaved.steps) <= 100
+        assert room.unsaved.steps[-1].changes == (SourceChanged("b", "998 of Ada", "999 of Ada"),)
+
+    def test_one_step_is_always_remembered(self, room: Room) -> None:
+        room.edit("b", "b" * 1_000)
+        assert [step.characters for step in room.unsaved.steps] == [1_005]
+
+    def test_small_steps_are_limited_by_their_number(
+        self, room: Room, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "MAX_STEPS", 3)
+        for _ in range(10):
+            room.unsaved.add(Step(1, "move", ()))
+        assert len(room.unsaved.steps) == 3
+
+    def test_what_the_cells_said_is_known_all_the_same(self, room: Room) -> None:
+        room.unsaved.begin()
+        room.update("a", "half from disk", piece=True)
+        for number in range(100):
+            room.edit("b", f"{number} of Ada")
+        room.unsaved.begin()
+        room.update("a", "from disk")
+        assert room.unsaved.said(0) == {"a": "old a, of Ada", "b": "99 of Ada"}
+
+    def test_what_may_be_gone_is_said_where_a_cell_says_something_else(self, room: Room) -> None:
+        for number in range(100):
+            room.edit("b", f"{number} of Ada")
+        said = room.unsaved.say()
+        assert said == {"a": "old a, of Ada", "b": "99 of Ada"}
+        assert room.unsaved.missing(said) == []
+        room.write("a", "old a")
+        assert room.unsaved.missing(said) == [
+            "the oldest changes in cell a, of which too many were unsaved"
+        ]
+
+    def test_what_was_forgotten_is_safe_when_what_came_later_is_saved(self, room: Room) -> None:
+        for number in range(100):
+            room.edit("b", f"{number} of Ada")
+        said = room.unsaved.say()
+        room.unsaved.saved()  # but the room had none of it
+        room.write("a", "old a")
+        assert room.unsaved.missing(said)
+        room.unsaved.acknowledge(room.unsaved.sent())
+        room.unsaved.saved()
+        assert not room.unsaved
+        assert room.unsaved.missing(said) == []
