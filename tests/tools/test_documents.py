@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from pycrdt import Text
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
@@ -455,6 +456,31 @@ async def test_operations_mean_the_text_before_the_call(
     await saved(file, expected)
 
 
+async def test_the_operations_of_a_call_come_as_one_change_and_are_taken_back_as_one(
+    server: JupyterProcess, ada: AgentClient, put: Put
+) -> None:
+    file = put("one two three\nfour é😀\n")
+    async with tab(server, file) as ana:
+        shared = ana.doc.get("source", type=Text)
+        before, seen = ana.source(), list[str]()
+        shared.observe(lambda _: seen.append(str(shared)))
+        await edit(
+            ada,
+            file,
+            {"old_text": "😀", "new_text": "FOUR"},
+            {"content": "ONE", "position": 0, "length": 3},
+            {"content": "", "position": 4, "length": 4},
+            {"content": "end\n"},
+        )
+        expected = "ONE three\nfour éFOUR\nend\n"
+        await ana.until(lambda: ana.source() == expected)
+        assert seen == [expected]
+        facts = await ada.ask("undo_agent_changes", path=file.name)
+        assert (facts["steps"], facts["left"]) == (1, 0)
+        await ana.until(lambda: ana.source() == before)
+        assert seen == [expected, before]
+
+
 async def test_texts_are_inserted_and_deleted_in_one_call(ada: AgentClient, put: Put) -> None:
     file = put("one two three")
     inserted = [
@@ -684,6 +710,34 @@ async def test_line_ends_of_windows_stay_or_it_is_said_that_they_do_not(
     else:
         assert "turns them into LF when it saves" in " ".join(facts["notices"])
         await saved(file, b"one\nand two\n\nfour\nfive\n")
+
+
+async def test_positions_count_an_end_of_windows_as_one_character(
+    server: JupyterProcess, ada: AgentClient, put: Put
+) -> None:
+    file = put("é one\r\ntwo 😀\r\n\r\nfour\r\n".encode())
+    text = "é one\ntwo 😀\n\nfour\n"
+    facts = await ada.ask("get_document", path=file.name, start_position=text.index("two"))
+    assert (facts["content"], facts["length"]) == (text[text.index("two") :], len(text))
+    facts = await edit(
+        ada,
+        file,
+        {"content": "FOUR", "position": text.index("four"), "length": 4},
+        {"content": "\r\n", "position": text.index(" 😀"), "length": 1},
+        {"content": "1\r\n", "position": 0, "length": 2},
+        {"content": "", "position": text.index("\n\n"), "length": 1},
+    )
+    expected = "1\none\ntwo\n😀\nFOUR\n"
+    assert await read(ada, file) == expected
+    places = [(each["position"], each["length"], each["line"]) for each in facts["operations"]]
+    assert places == [
+        (expected.index("FOUR"), 4, 5),
+        (expected.index("\n😀"), 1, 3),
+        (0, 2, 1),
+        (expected.index("\nFOUR"), 0, 4),
+    ]
+    end = "\r\n" if server.standalone is None else "\n"
+    await saved(file, expected.replace("\n", end))
 
 
 async def test_what_people_write_keeps_the_line_ends_where_the_extension_is(
