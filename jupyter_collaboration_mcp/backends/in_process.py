@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import posixpath
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from tornado.web import HTTPError
 from ..documents.render import people
 from ..errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
 from .base import Authorship, Kind, RoomLink
+from .file_ids import take_names_as_they_are
 from .in_process_files import InProcessFiles
 from .journal import Journal, JournalError
 from .kept_line_ends import keep_line_ends
@@ -43,8 +43,6 @@ _STOP_LIMIT = 3.0
 
 #: How long SQLite waits for a lock, and a little more, in seconds.
 _THREADS_LIMIT = 6.0
-
-_GLOB = set("*?[")
 
 _SESSION_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
 _CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
@@ -72,7 +70,12 @@ class InProcessBackend:
         events.add_listener(schema_id=_SESSION_EVENTS, listener=self._on_session_event)
         events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
         # When all extensions are loaded, and before anybody is served.
-        self._serverapp.io_loop.add_callback(self._keep_rooms_apart)
+        self._serverapp.io_loop.add_callback(self._mend)
+
+    def _mend(self) -> None:
+        """Put right what other extensions do wrong for everybody."""
+        take_names_as_they_are(self._settings.get("file_id_manager"))
+        self._keep_rooms_apart()
 
     def _keep_rooms_apart(self) -> None:
         """B20: a room that ends while it starts takes all others of the server with it.
@@ -184,26 +187,14 @@ class InProcessBackend:
         """Nothing is at a path any more: what was there must not stand in the way."""
         for room in self.rooms_below(path):
             await self.end(room, f"{path} is gone.")
-        if not _GLOB & set(path):  # fileid takes it for one, and would forget others
-            self.file_ids.delete(path)  # an id never gives way to another one
+        self.file_ids.delete(path)  # an id never gives way to another one
 
-    def open_files(self) -> dict[str, str]:
-        """The paths of all files that are open, by their ids."""
-        ids = (room.room_id.split(":", 2)[2] for room in self._rooms())
-        return {file_id: path for file_id in ids if (path := self.path_of(file_id)) is not None}
-
-    def moved(self, path: str, new_path: str, open_files: Mapping[str, str]) -> None:
-        """A file or a folder has another path now; so have the ids of what was open in it."""
+    def moved(self, path: str, new_path: str) -> None:
+        """A file or a folder has another path now; so have the ids of what is in it."""
         ids = self.file_ids
         if ids.get_id(new_path) is None:  # else fileid has been told
             ids.index(path)  # the ids of what is in a folder follow only if the folder has one
             ids.move(path, new_path)
-        for file_id, old in open_files.items():
-            new = f"{new_path}{old[len(path) :]}" if f"{old}/".startswith(f"{path}/") else old
-            # fileid takes the folder for a glob: some stay behind, and others go astray.
-            for at in (old, posixpath.join(new_path, posixpath.relpath(old, path))):
-                if at != new and ids.get_id(at) == file_id:
-                    ids.move(at, new)
         for watch in self._watches.values():
             watch.renamed()
 

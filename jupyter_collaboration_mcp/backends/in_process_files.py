@@ -177,7 +177,6 @@ class InProcessFiles:
         self.check(path)
         await self._check_new(new_path)
         self._check_outside(path, new_path)
-        open_files = self._backend.open_files()
         async with self._held(path) as rooms:
             with self._told("rename", path, new_path):
                 try:
@@ -188,7 +187,7 @@ class InProcessFiles:
                     # Its checkpoints could not follow: the file has its new path all the same.
                     self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
             # Now, not when fileid is told: a save that waits for us must find the new path.
-            self._backend.moved(path, new_path, open_files)
+            self._backend.moved(path, new_path)
         if not same_kind:
             await self._backend.vacate(new_path)
             return

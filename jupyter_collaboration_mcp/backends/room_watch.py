@@ -6,6 +6,7 @@ It never writes to the room's own Doc (B1), and it covers people's edits as well
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from logging import Logger
@@ -41,6 +42,7 @@ class RoomWatch:
         self._journal = journal
         self._contents = contents
         self._journal_limit = journal_limit
+        self._path: str = room._file.path
         self._base: str | None = None
         self._base_time = time.time()
         self._marked = False
@@ -116,8 +118,9 @@ class RoomWatch:
 
     def _mark(self) -> None:
         self._marked = True
-        path = self.room._file.path
-        self._journal.mark(UnsavedRoom(self.room.room_id, path, self._base, self._base_time))
+        with contextlib.suppress(RuntimeError):  # it is gone: somebody has deleted it elsewhere
+            self._path = self.room._file.path
+        self._journal.mark(UnsavedRoom(self.room.room_id, self._path, self._base, self._base_time))
 
     def _compact(self) -> None:
         state = self.room.ydoc.get_update()

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -80,6 +81,18 @@ async def session(server: JupyterProcess, path: str) -> dict[str, Any]:
             f"{server.url}api/collaboration/session/{path}", json={"format": "text", "type": "file"}
         )
     return dict(answer.json())
+
+
+async def delete(server: JupyterProcess, path: str) -> None:
+    """As JupyterLab does it."""
+    async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
+        answer = await http.delete(f"{server.url}api/contents/{quote(path)}")
+    assert answer.status_code == 204
+
+
+def fitting(glob: str) -> str:
+    """A name that fits another one, if that is taken for a glob."""
+    return glob.replace("[ack]", "a").replace("*", "-").replace("?", "o")
 
 
 async def append(ada: AgentClient, path: str, text: str) -> dict[str, Any]:
@@ -244,6 +257,33 @@ async def test_a_deleted_file_does_not_come_back_when_the_server_does(
         assert not file.exists()
         assert other.read_text() == "old\nunsaved\n"
         assert shown(server.root) == {"kept.md"}
+
+
+@pytest.mark.parametrize("name", ["br[ack]ets", "st*ar", "wh?"])
+@pytest.mark.parametrize("by", ["agent", "person"])
+async def test_a_folder_whose_name_looks_like_a_glob_is_deleted_alone(
+    lazy: JupyterProcess, ida: AgentClient, name: str, by: str
+) -> None:
+    """B22: the ids of other folders would go with it, and what is unsaved in their rooms too."""
+    if lazy.standalone is not None:
+        pytest.skip("a server without the extension has that fault")
+    file = write(lazy, f"{by}/{name}/a.md")
+    other = fitting(f"{by}/{name}/b.md")
+    write(lazy, other)
+    await append(ida, str(file.relative_to(lazy.root)), "unsaved\n")
+    await append(ida, other, "unsaved\n")
+    room = await room_of(ida, other)
+    if by == "agent":
+        await ida.ask("delete_document", path=f"{by}/{name}", recursive=True)
+    else:
+        await delete(lazy, f"{by}/{name}")
+    assert not file.exists()
+    await append(ida, other, "more\n")
+    assert await read(ida, other) == "old\nunsaved\nmore\n"
+    assert await room_of(ida, other) == room
+    # Those of the folder itself are gone: what comes there is something else.
+    write(lazy, f"{by}/{name}/a.md", "another\n")
+    assert await read(ida, str(file.relative_to(lazy.root))) == "another\n"
 
 
 async def test_people_in_a_deleted_file_are_told(lazy: JupyterProcess, ida: AgentClient) -> None:
@@ -413,13 +453,25 @@ async def test_what_is_open_in_a_renamed_folder_goes_with_it(
         assert await file_id(lazy, new / "closed.md") == closed
 
 
+async def test_a_file_that_a_person_deleted_with_unsaved_edits_is_in_nobodys_way(
+    lazy: JupyterProcess, ida: AgentClient
+) -> None:
+    write(lazy, "deleted-by-ana.md")
+    write(lazy, "kept-by-ana.md")
+    await append(ida, "deleted-by-ana.md", "unsaved\n")
+    await append(ida, "kept-by-ana.md", "unsaved\n")
+    await delete(lazy, "deleted-by-ana.md")
+    await ida.ask("rename_document", path="kept-by-ana.md", newPath="renamed-by-ida.md")
+    assert await read(ida, "renamed-by-ida.md") == "old\nunsaved\n"
+
+
 @pytest.mark.parametrize("name", ["br[ack]ets", "st*ar", "wh?"])
 async def test_a_folder_whose_name_looks_like_a_glob_is_renamed_alone(
     lazy: JupyterProcess, ida: AgentClient, name: str
 ) -> None:
     """jupyter-server-fileid takes it for a glob: of its own files some ids would stay behind, and
     those of other folders would go with it."""
-    other = name.replace("[ack]", "a").replace("*", "-").replace("?", "o")
+    other = fitting(name)
     file = write(lazy, f"{name}/a.md")
     write(lazy, f"{other}/b.md")
     async with person(lazy, f"{name}/a.md") as ana:
