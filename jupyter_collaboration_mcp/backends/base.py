@@ -31,6 +31,8 @@ class Authorship:
 Kind = Literal["notebook", "file"]
 """What a room is of: a notebook, or a text file."""
 
+KINDS: tuple[Kind, ...] = ("notebook", "file")
+
 
 class Piece(bytes):
     """An update with what a room had when it was asked, perhaps in the middle of a change."""

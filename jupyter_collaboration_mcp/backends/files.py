@@ -90,6 +90,9 @@ class Files(Protocol):
             PathRefused: A link that leads out of the root.
         """
 
+    def resolved(self, path: str) -> str:
+        """The path of what a link leads to, as far as that is known; else the path itself."""
+
     async def children(self, path: str) -> Sequence[FileEntry]:
         """What is in a folder, by name.
 

@@ -23,6 +23,8 @@ from .file_ids import take_names_as_they_are
 from .in_process_files import InProcessFiles
 from .journal import Journal, JournalError
 from .kept_line_ends import keep_line_ends
+from .linked_files import look_behind_links
+from .local_disk import LocalDisk
 from .memory_channel import MemoryChannel
 from .room_ids import PREFIXES, kind_of, room_prefix
 from .taken_over import take_over_carefully
@@ -75,7 +77,9 @@ class InProcessBackend:
     def _mend(self) -> None:
         """Put right what other extensions do wrong for everybody."""
         take_names_as_they_are(self._settings.get("file_id_manager"))
-        self._keep_rooms_apart()
+        with contextlib.suppress(RoomUnavailable):  # there are no rooms, then
+            look_behind_links(self._ydoc.file_loaders, self.contents)
+            self._keep_rooms_apart()
 
     def _keep_rooms_apart(self) -> None:
         """B20: a room that ends while it starts takes all others of the server with it.
@@ -83,10 +87,7 @@ class InProcessBackend:
         It does so when somebody comes back to a file that is gone: the others are still there, and
         nobody in them sees any more what the others do.
         """
-        try:
-            server = self._ydoc.ywebsocket_server
-        except RoomUnavailable:
-            return
+        server = self._ydoc.ywebsocket_server
         start_room = server.start_room
 
         async def start_apart(room: Any) -> None:
@@ -129,39 +130,43 @@ class InProcessBackend:
     # -- files -----------------------------------------------------------------------------
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
-        entry = await self.files.look(path)
-        prefix, file_id = room_prefix(entry, kind), str(self.file_ids.index(path))
-        await self._end_other_kind(path, prefix, file_id)
-        return self._open_as(path, prefix, file_id)
+        prefix = room_prefix(await self.files.look(path), kind)
+        await self._end_other_kind(path, prefix)
+        room_id = self._open_as(path, prefix)
+        return room_id or f"{prefix}{self.file_ids.index(self.files.followed(path))}"
 
     def known(self, path: str, kind: Kind = "notebook") -> str | None:
-        file_id = self.file_ids.get_id(path)
-        return None if file_id is None else self._open_as(path, PREFIXES[kind], str(file_id))
-
-    def _open_as(self, path: str, prefix: str, file_id: str) -> str:
-        """The room of a file; that of another path, if people have it open through a link."""
-        room_id, real = f"{prefix}{file_id}", self.files.real(path)
-        with_people = {room.room_id for room in self._rooms() if _has_people(room)}
-        if real is None or room_id in with_people:
+        prefix = PREFIXES[kind]
+        if (room_id := self._open_as(path, prefix)) is not None:
             return room_id
-        for other in with_people:
-            at = self._path_of(other) if other.startswith(prefix) else None
-            if at is not None and self.files.real(at) == real:
-                return str(other)
-        return room_id
+        file_id = self.file_ids.get_id(self.files.followed(path))
+        return None if file_id is None else f"{prefix}{file_id}"
 
-    async def _end_other_kind(self, path: str, prefix: str, file_id: str) -> None:
+    def _open_as(self, path: str, prefix: str) -> str | None:
+        """The room in which a file is open, whatever link leads to it: two overwrite each other.
+
+        If there are several all the same, it is one that people are in, and of this very path.
+        """
+        rooms = [room for room in self._rooms_of(path) if room.room_id.startswith(prefix)]
+        ranks = {
+            room.room_id: (_has_people(room), self._path_of(room.room_id) == path) for room in rooms
+        }
+        return max(ranks, key=ranks.__getitem__, default=None)
+
+    async def _end_other_kind(self, path: str, prefix: str) -> None:
         """Two rooms of one file overwrite each other; a rename makes a text of a notebook.
 
         Raises:
-            InUse: Somebody has it open as what it was.
+            InUse: Somebody has it open as what it was, or as what the name of a link says.
         """
-        others = {f"{other}{file_id}" for other in PREFIXES.values() if other != prefix}
-        for room in [room for room in self._rooms() if room.room_id in others]:
+        for room in self._rooms_of(path):
+            if room.room_id.startswith(prefix):
+                continue
             if _has_people(room):
                 names = ", ".join(people(room.awareness.states)) or "Somebody"
                 raise InUse(
-                    f"{names} still has {path!r} open as what it was before it was renamed.",
+                    f"{names} has {path!r} open as another kind of document: under the name that "
+                    "it had, or through a link.",
                     "Ask them to close it.",
                     path=path,
                 )
@@ -176,18 +181,20 @@ class InProcessBackend:
         return self.path_of(file_id)
 
     def open_paths(self) -> dict[str, list[str]]:
-        """Who is in which document that is open."""
-        return {
-            path: people(room.awareness.states)
-            for room in self._rooms()
-            if (path := self._path_of(room.room_id)) is not None
-        }
+        """Who is in which document that is open, by the path of its room and where it really is."""
+        found: dict[str, list[str]] = {}
+        for room in self._rooms():
+            if (path := self._path_of(room.room_id)) is not None:
+                for name in {path, self.files.resolved(path)}:
+                    there = found.setdefault(name, [])
+                    there += [who for who in people(room.awareness.states) if who not in there]
+        return found
 
     async def vacate(self, path: str) -> None:
         """Nothing is at a path any more: what was there must not stand in the way."""
         for room in self.rooms_below(path):
             await self.end(room, f"{path} is gone.")
-        self.file_ids.delete(path)  # an id never gives way to another one
+        self.file_ids.delete(self.files.placed(path))  # an id never gives way to another one
 
     def moved(self, path: str, new_path: str) -> None:
         """A file or a folder has another path now; so have the ids of what is in it."""
@@ -204,9 +211,28 @@ class InProcessBackend:
             await watch.refresh()
 
     def rooms_below(self, path: str) -> list[DocumentRoom]:
-        """The rooms of a file, or of all files in a folder."""
+        """The rooms of a file, or of all files in a folder, whatever links lead to them.
+
+        Those of a link itself are only the ones that were opened through it.
+        """
+        place, resolved = self.files.placed(path), self.files.resolved
+
+        def is_below(at: str) -> bool:
+            return _within(at, path) or _within(at, place) or _within(resolved(at), place)
+
         paths = ((self._path_of(room.room_id), room) for room in self._rooms())
-        return [r for at, r in paths if at == path or (at or "").startswith(f"{path}/")]
+        return [room for at, room in paths if at is not None and is_below(at)]
+
+    def opened_at(self, room: DocumentRoom, path: str) -> bool:
+        """Whether a room was opened by a path, or by one below it."""
+        at = self._path_of(room.room_id)
+        return at is not None and _within(at, path)
+
+    def _rooms_of(self, path: str) -> list[DocumentRoom]:
+        """The rooms of a file, whatever links lead to it."""
+        real, resolved = self.files.resolved(path), self.files.resolved
+        paths = ((self._path_of(room.room_id), room) for room in self._rooms())
+        return [r for at, r in paths if at is not None and (at == real or resolved(at) == real)]
 
     def _rooms(self) -> list[DocumentRoom]:
         if "jupyter_server_ydoc" not in self._settings:
@@ -326,9 +352,9 @@ class InProcessBackend:
 
         watch = self._watches.get(room.room_id)
         if watch is None or watch.room is not room:
-            watch = RoomWatch(room, self._journal, self.contents, self._journal_limit, self.log)
+            watch = RoomWatch(room, self._journal, self._journal_limit, self.log)
             self._watches[room.room_id] = watch
-            keep_line_ends(room._file, self.contents)
+            keep_line_ends(room._file, LocalDisk.below(self.contents))
             take_over_carefully(room._file)
         return watch
 
@@ -458,6 +484,10 @@ class InProcessBackend:
     @property
     def contents(self) -> Any:
         return self._serverapp.contents_manager
+
+
+def _within(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")
 
 
 def _has_people(room: DocumentRoom) -> bool:

@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,8 +53,20 @@ class InProcessFiles:
     async def look(self, path: str) -> FileEntry:
         self.check(path)
         with self._told("look at", path):
-            model = await ensure_async(self._contents.get(path, content=False))
-        return entry_of(model).opened(self._backend.open_paths().get(path))
+            model = await ensure_async(self._contents.get(self.followed(path), content=False))
+        people = self._backend.open_paths().get(self.resolved(path))
+        return replace(entry_of(model), path=path).opened(people)
+
+    def resolved(self, path: str) -> str:
+        return path if self._disk is None else self._disk.resolved(path)
+
+    def followed(self, path: str) -> str:
+        """The path under which a file is opened, whatever link it was named by."""
+        return path if self._disk is None else self._disk.followed(path)
+
+    def placed(self, path: str) -> str:
+        """The path of a file or a link itself, whatever links to folders it was named by."""
+        return path if self._disk is None else self._disk.placed(path)
 
     async def children(self, path: str) -> Sequence[FileEntry]:
         self.check(path)
@@ -141,10 +154,6 @@ class InProcessFiles:
                 f"{new_path!r} is the same place, or inside of it.", "Choose another path."
             )
 
-    def real(self, path: str) -> Path | None:
-        """Where a file really is, whatever links lead to it; None if that cannot be known."""
-        return None if self._disk is None else self._disk.real(path)
-
     def writable(self, path: str) -> bool:
         """Whether a file may be written, where that is cheap to know."""
         return self._disk is None or self._disk.writable(path)
@@ -153,16 +162,21 @@ class InProcessFiles:
 
     async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
         await self._check_new(path)
-        async with self._held(path):
+        at = self.followed(path)
+        async with self._held(at):
             with self._told("write", path), as_before_if_it_fails(self._disk, path):
-                saved = await ensure_async(self._contents.save(new_model(kind, content), path))
-        return entry_of(saved)
+                saved = await ensure_async(self._contents.save(new_model(kind, content), at))
+        return replace(entry_of(saved), path=path)
 
     async def delete(self, path: str) -> bool | None:
         self.check(path)
+        place = self.placed(path)
+        if self.resolved(place) != place:
+            # Only the link goes: what people wrote through it belongs to what it leads to.
+            await self._save_all(self._backend.rooms_below(path))
         async with self._held(path) as rooms:
             with self._told("delete", path):
-                await ensure_async(self._contents.delete(path))
+                await ensure_async(self._contents.delete(place))
         for room in rooms:
             await self._backend.end(room, f"{path} was deleted.")
         return bool(getattr(self._contents, "delete_to_trash", False))
@@ -177,29 +191,43 @@ class InProcessFiles:
         self.check(path)
         await self._check_new(new_path)
         self._check_outside(path, new_path)
-        async with self._held(path) as rooms:
+        source, target = self._opened_as(path), self.placed(new_path)
+        rooms = self._backend.rooms_below(path)
+        left = [room for room in rooms if not self._backend.opened_at(room, source)]
+        await self._save_all(left)  # what they were opened by leads nowhere afterwards
+        async with self._held(path):
             with self._told("rename", path, new_path):
-                try:
-                    await ensure_async(self._contents.rename(path, new_path))
-                except (HTTPError, OSError) as error:
-                    if not self._has_moved(path, new_path, error):
-                        raise
-                    # Its checkpoints could not follow: the file has its new path all the same.
-                    self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
+                await self._move(source, target)
             # Now, not when fileid is told: a save that waits for us must find the new path.
-            self._backend.moved(path, new_path)
+            self._backend.moved(source, target)
+        for room in left:
+            await self._backend.end(room, f"{path} was renamed.")
         if not same_kind:
             await self._backend.vacate(new_path)
             return
-        for room in rooms:
+        for room in self._backend.rooms_below(new_path):
             await self._backend.refresh(room)  # people see the new path now, not in a second
+
+    def _opened_as(self, path: str) -> str:
+        """The name of something by which it is open, of those through links to folders."""
+        rooms = self._backend.rooms_below(path)
+        named = any(self._backend.opened_at(room, path) for room in rooms)
+        return path if named else self.placed(path)
+
+    async def _move(self, path: str, new_path: str) -> None:
+        try:
+            await ensure_async(self._contents.rename(path, new_path))
+        except (HTTPError, OSError) as error:
+            if not self._has_moved(path, new_path, error):
+                raise
+            # Its checkpoints could not follow: the file has its new path all the same.
+            self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
 
     async def copy(self, path: str, new_path: str) -> Sequence[str]:
         self.check(path)
         await self._check_new(new_path)
         self._check_outside(path, new_path)
-        for room in self._backend.rooms_below(path):
-            await self._backend.save(room)
+        await self._save_all(self._backend.rooms_below(self.followed(path)))
         if self._disk is not None:
             with self._told("copy", path, new_path):
                 await self._disk.copy(path, new_path)
@@ -215,6 +243,10 @@ class InProcessFiles:
     async def _copy_file(self, path: str, new_path: str) -> None:
         with self._told("copy", path, new_path):
             await ensure_async(self._contents.copy(path, new_path))
+
+    async def _save_all(self, rooms: Sequence[DocumentRoom]) -> None:
+        for room in rooms:
+            await self._backend.save(room)
 
     @asynccontextmanager
     async def _held(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:

@@ -14,7 +14,7 @@ from .local_disk import LocalDisk
 _MARK = "_keeps_line_ends"
 
 
-def keep_line_ends(loader: Any, contents: Any) -> None:
+def keep_line_ends(loader: Any, disk: LocalDisk | None) -> None:
     """Have the loader of a file save it so, whoever edits it."""
     from jupyter_server_ydoc.utils import OutOfBandChanges  # loaded by now, where there are rooms
 
@@ -25,11 +25,11 @@ def keep_line_ends(loader: Any, contents: Any) -> None:
     async def save_restored(model: dict[str, Any], path: str) -> dict[str, Any]:
         try:
             if model["type"] == "file" and model["format"] == "text":
-                there = await _there(contents, path)
+                there = await _there(loader._contents_manager, path)
                 if there is not None and there["last_modified"] != loader.last_modified:
                     raise OutOfBandChanges  # since the loader looked
                 model = {**model, "content": _restored(model["content"], there)}
-            with as_before_if_it_fails(LocalDisk.below(contents), path):
+            with as_before_if_it_fails(disk, path):
                 saved: dict[str, Any] = await save(model, path)
         except HTTPError as error:
             raise SaveFailed(reason(error)) from error

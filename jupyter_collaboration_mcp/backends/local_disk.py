@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import os
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jupyter_core.paths import is_hidden
 from jupyter_server.services.contents.filemanager import (
     AsyncFileContentsManager,
     FileContentsManager,
@@ -32,6 +34,40 @@ class LocalDisk:
     def real(self, path: str) -> Path:
         """Where a file really is, whatever links lead to it."""
         return Path(os.path.realpath(self._place(path)))
+
+    def resolved(self, path: str) -> str:
+        """The path of what a link leads to; the path itself if it leads out of the root."""
+        root, real = os.path.realpath(self._manager.root_dir), os.path.realpath(self._place(path))
+        if real == root:
+            return ""
+        within = f"{root.rstrip(os.sep)}{os.sep}"
+        return real[len(within) :].replace(os.sep, "/") if real.startswith(within) else path
+
+    def followed(self, path: str) -> str:
+        """The path of what a link leads to, if the manager serves that; else the path itself."""
+        at = self.resolved(path)
+        if at == path or "\\" in at or not (place := self._place(at)).exists():
+            return path
+        manager = self._manager
+        hidden = not manager.allow_hidden and is_hidden(str(place), manager.root_dir)
+        return path if hidden else at
+
+    def placed(self, path: str) -> str:
+        """The path of a file or a link itself, through whatever folders it was named."""
+        folder, _, name = path.rpartition("/")
+        if not folder:
+            return path
+        at = self.resolved(folder)
+        return f"{at}/{name}" if at else name
+
+    def modified(self, path: str) -> datetime | None:
+        """When what a link leads to was changed last; None if it is no link, or leads nowhere."""
+        place = self._place(path)
+        if not place.is_symlink():
+            return None
+        with contextlib.suppress(OSError):
+            return datetime.fromtimestamp(place.stat().st_mtime, UTC)
+        return None
 
     def writable(self, path: str) -> bool:
         return bool(self._manager.is_writable(path))

@@ -33,14 +33,13 @@ class RoomWatch:
     """What is known about one open room, from its loading to its end."""
 
     def __init__(
-        self, room: DocumentRoom, journal: Journal, contents: Any, journal_limit: int, log: Logger
+        self, room: DocumentRoom, journal: Journal, journal_limit: int, log: Logger
     ) -> None:
         self.room = room
         self.log = log
         self.listeners: set[Callable[[bytes], None]] = set()
         """Called with each update, in the room's own transaction: must not raise."""
         self._journal = journal
-        self._contents = contents
         self._journal_limit = journal_limit
         self._path: str = room._file.path
         self._base: str | None = None
@@ -249,7 +248,7 @@ class RoomWatch:
         file = self.room._file
         try:
             model = await ensure_async(
-                self._contents.get(file.path, content=False, require_hash=True)
+                file._contents_manager.get(file.path, content=False, require_hash=True)
             )
         except Exception:
             self.log.debug("No hash for %s", self.room.room_id, exc_info=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..errors import DocumentNotFound, InvalidArgument
+from ..tools.places import authorize
 from ..tools.registry import Call
 from ..workspace.permissions import Level
 from ..workspace.sites import Sites
@@ -63,7 +64,7 @@ class OutputResources:
         site, path = found
         path = site.workspace.resolve(path)
         site.require(Level.read)
-        await call.authorize(Level.read, path)
+        await authorize(call, Level.read, site, path)
         outputs = WholeOutputs(site.runs)
         if address.run is not None:
             return await outputs.of_run_id(

@@ -22,7 +22,7 @@ from ..errors import (
 from ..workspace.permissions import Level
 from ..workspace.sites import Site
 from .documents import file_facts
-from .places import PlacedTools
+from .places import PlacedTools, authorize
 from .registry import Answer, Call, tool
 
 #: What a document is on disk.
@@ -173,7 +173,7 @@ class FileTools(PlacedTools):
                 "Read it there and create it here, or choose a path on the same server.",
             )
         target = site.workspace.resolve(target if other is site else new_path)
-        await call.authorize(Level.write, target)
+        await authorize(call, Level.write, site, target)
         return site, local, target
 
     async def _content(

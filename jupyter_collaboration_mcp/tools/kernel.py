@@ -18,7 +18,7 @@ from ..workspace.sites import Site, Sites
 from ..workspace.whole_outputs import Part, WholeOutputs
 from ..workspace.workspace import OpenDocument
 from .answers import CellIds, Timeout, about, answer, how_many
-from .places import PlacedTools
+from .places import PlacedTools, authorize
 from .registry import Answer, Call, tool
 from .running import RunAnswers
 
@@ -57,7 +57,7 @@ class KernelTools(PlacedTools):
         """Restart the notebook's kernel. All variables are lost, for the people too."""
         here = await self._open(call, Level.execute, path)
         if clear_outputs:
-            await call.authorize(Level.write, here.path)
+            await authorize(call, Level.write, self._site(here), here.path)
         info = await self._runs(here).restart(here)
         await here.peer.catch_up()
         lines = [f"Restarted {info.name} ({info.id}); all variables are gone."]
@@ -68,7 +68,7 @@ class KernelTools(PlacedTools):
             facts["cleared"] = cleared
         if not exec:
             return answer(here, lines, facts)
-        await call.authorize(Level.write, here.path)
+        await authorize(call, Level.write, self._site(here), here.path)
         runs = await self._runs(here).run_cells(here, editing.code_cells(here.peer.notebook), True)
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
 
@@ -119,7 +119,7 @@ class KernelTools(PlacedTools):
     ) -> Answer:
         """Give the notebook another kernel. The old one ends and all its variables are lost."""
         here = await self._open(call, Level.execute, path)
-        await call.authorize(Level.write, here.path)
+        await authorize(call, Level.write, self._site(here), here.path)
         info = await self._runs(here).change(here, kernel_name)
         facts = {**about(here), "kernel": {"id": info.id, "name": info.name}}
         return answer(here, [f"{here.name} now has the kernel {info.name} ({info.id})."], facts)
@@ -193,7 +193,7 @@ class KernelTools(PlacedTools):
         # Where the notebook is by now: it may have been moved to where agents may not go.
         path = site.workspace.path_of(run.room_id.rpartition(":")[2]) or run.path
         site.require(level)
-        await call.authorize(level, site.workspace.resolve(path))
+        await authorize(call, level, site, site.workspace.resolve(path))
         return site, run
 
     async def _all_kernels(

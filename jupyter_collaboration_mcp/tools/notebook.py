@@ -31,7 +31,7 @@ from .answers import (
     joined,
 )
 from .kernel import run_answer
-from .places import PlacedTools
+from .places import PlacedTools, authorize
 from .registry import Answer, Call, tool
 from .running import RunAnswers
 
@@ -354,7 +354,7 @@ class NotebookTools(PlacedTools):
         refusal: CollaborationError | None = None
         try:
             self._site(here).require(Level.execute)
-            await call.authorize(Level.execute, here.path)
+            await authorize(call, Level.execute, self._site(here), here.path)
             await self._runs(here).available(here)
         except CollaborationError as error:
             refusal = error

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..backends.base import Kind
 from ..backends.files import FileEntry, Listing
 from ..errors import DocumentNotFound, ReadOnly, ServerError
-from ..workspace.permissions import Level, clean_path
+from ..workspace.permissions import Level
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
 from ..workspace.workspace import OpenDocument
@@ -44,6 +44,12 @@ def _line(site: Site, entry: FileEntry) -> str:
     )
 
 
+async def authorize(call: Call, level: Level, site: Site, path: str) -> None:
+    """Refuse what the caller may not do at a path, or at what it leads to."""
+    for name in site.workspace.names(path):
+        await call.authorize(level, name)
+
+
 class PlacedTools:
     """Tools that work on the documents of one or several servers."""
 
@@ -72,7 +78,7 @@ class PlacedTools:
         site, local = self._sites.find(path)
         local = site.workspace.resolve(local)
         site.require(level)
-        await call.authorize(level, local)
+        await authorize(call, level, site, local)
         return site, local
 
     async def _listed(self, call: Call, path: str, limit: int, ask: Ask) -> Found:
@@ -86,9 +92,8 @@ class PlacedTools:
         complete = True
         away: list[str] = []
         for site, local in places:
-            local = clean_path(local)
-            site.workspace.rules.check_folder(local)
-            await call.authorize(Level.read, local)
+            local = site.workspace.resolve_folder(local)
+            await authorize(call, Level.read, site, local)
             try:
                 listing = await ask(site, local, max(1, limit - len(entries)))
             except ServerError as error:

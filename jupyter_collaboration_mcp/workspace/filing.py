@@ -85,12 +85,10 @@ class Filing:
             InvalidArgument: It is a file.
         """
         await self._require_folder(path)
-        rules = self._workspace.rules
         children = [
             entry
             for entry in await self._files.children(path)
-            if self._seen(entry.path)
-            or (entry.type == "directory" and not rules.denies(entry.path))
+            if self._seen(entry.path) or (entry.type == "directory" and self._entered(entry.path))
         ]
         return Listing(tuple(children[:limit]), complete=len(children) <= limit)
 
@@ -333,7 +331,11 @@ class Filing:
         return missing[::-1]
 
     def _seen(self, path: str) -> bool:
-        return self._workspace.rules.visible(path)
+        return self._workspace.visible(path)
+
+    def _entered(self, path: str) -> bool:
+        """Whether a folder may be looked into; one that is not allowed may have in it what is."""
+        return not any(map(self._workspace.rules.denies, self._workspace.names(path)))
 
     async def _require_all_seen(self, entry: FileEntry) -> None:
         """A folder with something in it that is kept from agents stays as it is."""

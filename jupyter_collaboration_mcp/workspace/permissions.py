@@ -38,14 +38,18 @@ class PathRules:
     allowed: Sequence[str] = ()
     denied: Sequence[str] = ()
 
-    def check(self, path: str) -> None:
-        """Refuse a path that configuration keeps from agents."""
-        if self.denies(path) or (self.allowed and not _fits(path, self.allowed)):
+    def check(self, path: str, real: str) -> None:
+        """Refuse a path that configuration keeps from agents.
+
+        Args:
+            real: What it leads to, if it is a link.
+        """
+        if not self.visible(path) or not self.visible(real):
             raise _kept(path)
 
-    def check_folder(self, path: str) -> None:
+    def check_folder(self, path: str, real: str) -> None:
         """Refuse to look into a folder. One that is not allowed may have in it what is."""
-        if self.denies(path):
+        if self.denies(path) or self.denies(real):
             raise _kept(path)
 
     def denies(self, path: str) -> bool:
@@ -53,14 +57,8 @@ class PathRules:
         return _fits(path, self.denied)
 
     def visible(self, path: str) -> bool:
-        """Whether a path may be shown in a listing."""
-        if not self.allowed and not self.denied:
-            return True
-        try:
-            self.check(path)
-        except PermissionRefused:
-            return False
-        return True
+        """Whether agents may know of a path."""
+        return not self.denies(path) and (not self.allowed or _fits(path, self.allowed))
 
 
 def _fits(path: str, globs: Sequence[str]) -> bool:

@@ -90,7 +90,7 @@ class Runs:
         Raises:
             KernelUnavailable: There is none and the notebook's is not installed.
         """
-        if await self._kernels.find(here.path) is None:
+        if await self._kernels.find(here.room_path) is None:
             await self._spec(here)
 
     async def run_cells(
@@ -176,7 +176,7 @@ class Runs:
 
     async def state(self, here: OpenDocument) -> KernelState:
         """How the notebook's kernel is."""
-        info = await self._kernels.find(here.path)
+        info = await self._kernels.find(here.room_path)
         executor = self._executors.get(info.id) if info is not None else None
         if info is None or executor is None or executor.lost is not None:
             busy = info is not None and info.state == "busy"
@@ -192,11 +192,11 @@ class Runs:
 
     async def running(self) -> Sequence[KernelInfo]:
         """All kernels of the server whose documents agents may see."""
-        rules = self._workspace.rules
+        visible = self._workspace.visible
         return [
             kernel
             for kernel in await self._kernels.running()
-            if kernel.path is None or rules.visible(kernel.path)
+            if kernel.path is None or visible(kernel.path)
         ]
 
     async def interrupt(self, here: OpenDocument, force: bool) -> tuple[bool, Run | None]:
@@ -235,8 +235,8 @@ class Runs:
         specs, _ = await self._kernels.specs()
         if name not in specs:
             raise _not_installed(name, list(specs), "The kernel")
-        before = await self._kernels.find(here.path)
-        info = await self._kernels.change(here.path, name)
+        before = await self._kernels.find(here.room_path)
+        info = await self._kernels.change(here.room_path, name)
         if before is not None and (lost := self._lose(before.id, "gone")) is not None:
             await lost.ended()
         await here.peer.catch_up()
@@ -360,10 +360,10 @@ class Runs:
 
     async def _executor(self, here: OpenDocument) -> Executor:
         """The queue of the notebook's kernel, which is started if there is none."""
-        info = await self._kernels.find(here.path)
+        info = await self._kernels.find(here.room_path)
         if info is None:
             spec = await self._spec(here)
-            info = await self._kernels.start(here.path, spec.name)
+            info = await self._kernels.start(here.room_path, spec.name)
             await here.peer.catch_up()
             if not here.peer.notebook.kernelspec.get("name"):
                 self._write_spec(here, spec)
@@ -397,7 +397,7 @@ class Runs:
                 self._executors.pop(kernel_id, None)
 
     async def _existing(self, here: OpenDocument) -> KernelInfo:
-        info = await self._kernels.find(here.path)
+        info = await self._kernels.find(here.room_path)
         if info is None:
             raise KernelUnavailable(
                 f"{here.path} has no running kernel.",

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from logging import Logger
 
-from ..backends.base import Backend, Kind, RoomLink
+from ..backends.base import KINDS, Backend, Kind, RoomLink
 from ..collaboration.peer import RoomPeer, Seat
 from ..errors import (
     CollaborationError,
@@ -54,6 +54,13 @@ class OpenDocument:
     seat: Seat
     alias: str = ""
     """Of the server, if it has one."""
+    other_path: str | None = None
+    """Of the room, if the path is a link or the room was opened through one."""
+
+    @property
+    def room_path(self) -> str:
+        """The path by which people have it open, and its kernel."""
+        return self.other_path or self.path
 
     @property
     def name(self) -> str:
@@ -102,8 +109,25 @@ class Workspace:
     def resolve(self, path: str) -> str:
         """The path in its normal form, if agents may touch it."""
         path = clean_path(path)
-        self.rules.check(path)
+        self.rules.check(path, self._backend.files.resolved(path))
         return path
+
+    def resolve_folder(self, path: str) -> str:
+        """The path of a folder in its normal form, if agents may look into it."""
+        path = clean_path(path)
+        self.rules.check_folder(path, self._backend.files.resolved(path))
+        return path
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """A path, and what it leads to if it is a link: an agent must be allowed to touch both."""
+        return tuple(dict.fromkeys([path, self._backend.files.resolved(path)]))
+
+    def visible(self, path: str) -> bool:
+        """Whether agents may know of a path, and of what it leads to."""
+        rules = self.rules
+        if not rules.allowed and not rules.denied:
+            return True  # thousands are asked for
+        return rules.visible(path) and rules.visible(self._backend.files.resolved(path))
 
     async def open(self, agent: Agent, path: str, kind: Kind | None = "notebook") -> OpenDocument:
         """Join the document's room, or be there already, and catch up with it.
@@ -124,7 +148,14 @@ class Workspace:
             # It ended while it was asked: its server was restarted, say. Once more, in a new one.
             opened, seat = await self._open_at(agent, path, kind)
             await opened.peer.catch_up()
-        return OpenDocument(path, opened.peer, seat, self.alias)
+        other_path = self._other_path(path, opened.peer.link.path)
+        return OpenDocument(path, opened.peer, seat, self.alias, other_path)
+
+    def _other_path(self, path: str, room_path: str) -> str | None:
+        resolved = self._backend.files.resolved
+        # Else it has just been renamed, and the link does not know it yet.
+        is_link = room_path != path and resolved(room_path) == resolved(path)
+        return room_path if is_link else None
 
     async def _open_at(self, agent: Agent, path: str, kind: Kind | None) -> tuple[_Open, Seat]:
         room_id = None if kind is None else self._backend.known(path, kind)
@@ -165,7 +196,8 @@ class Workspace:
 
     def names_at(self, path: str) -> set[str]:
         """The agents of this process that are in a document, as people see them."""
-        at_path = [opened for opened in self._open.values() if opened.peer.link.path == path]
+        rooms = [self._backend.known(path, kind) for kind in KINDS]
+        at_path = [opened for room_id, opened in self._open.items() if room_id in rooms]
         seats = [seat for opened in at_path for seat in opened.agents.values()]
         return {seat.presence.display_name for seat in seats if seat.presence is not None}
 
@@ -175,8 +207,9 @@ class Workspace:
         Its edits must not be done again, nor taken back, in what comes there next.
         """
         self._backend.files.forget(path)
+        gone = tuple(f"{name}/" for name in self.names(path))
         for room_id, opened in list(self._open.items()):
-            if f"{opened.peer.link.path}/".startswith(f"{path}/"):
+            if f"{opened.peer.link.path}/".startswith(gone):
                 self._open.pop(room_id, None)
                 await self._close(opened)
                 for key in [key for key in self._seats if key[0] == room_id]:

@@ -266,6 +266,90 @@ async def test_links_within_the_root_work(ada: AgentClient, root: Path, at: At) 
     assert (root / "folder" / "a.md").exists()
 
 
+async def test_a_file_is_one_document_whatever_link_it_is_named_by(
+    server: JupyterProcess, ada: AgentClient, root: Path, at: At
+) -> None:
+    """Each of two rooms would overwrite what the other saves."""
+    if server.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a file")
+    (root / "folder").mkdir()
+    real = root / "folder" / "real.md"
+    real.write_text("old\n")
+    (root / "alias.md").symlink_to("folder/real.md")
+    (root / "linked").symlink_to("folder")
+    names = [at("alias.md"), at("folder/real.md"), at("linked/real.md")]
+    rooms = {(await ada.ask("create_document_session", path=name))["room_id"] for name in names}
+    assert len(rooms) == 1
+    for name in names:
+        assert (await append(ada, name, f"through {name}\n"))["path"] == name
+        await until(lambda name=name: f"through {name}" in real.read_text())  # type: ignore[misc]
+    whole = "".join(["old\n", *(f"through {name}\n" for name in names)])
+    assert real.read_text() == whole
+    for name in names:
+        facts = await ada.ask("get_document_info", path=name)
+        assert (facts["path"], facts["content"], facts["open"]) == (name, whole, True)
+        assert facts["size"] == len(whole)
+
+
+async def test_links_to_what_is_hidden_lead_to_one_document_too(
+    server: JupyterProcess, ada: AgentClient, root: Path, at: At
+) -> None:
+    """As git-annex and others leave them; what is hidden cannot be opened by its own name."""
+    if server.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a file")
+    (root / ".store").mkdir()
+    (root / ".store" / "a.md").write_text("old\n")
+    for name in ("one.md", "two.md"):
+        (root / name).symlink_to(".store/a.md")
+        await append(ada, at(name), f"{name}\n")
+    assert await read(ada, at("one.md")) == await read(ada, at("two.md")) == "old\none.md\ntwo.md\n"
+    (root / ".store" / "a.md").write_text("changed\n")
+    assert (await read(ada, at("one.md"))).startswith("changed\n")
+
+
+async def test_a_link_to_what_is_too_large_is_not_opened(
+    server: JupyterProcess, ada: AgentClient, root: Path, at: At
+) -> None:
+    if server.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a file")
+    (root / "large.txt").write_text("x" * 10_000_001)
+    (root / "link.txt").symlink_to("large.txt")
+    error = await ada.refused("get_document", path=at("link.txt"))
+    assert error["code"] == "too_large"
+    assert repr(at("link.txt")) in error["message"]
+    facts = await ada.ask("get_document_info", path=at("link.txt"))
+    assert (facts["size"], facts["content"]) == (10_000_001, None)
+
+
+async def test_a_link_is_what_it_leads_to_whatever_its_name_says(
+    server: JupyterProcess, ada: AgentClient, root: Path, at: At
+) -> None:
+    """As a text and as a notebook it would overwrite itself."""
+    if server.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a file")
+    notebooks.write(root / "n.ipynb", notebooks.numbered(1))
+    (root / "n.json").symlink_to("n.ipynb")
+    assert (await ada.refused("get_document", path=at("n.json")))["code"] == "not_text"
+    async with Collaborator(server.url, server.token, at("n.json"), kind="file") as ana:
+        await ana.flush()  # the server knows her name
+        error = await ada.refused("get_notebook", path=at("n.ipynb"))
+        assert error["code"] == "in_use"
+        assert ana.name in error["message"]
+    assert len((await ada.ask("get_notebook", path=at("n.json")))["cells"]) == 1
+
+
+async def test_a_notebook_has_one_kernel_whatever_link_it_is_named_by(
+    server: JupyterProcess, ada: AgentClient, root: Path, at: At
+) -> None:
+    if server.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a file")
+    notebooks.write(root / "n.ipynb", notebooks.numbered(1))
+    (root / "alias.ipynb").symlink_to("n.ipynb")
+    await ada.ask("run_code", path=at("n.ipynb"), code="here = 41")
+    told = await ada.ask("run_code", path=at("alias.ipynb"), code="here + 1")
+    assert "42" in str(told)
+
+
 async def test_a_folder_cannot_be_moved_into_itself_through_a_link(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At
 ) -> None:
@@ -527,6 +611,40 @@ async def test_paths_that_are_kept_from_agents_are_not_listed_and_not_touched(
         assert error["code"] == "permission_refused"
     assert (root / "private" / "a.md").read_text() == "secret"
     assert (root / "top.key").read_text() == "secret"
+
+
+async def test_links_do_not_lead_around_the_rules(guarded: JupyterProcess) -> None:
+    root = Path(guarded.root)
+    for folder in ("private", "links"):
+        (root / folder).mkdir(exist_ok=True)
+    (root / "private" / "b.md").write_text("secret")
+    (root / "links" / "b.md").symlink_to("../private/b.md")
+    (root / "links" / "folder").symlink_to("../private")
+    (root / "links" / "seen.md").write_text("text")
+    async with agent(guarded) as ada:
+        for more in ({}, {"path_filter": "*"}, {"file_type": "directory"}):
+            listed = await ada.ask("list_documents", path="links", **more)
+            names = {entry["name"] for entry in listed["documents"]}
+            assert names == (set() if "file_type" in more else {"seen.md"})
+        for path in ("links/b.md", "links/folder", "links/folder/b.md", "links/folder/new.md"):
+            for tool, arguments in (
+                ("get_document", {}),
+                ("get_document_info", {}),
+                ("batch_update_document", {"operations": [{"content": "mine"}]}),
+                ("document_exists", {}),
+                ("delete_document", {"recursive": True}),
+                ("rename_document", {"newPath": "mine.md"}),
+                ("copy_document", {"copyPath": "mine.md"}),
+                ("create_document", {"type": "file", "overwrite": True, "content": "x"}),
+                ("list_documents", {}),
+            ):
+                if tool == "list_documents" and path != "links/folder":
+                    continue
+                error = await ada.refused(tool, path=path, **arguments)
+                assert error["code"] == "permission_refused", (tool, path)
+                assert "private" not in str(error), (tool, path)
+    assert files_in(root / "private") >= {"b.md"}
+    assert (root / "private" / "b.md").read_text() == "secret"
 
 
 async def test_who_may_only_read_changes_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -351,6 +352,97 @@ async def test_what_is_deleted_while_it_is_stored_leaves_the_store_to_others(
     async with person(lazy, "stored.md") as ana:
         assert ana.source() == "old\nunsaved\n"
     assert "database is locked" not in lazy.log
+
+
+# -- links ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("act", ["delete_document", "rename_document"])
+async def test_a_link_goes_alone_and_what_it_leads_to_stays_open(
+    lazy: JupyterProcess, ida: AgentClient, act: str
+) -> None:
+    if lazy.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a file")
+    real = write(lazy, f"{act}/real.md")
+    link = real.with_name("alias.md")
+    link.symlink_to("real.md")
+    path, alias = f"{act}/real.md", f"{act}/alias.md"
+    await append(ida, alias, "unsaved, by an agent\n")
+    room = await room_of(ida, path)
+    async with person(lazy, path) as ana:
+        ana.insert(None, 0, "Ana's ")
+        await ana.flush()
+        more = {"newPath": f"{act}/renamed.md"} if act == "rename_document" else {}
+        await ida.ask(act, path=alias, **more)
+        assert not os.path.lexists(link)
+        assert (real.with_name("renamed.md").is_symlink()) == bool(more)
+        assert ana.connections == 1
+        assert await room_of(ida, path) == room
+        for name in (path, *more.values()):
+            await append(ida, name, "on\n")
+        whole = "Ana's old\nunsaved, by an agent\n" + "on\n" * (1 + len(more))
+        await ana.until(lambda: ana.source() == whole)
+        await ana.save()
+        await until(lambda: real.read_text() == whole)
+
+
+async def test_what_people_wrote_through_a_link_stays_when_the_link_goes(
+    lazy: JupyterProcess, ida: AgentClient
+) -> None:
+    if lazy.standalone is not None:
+        pytest.skip("who is in other rooms is known inside of a server only")
+    real = write(lazy, "gone-link/real.md")
+    real.with_name("alias.md").symlink_to("real.md")
+    async with person(lazy, "gone-link/alias.md") as ana:
+        ana.insert(None, 0, "Ana's ")
+        await ana.flush()
+        ended = asyncio.create_task(end_of(ana))
+        await ida.ask("delete_document", path="gone-link/alias.md")
+        assert "was deleted" in await ended
+        assert real.read_text() == "Ana's old\n"
+
+
+@pytest.mark.parametrize("act", ["delete_document", "rename_document"])
+async def test_people_who_came_through_a_link_are_told_when_it_leads_nowhere(
+    lazy: JupyterProcess, ida: AgentClient, act: str
+) -> None:
+    if lazy.standalone is not None:
+        pytest.skip("who is in other rooms is known inside of a server only")
+    folder = act.partition("_")[0]
+    real = write(lazy, f"{folder}/real.md")
+    real.with_name("alias.md").symlink_to("real.md")
+    async with person(lazy, f"{folder}/alias.md") as ana:
+        ana.insert(None, 0, "Ana's ")
+        await ana.flush()
+        ended = asyncio.create_task(end_of(ana))
+        target = f"{folder}/new.md"
+        more = {"newPath": target} if act == "rename_document" else {}
+        await ida.ask(act, path=f"{folder}/real.md", **more)
+        assert f"real.md was {folder}d" in await ended
+        if more:
+            assert await read(ida, target) == "Ana's old\n"
+        assert not real.exists()
+
+
+async def test_what_is_renamed_through_a_link_to_its_folder_keeps_its_room(
+    lazy: JupyterProcess, ida: AgentClient
+) -> None:
+    if lazy.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a folder")
+    write(lazy, "behind/a.md")
+    (Path(lazy.root) / "before").symlink_to("behind")
+    for path, target in (("before/a.md", "before/b.md"), ("before/b.md", "behind/c.md")):
+        await append(ida, path, "unsaved\n")
+        room = await room_of(ida, path)
+        await ida.ask("rename_document", path=path, newPath=target)
+        assert await room_of(ida, target) == room
+    async with person(lazy, "before/c.md") as ana:  # in a room of this name
+        await append(ida, "behind/c.md", "more\n")
+        await ana.until(lambda: "more" in ana.source())
+        await ida.ask("rename_document", path="before/c.md", newPath="before/d.md")
+        await knows_path(ana, "behind/d.md")
+        await append(ida, "before/d.md", "on\n")
+        await ana.until(lambda: ana.source().endswith("more\non\n"))
 
 
 # -- rename -----------------------------------------------------------------------------------

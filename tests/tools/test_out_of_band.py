@@ -250,6 +250,35 @@ async def test_a_file_in_whose_place_an_older_one_was_moved_is_not_overlooked(
         assert said == f"{CHANGED}; the server has not noticed it yet."
 
 
+async def test_a_change_of_what_a_link_leads_to_is_not_overlooked(
+    ada: AgentClient, document: Open
+) -> None:
+    """Jupyter shows the time of the link itself, which stays as it is; and saves over the file."""
+    server = document.server
+    if server.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a file")
+    link = document.file.with_name(f"link-to-{document.file.name}")
+    link.symlink_to(document.file.name)
+    async with Collaborator(server.url, server.token, link.name, kind=document.kind.kind) as ana:
+        for n in range(2):
+            changed = [*PARTS[:2], f"changed {n}"]
+            document.write(changed)
+            assert await document.read(ada) == (changed, "")
+            await ana.until(lambda expected=changed: document.kind.seen_by(ana) == expected)  # type: ignore[misc]
+            cell, place = document.kind.place(ana, 0)
+            ana.insert(cell, place, "Ana's ")
+            await ana.flush()
+            assert await ana.save() == "success"
+            assert document.on_disk() == [f"Ana's {PARTS[0]}", *changed[1:]]
+        # A save that meets a change that nobody has seen does not overwrite it either.
+        ana.insert(cell, place, "lost ")
+        await ana.flush()
+        document.write(["other", *PARTS[1:]])
+        await ana.save()
+        await ana.until(lambda: document.kind.seen_by(ana) == ["other", *PARTS[1:]])
+        assert document.on_disk() == ["other", *PARTS[1:]]
+
+
 # -- unsaved edits ---------------------------------------------------------------------------
 
 

@@ -47,7 +47,7 @@ class Server:
     """A backend whose rooms are in memory."""
 
     def __init__(self) -> None:
-        self.files = SimpleNamespace(forget=lambda _path: None)
+        self.files = SimpleNamespace(forget=lambda _path: None, resolved=lambda path: path)
         self.links: list[Link] = []
         self.away = False
 
