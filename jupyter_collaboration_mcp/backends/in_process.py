@@ -46,6 +46,9 @@ _STOP_LIMIT = 3.0
 #: How long SQLite waits for a lock, and a little more, in seconds.
 _THREADS_LIMIT = 6.0
 
+#: Bytes that a WebSocket can say when it is closed.
+_LAST_WORDS = 123
+
 _SESSION_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
 _CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
@@ -435,8 +438,7 @@ class InProcessBackend:
         """End a room whose file is gone, and tell the people in it."""
         for client in list(room.clients):
             if hasattr(client, "close"):  # somebody's WebSocket; JupyterLab shows what it is told
-                said = {"reason": "initialization_error", "errorReason": why, "reloadable": False}
-                client.close(1003, json.dumps(said))
+                client.close(1003, _farewell(why))
         async with self._locked(room.room_id):
             if self.lives(room):
                 await self._discard(room)
@@ -484,6 +486,20 @@ class InProcessBackend:
     @property
     def contents(self) -> Any:
         return self._serverapp.contents_manager
+
+
+def _farewell(why: str) -> str:
+    """Why a session ends, as JupyterLab reads it; of what is too long, the end."""
+    said, start = _ended(why), 0
+    while len(said) > _LAST_WORDS:
+        start += 1
+        said = _ended(f"...{why[start:]}")
+    return said
+
+
+def _ended(why: str) -> str:
+    said = {"reason": "initialization_error", "errorReason": why, "reloadable": False}
+    return json.dumps(said)
 
 
 def _within(path: str, folder: str) -> bool:

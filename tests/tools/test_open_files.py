@@ -287,19 +287,22 @@ async def test_a_folder_whose_name_looks_like_a_glob_is_deleted_alone(
     assert await read(ida, str(file.relative_to(lazy.root))) == "another\n"
 
 
-async def test_people_in_a_deleted_file_are_told(lazy: JupyterProcess, ida: AgentClient) -> None:
+@pytest.mark.parametrize("name", ["told.md", f"{'é' * 40} told.md"], ids=["short", "long"])
+async def test_people_in_a_deleted_file_are_told(
+    lazy: JupyterProcess, ida: AgentClient, name: str
+) -> None:
     """As JupyterLab reads it: a code that ends the session, and why."""
     if lazy.standalone is not None:
         pytest.skip("a server without the extension tells nobody")
-    write(lazy, "told.md")
-    asked = await session(lazy, "told.md")
+    write(lazy, name)
+    asked = await session(lazy, quote(name))
     room = f"text:file:{asked['fileId']}"
     url = f"{lazy.url.replace('http', 'ws', 1)}api/collaboration/room/{room}"
     async with connect(
         f"{url}?sessionId={asked['sessionId']}", additional_headers=lazy.headers
     ) as tab:
         await tab.recv()
-        await ida.ask("delete_document", path="told.md")
+        await ida.ask("delete_document", path=name)
         with pytest.raises(ConnectionClosed) as closed:
             await drained(tab)
     assert closed.value.rcvd is not None
