@@ -24,6 +24,7 @@ from ..errors import (
     PathRefused,
     PermissionRefused,
     ReadOnly,
+    RoomUnavailable,
     TooLarge,
 )
 from .agent import Agent
@@ -53,8 +54,13 @@ class Filing:
         return await self._files.look(path)
 
     async def read(self, agent: Agent, path: str, kind: Kind) -> Any:
-        """What a file says, with what is unsaved in its room."""
-        with contextlib.suppress(CollaborationError):  # as it is on disk, then
+        """What a file says, with what is unsaved in its room.
+
+        Raises:
+            PathError: It is no such document.
+            TooLarge: It is too large to be opened.
+        """
+        with contextlib.suppress(RoomUnavailable):  # as it is on disk, then
             here = await self._workspace.open(agent, path, kind)
             await here.peer.link.flush()
         return await self._files.read(path, kind)

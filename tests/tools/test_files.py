@@ -333,6 +333,7 @@ async def test_a_template_must_be_there_and_of_the_type(
 ) -> None:
     (root / "t.md").write_text("text")
     (root / "t.bin").write_bytes(b"\xff\x00")
+    (root / "large.txt").write_text("x" * 10_000_001)
     (root / "broken.ipynb").write_text("{")
     (root / "folder").mkdir()
     notebooks.write(root / "n.ipynb", notebooks.numbered(1))
@@ -343,6 +344,7 @@ async def test_a_template_must_be_there_and_of_the_type(
         ("file", "n.ipynb", "invalid_argument"),
         ("file", "folder", "invalid_argument"),
         ("file", "t.bin", "not_text"),
+        ("file", "large.txt", "too_large"),
         ("directory", "folder", "invalid_argument"),
         ("file", "../outside", "path_refused"),
     ):
@@ -354,7 +356,8 @@ async def test_a_template_must_be_there_and_of_the_type(
         "create_document", path=at("a"), type="file", template=at("t.md"), content="both"
     )
     assert error["code"] == "invalid_argument"
-    assert files_in(root) == {"t.md", "t.bin", "broken.ipynb", "folder", "n.ipynb"}
+    there = {"t.md", "t.bin", "large.txt", "broken.ipynb", "folder", "n.ipynb"}
+    assert files_in(root) == there
 
 
 async def test_a_template_may_be_on_another_server(make_server: MakeServer) -> None:
