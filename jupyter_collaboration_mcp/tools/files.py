@@ -256,6 +256,7 @@ class FileTools(PlacedTools):
                 return "json", None
             try:
                 here = await site.open(call.agent, entry.path)
+                await here.peer.refresh()
             except CorruptDocument:
                 return None, None
             notebook = here.peer.notebook
@@ -263,6 +264,7 @@ class FileTools(PlacedTools):
             return "json", render.outline(cells, max_length=max(200, limit)).text
         try:
             here = await site.open(call.agent, entry.path, "file")
+            await here.peer.refresh()
         except NotText:
             return "base64", None
         except TooLarge:

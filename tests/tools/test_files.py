@@ -450,6 +450,21 @@ async def test_what_cannot_be_shown_is_described_all_the_same(
     assert (told["type"], told["size"], told["content"]) == ("notebook", 1, None)
 
 
+async def test_what_is_described_is_what_the_file_has_now(
+    ada: AgentClient, root: Path, at: At
+) -> None:
+    """Its size is looked up on disk, and its content in a room."""
+    text, notebook = root / "a.md", root / "n.ipynb"
+    for number in range(3):
+        text.write_text(f"{'longer ' * number}{number}\n")
+        notebooks.write(notebook, notebooks.numbered(number + 1))
+        told = await ada.ask("get_document_info", path=at("a.md"))
+        assert (told["content"], told["size"]) == (text.read_text(), text.stat().st_size)
+        told = await ada.ask("get_document_info", path=at("n.ipynb"))
+        assert f"x = {number}" in told["content"]
+        assert told["size"] == notebook.stat().st_size
+
+
 async def test_a_huge_file_is_never_shown_as_a_whole(ada: AgentClient, root: Path, at: At) -> None:
     (root / "long.txt").write_text("line\n" * 400_000)
     told = await ada.ask("get_document_info", path=at("long.txt"))
