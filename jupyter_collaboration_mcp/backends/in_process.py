@@ -27,7 +27,7 @@ from .linked_files import look_behind_links
 from .local_disk import LocalDisk
 from .memory_channel import MemoryChannel
 from .room_ids import PREFIXES, kind_of, room_prefix
-from .taken_over import take_over_carefully
+from .taken_over import take_over_carefully, tell_of_writes
 from .threads import end_with_the_process
 
 if TYPE_CHECKING:
@@ -359,6 +359,7 @@ class InProcessBackend:
             self._watches[room.room_id] = watch
             keep_line_ends(room._file, LocalDisk.below(self.contents))
             take_over_carefully(room._file)
+            tell_of_writes(room._file, watch)
         return watch
 
     async def _on_session_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
@@ -420,7 +421,7 @@ class InProcessBackend:
             self.log.warning("%s could not be settled; it stays in the journal", watch.room.room_id)
 
     async def save(self, room: DocumentRoom) -> None:
-        """Save a room, whoever is in it.
+        """Save what a room has now, whoever is in it and writes on.
 
         Raises:
             FileFailed: It could not be saved.
@@ -428,8 +429,9 @@ class InProcessBackend:
         watch = self._watches.get(room.room_id)
         if watch is None or watch.saved:
             return
+        wanted = watch.latest
         await self._flush(watch)
-        if not watch.saved:
+        if not watch.saved_through(wanted):
             path = self._path_of(room.room_id) or room.room_id
             why = watch.failure or "it has edits that no file has yet"
             raise FileFailed.to("save", path, why)
@@ -447,14 +449,14 @@ class InProcessBackend:
             await self._journal.durable()  # or the next start would bring it back
 
     async def _flush(self, watch: RoomWatch) -> None:
-        """Save until it is saved: a save that somebody's typing cancels returns as if done."""
-        room = watch.room
+        """Save until what there is now is saved; a save that typing cancels returns as if done."""
+        room, wanted = watch.room, watch.latest
         if self._ydoc.document_save_delay is None:
             return  # this server is told never to save
         deadline = time.monotonic() + _FLUSH_LIMIT
         watch.failure = None
         while (
-            not watch.saved
+            not watch.saved_through(wanted)
             and watch.failure is None
             and self.lives(room)
             and time.monotonic() < deadline
@@ -462,7 +464,7 @@ class InProcessBackend:
             save = room._save_to_disc()
             if save is not None:
                 await asyncio.wait([save], timeout=_FLUSH_LIMIT)
-            if not watch.saved:
+            if not watch.saved_through(wanted):
                 await asyncio.sleep(0.05)
 
     def _path_of(self, room_id: str) -> str | None:

@@ -227,22 +227,31 @@ class InProcessFiles:
         self.check(path)
         await self._check_new(new_path)
         self._check_outside(path, new_path)
-        await self._save_all(self._backend.rooms_below(self.followed(path)))
+        source, entry = self.followed(path), await self.look(path)
+        await self._save_all(self._backend.rooms_below(source))
+        if entry.type == "directory":
+            await self._copy_folder(path, new_path)
+        else:
+            async with self._held(source):  # a save empties a file before it writes
+                await self._copy_file(path, new_path)
+        return ()
+
+    async def _copy_folder(self, path: str, new_path: str) -> None:
         if self._disk is not None:
             with self._told("copy", path, new_path):
                 await self._disk.copy(path, new_path)
-        elif (await self.look(path)).type == "directory":
-            await self._asked.copy(path, new_path, self._make_folder, self._copy_file)
         else:
-            await self._copy_file(path, new_path)
-        return ()
+            await self._asked.copy(path, new_path, self._make_folder, self._copy_file)
 
     async def _make_folder(self, path: str) -> None:
         await self.create(path, "directory", None)
 
     async def _copy_file(self, path: str, new_path: str) -> None:
         with self._told("copy", path, new_path):
-            await ensure_async(self._contents.copy(path, new_path))
+            if self._disk is not None:
+                await self._disk.copy(path, new_path)
+            else:
+                await ensure_async(self._contents.copy(path, new_path))
 
     async def _save_all(self, rooms: Sequence[DocumentRoom]) -> None:
         for room in rooms:

@@ -70,7 +70,16 @@ class RoomWatch:
     @property
     def saved(self) -> bool:
         """Whether the file has everything that people and agents wrote."""
-        return self._covered >= self._last_content
+        return self.saved_through(self.latest)
+
+    @property
+    def latest(self) -> int:
+        """Where what they wrote ends, for now."""
+        return self._last_content
+
+    def saved_through(self, position: int) -> bool:
+        """Whether the file has everything up to what was the latest once."""
+        return self._covered >= position
 
     async def settle(self) -> None:
         """Put into the store what its room, which goes down with the server, will not any more."""
@@ -223,6 +232,12 @@ class RoomWatch:
     def _learn_base_again(self) -> None:
         self._relearn = None
         self._spawn(self._learn_base())
+
+    def on_written(self, file_hash: str) -> None:
+        """What this task was to save is in the file, although typing has cancelled it."""
+        task = asyncio.current_task()
+        if task is not None and (covered := self._snapshots.get(task)) is not None:
+            self._on_saved(file_hash, covered)
 
     def _on_saved(self, saved_hash: str, covered: int) -> None:
         if self._relearn is not None:

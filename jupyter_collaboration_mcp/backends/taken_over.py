@@ -9,13 +9,22 @@ cannot be loaded at all, as with the marks of a conflict in git.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Protocol, cast
+from weakref import WeakSet
 
 from tornado.web import HTTPError
 
 from .failed_saves import SaveFailed, reason
 
 _FAILURES = "_unloadable_as"
+_WRITTEN = "_tells_of_writes"
+
+
+class Watching(Protocol):
+    """Who wants to know what has been written."""
+
+    def on_written(self, file_hash: str) -> None:
+        """What this task was to save is in the file, although it was cancelled meanwhile."""
 
 
 def take_over_carefully(loader: Any) -> None:
@@ -25,9 +34,12 @@ def take_over_carefully(loader: Any) -> None:
     if hasattr(loader, _FAILURES):
         return
     notify, save, load = loader.maybe_notify, loader.maybe_save_content, loader.load_content
+    write = loader._save_content_at_path
     failures: dict[tuple[str, str], HTTPError] = {}
+    watching: WeakSet[Watching] = WeakSet()
     turn = asyncio.Lock()
     changes = 0
+    written: dict[str, Any] | None = None
 
     async def load_content(file_format: str, file_type: str) -> dict[str, Any]:
         try:
@@ -64,7 +76,13 @@ def take_over_carefully(loader: Any) -> None:
                 continue  # as before; whoever looked first has told the log
         return loads
 
+    async def save_content_at_path(model: dict[str, Any], path: str) -> dict[str, Any]:
+        nonlocal written
+        written = saved = await write(model, path)
+        return cast("dict[str, Any]", saved)
+
     async def maybe_save_content(model: dict[str, Any]) -> dict[str, Any] | None:
+        nonlocal written
         before = changes
         async with turn:
             if changes > before:  # what is to be saved is what the room had before
@@ -72,7 +90,7 @@ def take_over_carefully(loader: Any) -> None:
             if (failure := failures.get((model["format"], model["type"]))) is not None:
                 # Not as an out-of-band change: the room would only try to load it again.
                 raise SaveFailed(f"the file on disk cannot be loaded ({reason(failure)})")
-            known = loader.last_modified
+            known, written = loader.last_modified, None
             try:
                 saved: dict[str, Any] | None = await save(model)
             except OutOfBandChanges:
@@ -80,11 +98,23 @@ def take_over_carefully(loader: Any) -> None:
                 # take it for known.
                 loader.last_modified = known
                 raise
+            if saved is None and written is not None:
+                # Typing cancels the waiting for a save, and not the save. Where somebody types
+                # faster than a large file is written, no save would ever be known to be done.
+                for watch in watching:
+                    watch.on_written(written["hash"])
             return saved
 
     loader.load_content = load_content
+    loader._save_content_at_path = save_content_at_path
     loader.maybe_notify, loader.maybe_save_content = maybe_notify, maybe_save_content
     setattr(loader, _FAILURES, failures)
+    setattr(loader, _WRITTEN, watching)
+
+
+def tell_of_writes(loader: Any, watch: Watching) -> None:
+    """Have somebody told of what is written although it was cancelled, as long as they live."""
+    getattr(loader, _WRITTEN).add(watch)
 
 
 def unloadable(loader: Any, file_format: str, file_type: str) -> HTTPError | None:

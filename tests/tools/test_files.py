@@ -567,6 +567,34 @@ async def test_a_copy_has_what_a_person_alone_has_not_saved_yet(lazy: JupyterPro
         assert notebooks.sources(root / "alone-copy.ipynb") == ["Bea's x = 0\n"]
 
 
+async def test_what_is_never_still_is_copied_whole_all_the_same(lazy: JupyterProcess) -> None:
+    """A large file takes longer to save than somebody needs for the next letter."""
+    if lazy.standalone is not None:
+        pytest.skip("a server without the extension copies what is there")
+    root, lines = Path(lazy.root), "a line of a large file\n" * 170_000
+    (root / "restless.md").write_text(lines)
+    async with (
+        agent(lazy) as ada,
+        Collaborator(lazy.url, lazy.token, "restless.md", kind="file") as ana,
+    ):
+        typed = 0
+        for number in range(5):
+            path = f"restless-{number}.md"
+            copying = asyncio.create_task(
+                ada.ask("copy_document", path="restless.md", copyPath=path)
+            )
+            before = typed
+            while not copying.done():
+                ana.insert(None, 0, "A")
+                await ana.flush()
+                typed += 1
+            await copying
+            letters = (root / path).read_text().removesuffix(lines)
+            assert set(letters) <= {"A"}
+            assert before <= len(letters) <= typed
+        assert typed > 5
+
+
 async def test_a_copy_of_a_folder_has_all_that_is_in_it(lazy: JupyterProcess) -> None:
     folder = Path(lazy.root) / "project"
     (folder / "data" / "empty").mkdir(parents=True)
