@@ -63,7 +63,8 @@ Several replacements in one cell, in one call, are made in order. The edit that 
 minimal whichever way you write it: people's carets and the text they type at that moment stay.
 
 **Paths** are relative to the server's root, as `list_documents` shows them. A symbolic link that
-leads out of the root is refused inside Jupyter. Where the standalone
+leads out of the root is refused inside Jupyter; one within it leads to the live document of its
+file. Where the standalone
 command is joined to several servers, `alias:path` names one of them; without an alias the first is
 meant. Nothing is made or looked for under an alias that no server has; a name that has a colon
 itself is written `./a:b.md`.

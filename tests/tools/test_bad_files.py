@@ -716,6 +716,29 @@ async def test_what_is_read_only_is_read_and_not_changed(
     assert files_in(folder) == {"a.md", "n.ipynb"}
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+async def test_a_file_that_is_protected_is_read_and_not_changed(
+    ada: AgentClient, root: Path, at: At
+) -> None:
+    file, notebook = root / "a.md", root / "n.ipynb"
+    file.write_text("text\n")
+    notebooks.write(notebook, notebooks.numbered(1))
+    for path in (file, notebook):
+        path.chmod(0o444)
+    before = notebook.read_bytes()
+    assert await read(ada, at("a.md")) == "text\n"
+    assert not (await ada.ask("get_document_info", path=at("a.md")))["writable"]
+    operations, update = [{"content": "more"}], {"cell_id": "cell-00000", "content": "x"}
+    for tool, arguments in (
+        ("batch_update_document", {"path": at("a.md"), "operations": operations}),
+        ("batch_update_notebook_cells", {"path": at("n.ipynb"), "updates": [update]}),
+        ("create_document", {"path": at("a.md"), "type": "file", "overwrite": True}),
+    ):
+        assert (await ada.refused(tool, **arguments))["code"] == "read_only", tool
+    assert await read(ada, at("a.md")) == file.read_text() == "text\n"
+    assert notebook.read_bytes() == before
+
+
 async def test_nothing_half_written_is_left_on_a_full_disk(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At, disk: Disk
 ) -> None:
