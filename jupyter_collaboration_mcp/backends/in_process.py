@@ -46,6 +46,9 @@ _STOP_LIMIT = 3.0
 #: How long SQLite waits for a lock, and a little more, in seconds.
 _THREADS_LIMIT = 6.0
 
+#: Seconds for which it is believed where the file of an open room is: links seldom change.
+_BELIEVED = 1.0
+
 #: Bytes that a WebSocket can say when it is closed.
 _LAST_WORDS = 123
 
@@ -64,6 +67,8 @@ class InProcessBackend:
         self._watches: dict[str, RoomWatch] = {}
         self._cleaners: dict[str, asyncio.Task[None]] = {}
         self._notices = journal.notices()
+        self._places: dict[str, tuple[str, ...]] = {}
+        self._placed = 0.0
         self.files = InProcessFiles(self)
         self.log = serverapp.log
 
@@ -198,6 +203,7 @@ class InProcessBackend:
         for room in self.rooms_below(path):
             await self.end(room, f"{path} is gone.")
         self.file_ids.delete(self.files.placed(path))  # an id never gives way to another one
+        self._places = {}
 
     def moved(self, path: str, new_path: str) -> None:
         """A file or a folder has another path now; so have the ids of what is in it."""
@@ -205,6 +211,7 @@ class InProcessBackend:
         if ids.get_id(new_path) is None:  # else fileid has been told
             ids.index(path)  # the ids of what is in a folder follow only if the folder has one
             ids.move(path, new_path)
+        self._places = {}
         for watch in self._watches.values():
             watch.renamed()
 
@@ -233,9 +240,19 @@ class InProcessBackend:
 
     def _rooms_of(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, whatever links lead to it."""
-        real, resolved = self.files.resolved(path), self.files.resolved
-        paths = ((self._path_of(room.room_id), room) for room in self._rooms())
-        return [r for at, r in paths if at is not None and (at == real or resolved(at) == real)]
+        real = self.files.resolved(path)
+        return [room for room in self._rooms() if real in self._places_of(room.room_id)]
+
+    def _places_of(self, room_id: str) -> tuple[str, ...]:
+        """The path by which a room was opened, and where its file really is, as of a moment ago:
+        every call asks this of all rooms."""
+        now = time.monotonic()
+        if now - self._placed > _BELIEVED:
+            self._places, self._placed = {}, now
+        if room_id not in self._places:
+            path = self._path_of(room_id)
+            self._places[room_id] = () if path is None else (path, self.files.resolved(path))
+        return self._places[room_id]
 
     def _rooms(self) -> list[DocumentRoom]:
         if "jupyter_server_ydoc" not in self._settings:
@@ -385,8 +402,10 @@ class InProcessBackend:
             watch.failure = str(data["msg"]).partition("\n")[2]
 
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        if data.get("action") == "rename":
+        if data.get("action") in ("rename", "delete"):
             await asyncio.sleep(0)  # after the file ids have followed
+            self._places = {}
+        if data.get("action") == "rename":
             for watch in self._watches.values():
                 watch.renamed()
 

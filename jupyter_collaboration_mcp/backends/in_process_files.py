@@ -12,6 +12,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -282,7 +283,7 @@ class InProcessFiles:
     def _contents(self) -> Any:
         return self._backend.contents
 
-    @property
+    @cached_property
     def _disk(self) -> LocalDisk | None:
         return LocalDisk.below(self._contents)
 

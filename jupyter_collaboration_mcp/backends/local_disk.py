@@ -25,6 +25,7 @@ class LocalDisk:
 
     def __init__(self, manager: Any) -> None:
         self._manager = manager
+        self._root = os.path.realpath(manager.root_dir)
 
     @classmethod
     def below(cls, contents: Any) -> LocalDisk | None:
@@ -37,10 +38,10 @@ class LocalDisk:
 
     def resolved(self, path: str) -> str:
         """The path of what a link leads to; the path itself if it leads out of the root."""
-        root, real = os.path.realpath(self._manager.root_dir), os.path.realpath(self._place(path))
-        if real == root:
+        real = os.path.realpath(self._place(path))
+        if real == self._root:
             return ""
-        within = f"{root.rstrip(os.sep)}{os.sep}"
+        within = f"{self._root.rstrip(os.sep)}{os.sep}"
         return real[len(within) :].replace(os.sep, "/") if real.startswith(within) else path
 
     def followed(self, path: str) -> str:
