@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import DocumentNotFound, FileFailed, ReadOnly
-from .files import FileEntry, Listing, Wanted
+from .files import FileEntry, Listing, Shown, Wanted
 
 _Make = Callable[[str], Awaitable[object]]
 _Copy = Callable[[str, str], Awaitable[object]]
@@ -21,9 +21,15 @@ _LIMIT = 1000
 class AskedFolders:
     """Folders, by how to ask what is in one of them."""
 
-    children: Callable[[str], Awaitable[Sequence[FileEntry]]]
+    ask: Callable[[str], Awaitable[Sequence[FileEntry]]]
+    """What is in a folder, by name."""
     at_once: int = 1
     """How many are asked for at the same time."""
+
+    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+        """What may be shown of a folder. It is asked for as a whole: no contents API does less."""
+        found = [child for child in await self.ask(path) if shown(child.path, child.type)]
+        return Listing(tuple(found[:limit]), complete=len(found) <= limit)
 
     async def walk(
         self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
@@ -54,7 +60,7 @@ class AskedFolders:
         for _ in range(_LIMIT):
             if not waiting:
                 return False
-            for child in await self.children(waiting.popleft()):
+            for child in await self.ask(waiting.popleft()):
                 if fits(child.path):
                     return True
                 if child.type == "directory":
@@ -84,7 +90,7 @@ class AskedFolders:
         for _ in range(_LIMIT):
             if not waiting:
                 return found
-            for child in await self.children(waiting.popleft()):
+            for child in await self.ask(waiting.popleft()):
                 found.append(child)
                 if child.type == "directory":
                     waiting.append(child.path)
@@ -92,6 +98,6 @@ class AskedFolders:
 
     async def _still_there(self, path: str) -> Sequence[FileEntry]:
         try:
-            return await self.children(path)
+            return await self.ask(path)
         except (DocumentNotFound, FileFailed, ReadOnly):
             return ()  # gone or unreadable since it was listed

@@ -12,6 +12,9 @@ from typing import Any, Literal, Protocol
 
 FileType = Literal["notebook", "file", "directory"]
 
+Shown = Callable[[str, FileType], bool]
+"""Whether an entry may be shown, by its path and type."""
+
 #: Copies that Jupyter keeps beside the files; it shows them where hidden files are shown.
 CHECKPOINTS = ".ipynb_checkpoints"
 
@@ -93,8 +96,8 @@ class Files(Protocol):
     def resolved(self, path: str) -> str:
         """The path of what a link leads to, as far as that is known; else the path itself."""
 
-    async def children(self, path: str) -> Sequence[FileEntry]:
-        """What is in a folder, by name.
+    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+        """What may be shown of what is in a folder, by name.
 
         Raises:
             DocumentNotFound: There is no such folder.

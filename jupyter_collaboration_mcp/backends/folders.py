@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .files import CHECKPOINTS, FileEntry, FileType, Listing, Wanted, nameable
+from .files import CHECKPOINTS, FileEntry, FileType, Listing, Shown, Wanted, nameable
 
 _WILD = set("*?[")
 
@@ -57,19 +57,17 @@ class Folders:
     def below(cls, root: str, hidden: bool, globs: Sequence[str]) -> Folders:
         return cls(os.path.realpath(root), hidden, Unlisted.by(globs))
 
-    def children(self, path: str) -> list[FileEntry]:
-        """What is in a folder, by name.
+    def children(self, path: str, shown: Shown, limit: int) -> Listing:
+        """What may be shown of what is in a folder, by name.
 
         Raises:
             OSError: It cannot be read.
         """
         files, folders = self._scan(self._within(path), (), "")
-        found = sorted([*files, *((name, "directory") for name, _link in folders)])
-        return [
-            entry
-            for name, kind in found
-            if (entry := self._entry(f"{path}/{name}" if path else name, kind)) is not None
-        ]
+        files += [(name, "directory") for name, _link in folders]
+        found: list[FileEntry] = []
+        complete = self._take(found, f"{path}/" if path else "", files, shown, limit)
+        return Listing(tuple(found), complete)
 
     def walk(self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int) -> Listing:
         """What is wanted below a folder, breadth first; links to folders are not followed."""
@@ -91,12 +89,8 @@ class Folders:
             ]
             if wanted.folders:
                 files += [(name, "directory") for name, _link in folders]
-            for name, kind in sorted(files):
-                if wanted.fits(prefix + name, kind):
-                    if len(found) == limit:
-                        return Listing(tuple(found), complete=False)
-                    if (entry := self._entry(prefix + name, kind)) is not None:
-                        found.append(entry)
+            if not self._take(found, prefix, files, wanted.fits, limit):
+                return Listing(tuple(found), complete=False)
         return Listing(tuple(found), complete=True)
 
     def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
@@ -113,6 +107,26 @@ class Folders:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(at)
         return False
+
+    def _take(
+        self,
+        found: list[FileEntry],
+        prefix: str,
+        names: list[tuple[str, FileType]],
+        fits: Shown,
+        limit: int,
+    ) -> bool:
+        """Add what fits to what was found, by name; returns whether all of it was within the limit.
+
+        Thousands of names may be given: only what is added is asked for its size and times.
+        """
+        for name, kind in sorted(names):
+            if fits(prefix + name, kind):
+                if len(found) == limit:
+                    return False
+                if (entry := self._entry(prefix + name, kind)) is not None:
+                    found.append(entry)
+        return True
 
     def _within(self, path: str) -> str:
         return f"{self.root}{os.sep}{path}" if path else self.root

@@ -33,7 +33,7 @@ from ..errors import (
 from .asked_folders import AskedFolders
 from .contents_models import entries_of, entry_of, new_model
 from .failed_saves import as_before_if_it_fails, reason
-from .files import FileEntry, FileType, Listing, Wanted
+from .files import FileEntry, FileType, Listing, Shown, Wanted
 from .folders import Folders
 from .local_disk import LocalDisk
 
@@ -69,14 +69,14 @@ class InProcessFiles:
         """The path of a file or a link itself, whatever links to folders it was named by."""
         return path if self._disk is None else self._disk.placed(path)
 
-    async def children(self, path: str) -> Sequence[FileEntry]:
+    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
         self.check(path)
         if (folders := self._folders()) is None:
-            entries = await self._children(path)
+            listing = await self._asked.children(path, shown, limit)
         else:
             with self._told("list", path):
-                entries = await asyncio.to_thread(folders.children, path)
-        return self._with_people(entries)
+                listing = await asyncio.to_thread(folders.children, path, shown, limit)
+        return Listing(self._with_people(listing.entries), listing.complete)
 
     async def walk(
         self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
@@ -289,12 +289,12 @@ class InProcessFiles:
 
     @property
     def _asked(self) -> AskedFolders:
-        return AskedFolders(self._children)
+        return AskedFolders(self._inside)
 
     def _folders(self) -> Folders | None:
         return None if self._disk is None else self._disk.folders()
 
-    async def _children(self, path: str) -> Sequence[FileEntry]:
+    async def _inside(self, path: str) -> Sequence[FileEntry]:
         with self._told("list", path):
             model = await ensure_async(self._contents.get(path, type="directory"))
         return entries_of(model)

@@ -18,7 +18,7 @@ from ..errors import (
 )
 from .asked_folders import AskedFolders
 from .contents_models import entries_of, entry_of, new_model
-from .files import FileEntry, FileType, Listing, Wanted
+from .files import FileEntry, FileType, Listing, Shown, Wanted
 from .jupyter_api import JupyterApi, Refused
 from .room_session import open_session
 
@@ -40,7 +40,7 @@ class RemoteFiles:
     def __init__(self, api: JupyterApi, backend: RemoteBackend) -> None:
         self._api = api
         self._backend = backend
-        self._folders = AskedFolders(self.children, at_once=_PARALLEL)
+        self._folders = AskedFolders(self._inside, at_once=_PARALLEL)
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -58,7 +58,10 @@ class RemoteFiles:
     def resolved(self, path: str) -> str:
         return path  # from outside, a link looks like a file
 
-    async def children(self, path: str) -> Sequence[FileEntry]:
+    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+        return await self._folders.children(path, shown, limit)
+
+    async def _inside(self, path: str) -> Sequence[FileEntry]:
         query = {"type": "directory", "content": "1"}
         model = await self._ask("list", "GET", path, query)
         people = self._backend.open_paths()

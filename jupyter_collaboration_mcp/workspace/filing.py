@@ -33,6 +33,9 @@ from .text_editing import replace_text
 if TYPE_CHECKING:
     from .workspace import Workspace
 
+#: Entries of a folder that are counted to say how many there are.
+_COUNTED = 100
+
 
 class Filing:
     """The files of one server, as agents may see them."""
@@ -91,12 +94,11 @@ class Filing:
             InvalidArgument: It is a file.
         """
         await self._require_folder(path)
-        children = [
-            entry
-            for entry in await self._files.children(path)
-            if self._seen(entry.path) or (entry.type == "directory" and self._entered(entry.path))
-        ]
-        return Listing(tuple(children[:limit]), complete=len(children) <= limit)
+        return await self._files.children(
+            path,
+            lambda at, kind: self._seen(at) or (kind == "directory" and self._entered(at)),
+            limit,
+        )
 
     async def search(
         self, path: str, path_filter: str, file_type: str | None, limit: int
@@ -193,9 +195,11 @@ class Filing:
             ) from error
 
     async def _require_empty(self, path: str) -> None:
-        inside = len(await self._files.children(path))
-        if inside or await self._files.has_below(path, lambda _: True):
-            many = {0: "hidden files", 1: "1 entry"}.get(inside, f"{inside:,} entries")
+        inside = await self._files.children(path, lambda at, kind: True, _COUNTED)
+        if inside.entries or await self._files.has_below(path, lambda _: True):
+            count = len(inside.entries)
+            many = {0: "hidden files", 1: "1 entry"}.get(count, f"{count:,} entries")
+            many = many if inside.complete else f"more than {many}"
             raise FolderNotEmpty(
                 f"The folder {path!r} has {many}. Nothing was deleted.",
                 "Repeat with recursive=true if all of it is to be deleted.",

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.backends.files import FileType, Listing, Wanted
+from jupyter_collaboration_mcp.backends.files import FileEntry, FileType, Listing, Wanted
 from jupyter_collaboration_mcp.backends.folders import Folders, Unlisted
 
 #: As Jupyter has them.
@@ -57,12 +57,18 @@ def walked(
     return [entry.path for entry in listing.entries]
 
 
+def listed(folders: Folders, path: str) -> tuple[FileEntry, ...]:
+    listing = folders.children(path, anything, 1000)
+    assert listing.complete
+    return listing.entries
+
+
 # -- one folder -------------------------------------------------------------------------------
 
 
 def test_a_folder_is_listed_by_name_with_types_sizes_and_times(tmp_path: Path) -> None:
     grow(tmp_path, "b.ipynb", "a.md", "c/", "c/inside.md", "Ä.txt")
-    entries = below(tmp_path).children("")
+    entries = listed(below(tmp_path), "")
     assert [(entry.path, entry.type, entry.size) for entry in entries] == [
         ("a.md", "file", 4),
         ("b.ipynb", "notebook", 7),
@@ -76,20 +82,39 @@ def test_a_folder_is_listed_by_name_with_types_sizes_and_times(tmp_path: Path) -
     )
     assert entries[0].mimetype == "text/markdown"
     assert entries[1].mimetype is None
-    assert [entry.path for entry in below(tmp_path).children("c")] == ["c/inside.md"]
+    assert [entry.path for entry in listed(below(tmp_path), "c")] == ["c/inside.md"]
+
+
+@pytest.mark.parametrize(("limit", "complete"), [(1, False), (2, False), (3, True), (4, True)])
+def test_of_a_folder_no_more_is_asked_for_than_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, complete: bool
+) -> None:
+    grow(tmp_path, "a.md", "b.md", "c/", "no-1.md", "no-2.md", "a-no.md")
+    asked: list[str] = []
+    may_write = os.access
+
+    def access(path: str, mode: int) -> bool:
+        asked.append(Path(path).name)
+        return may_write(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
+    listing = below(tmp_path).children("", lambda path, kind: "no" not in path, limit)
+    assert [entry.path for entry in listing.entries] == ["a.md", "b.md", "c"][:limit]
+    assert listing.complete is complete
+    assert asked == [entry.path for entry in listing.entries]
 
 
 def test_a_folder_that_is_none_cannot_be_listed(tmp_path: Path) -> None:
     grow(tmp_path, "file.md")
     for path in ("nowhere", "file.md", "file.md/in"):
         with pytest.raises((FileNotFoundError, NotADirectoryError)):
-            below(tmp_path).children(path)
+            listed(below(tmp_path), path)
 
 
 def test_what_is_hidden_or_unlisted_is_left_out(tmp_path: Path) -> None:
     grow(tmp_path, ".env", ".git/config", "a.pyc", "a~", "__pycache__/b.py", "a.py", ".a.md")
     assert walked(below(tmp_path)) == ["a.py"]
-    assert [entry.path for entry in below(tmp_path).children("")] == ["a.py"]
+    assert [entry.path for entry in listed(below(tmp_path), "")] == ["a.py"]
 
 
 def test_a_server_that_shows_hidden_files_lists_them_and_walks_through_no_hidden_folder(
@@ -97,9 +122,9 @@ def test_a_server_that_shows_hidden_files_lists_them_and_walks_through_no_hidden
 ) -> None:
     grow(tmp_path, ".env", ".git/config", ".ipynb_checkpoints/a.ipynb", "a.py")
     folders = below(tmp_path, hidden=True)
-    assert [entry.path for entry in folders.children("")] == [".env", ".git", "a.py"]
+    assert [entry.path for entry in listed(folders, "")] == [".env", ".git", "a.py"]
     assert walked(folders) == [".env", "a.py"]
-    assert [entry.path for entry in folders.children(".git")] == [".git/config"]
+    assert [entry.path for entry in listed(folders, ".git")] == [".git/config"]
 
 
 def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
@@ -109,7 +134,7 @@ def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff")).mkdir()
     except OSError:
         pytest.skip("this file system has only names that are text")
-    assert [entry.path for entry in below(tmp_path).children("")] == ["good.md"]
+    assert [entry.path for entry in listed(below(tmp_path), "")] == ["good.md"]
     assert walked(below(tmp_path)) == ["good.md"]
     assert below(tmp_path).has_below("", lambda path: path.startswith("bad"))
 
@@ -184,7 +209,7 @@ def test_a_folder_that_cannot_be_read_is_passed_over(
     monkeypatch.setattr(os, "scandir", refuse)
     assert walked(below(tmp_path)) == ["a.md", "z/c.md"]
     with pytest.raises(PermissionError):
-        below(tmp_path).children("secret")
+        listed(below(tmp_path), "secret")
 
 
 # -- links ------------------------------------------------------------------------------------
@@ -197,13 +222,13 @@ def test_links_within_the_root_are_shown_and_no_walk_goes_in_circles(tmp_path: P
     (tmp_path / "folder" / "up").symlink_to("..")
     (tmp_path / "folder" / "itself").symlink_to("itself")
     folders = below(tmp_path)
-    assert [(entry.path, entry.type) for entry in folders.children("")] == [
+    assert [(entry.path, entry.type) for entry in listed(folders, "")] == [
         ("a.md", "file"),
         ("folder", "directory"),
         ("link.md", "file"),
         ("linked", "directory"),
     ]
-    assert [entry.path for entry in folders.children("linked")] == ["linked/b.md"]
+    assert [entry.path for entry in listed(folders, "linked")] == ["linked/b.md"]
     assert walked(folders) == ["a.md", "link.md", "folder/b.md"]
     assert not folders.has_below("", lambda path: "circle" in path)
 
@@ -215,7 +240,7 @@ def test_links_that_lead_out_or_nowhere_are_not_shown(tmp_path: Path) -> None:
     (root / "out.md").symlink_to(outside / "b.md")
     (root / "top").symlink_to(tmp_path)
     (root / "nowhere.md").symlink_to("nothing")
-    assert [entry.path for entry in below(root).children("")] == ["a.md"]
+    assert [entry.path for entry in listed(below(root), "")] == ["a.md"]
     assert walked(below(root)) == ["a.md"]
 
 
