@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import DocumentNotFound, FileFailed, ReadOnly
@@ -15,6 +15,9 @@ _Copy = Callable[[str, str], Awaitable[object]]
 
 #: Folders that are asked for in all.
 _LIMIT = 1000
+
+#: How often the same way has to lead to the same folder for it to be a link back to one above.
+_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,16 @@ class AskedFolders:
         """What is wanted below a folder, breadth first; hidden folders are left out."""
         found: list[FileEntry] = []
         waiting = deque([start])
+        said: dict[str, int] = {}
         asked = 0
         while waiting:
             if asked >= _LIMIT:
                 return Listing(tuple(found), complete=False)
             some = [waiting.popleft() for _ in range(min(self.at_once, len(waiting)))]
             asked += len(some)
-            for children in await asyncio.gather(*map(self._still_there, some)):
-                for child in children:
+            answers = await asyncio.gather(*map(self._still_there, some))
+            for folder, children in zip(some, answers, strict=True):
+                for child in await self._new_in(folder, children, said):
                     hidden = child.name.startswith(".")
                     if child.type == "directory" and not hidden and enter(child.path):
                         waiting.append(child.path)
@@ -87,10 +92,12 @@ class AskedFolders:
         """What is in a folder and all folders below it, each before what is in it."""
         found: list[FileEntry] = []
         waiting = deque([path])
+        said: dict[str, int] = {}
         for _ in range(_LIMIT):
             if not waiting:
                 return found
-            for child in await self.ask(waiting.popleft()):
+            folder = waiting.popleft()
+            for child in await self._new_in(folder, await self.ask(folder), said):
                 found.append(child)
                 if child.type == "directory":
                     waiting.append(child.path)
@@ -101,3 +108,41 @@ class AskedFolders:
             return await self.ask(path)
         except (DocumentNotFound, FileFailed, ReadOnly):
             return ()  # gone or unreadable since it was listed
+
+    async def _new_in(
+        self, folder: str, children: Sequence[FileEntry], said: dict[str, int]
+    ) -> Sequence[FileEntry]:
+        """What is in a folder; nothing if it is one above it once more, through a link.
+
+        From outside a link looks like any folder, but what it leads to lists the same, with the
+        same sizes and times. So may folders that were made in one moment. But only through a link
+        the same way leads to the same again, as often as one goes it.
+
+        Args:
+            said: What is known to be listed where, by path.
+        """
+        said[folder] = now = _said(children)
+        for above in _above(folder) if children else ():
+            if said.get(above) == now and await self._leads_back(folder, above, now):
+                return ()
+        return children
+
+    async def _leads_back(self, folder: str, above: str, now: int) -> bool:
+        way = folder[len(above) :].strip("/")
+        for _ in range(_ROUNDS):
+            folder = f"{folder}/{way}"
+            if _said(await self._still_there(folder)) != now:
+                return False
+        return True
+
+
+def _said(children: Sequence[FileEntry]) -> int:
+    """The same for what lists the same."""
+    return hash(tuple((c.name, c.type, c.size, c.created, c.last_modified) for c in children))
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders that a folder is in, up to the root."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .room_socket import RoomSocket
 
 #: Folders that are asked for at once.
-_PARALLEL = 4
+_PARALLEL = 8
 
 _FOLDER_COPIED = (
     "What people have not saved yet in these files, and hidden files, may be missing in the copy."
