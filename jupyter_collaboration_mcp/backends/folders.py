@@ -52,10 +52,12 @@ class Folders:
     hidden: bool
     """Whether hidden files are shown; hidden folders are never walked through."""
     unlisted: Unlisted
+    beyond: bool = False
+    """Whether links are shown that lead out of the root."""
 
     @classmethod
-    def below(cls, root: str, hidden: bool, globs: Sequence[str]) -> Folders:
-        return cls(os.path.realpath(root), hidden, Unlisted.by(globs))
+    def below(cls, root: str, hidden: bool, globs: Sequence[str], beyond: bool = False) -> Folders:
+        return cls(os.path.realpath(root), hidden, Unlisted.by(globs), beyond)
 
     def children(self, path: str, shown: Shown, limit: int) -> Listing:
         """What may be shown of what is in a folder, by name.
@@ -163,15 +165,18 @@ class Folders:
         return files, folders
 
     def _behind(self, link: os.DirEntry[str]) -> FileType | None:
-        """What a link leads to, if that is something within the root."""
+        """What a link leads to, if that is something that may be shown."""
         try:
-            if not os.path.realpath(link.path).startswith(f"{self.root}{os.sep}"):
+            if not self.beyond and not self._is_within(os.path.realpath(link.path)):
                 return None
             if link.is_dir():
                 return "directory"
             return _type_of(link.name) if link.is_file() else None
         except OSError:
             return None
+
+    def _is_within(self, full: str) -> bool:
+        return full.startswith(f"{self.root}{os.sep}")
 
     def _entry(self, path: str, kind: FileType) -> FileEntry | None:
         full = self._within(path)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from logging import Logger
+from pathlib import Path
 
 from ..documents.render import people
 from ..errors import DocumentNotFound, NoCollaboration, RoomUnavailable
@@ -22,9 +24,15 @@ _LINE_ENDS = (
 
 
 class RemoteBackend:
-    """The rooms and files of one server, over its REST API and its WebSockets."""
+    """The rooms and files of one server, over its REST API and its WebSockets.
 
-    def __init__(self, api: JupyterApi, log: Logger) -> None:
+    Args:
+        root: Tells where on this machine the server's files may be, if they may be at all.
+    """
+
+    def __init__(
+        self, api: JupyterApi, log: Logger, root: Callable[[], Path | None] | None = None
+    ) -> None:
         self._api = api
         self._log = log
         self._rooms: dict[str, str] = {}  # by path
@@ -35,7 +43,7 @@ class RemoteBackend:
         self._modified: dict[str, str | None] = {}  # by path, before the room is joined
         self._distrusted: dict[str, str | None] = {}  # the same, of rooms that lost their file
         self._unwelcome: dict[str, str] = {}  # what has to be said of a path, once
-        self.files = RemoteFiles(api, self)
+        self.files = RemoteFiles(api, self, root)
 
     async def close(self) -> None:
         """Leave the rooms that nobody has left yet."""

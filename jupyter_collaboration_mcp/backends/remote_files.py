@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import (
@@ -20,6 +21,7 @@ from .asked_folders import AskedFolders
 from .contents_models import entries_of, entry_of, new_model
 from .files import FileEntry, FileType, Listing, Shown, Wanted
 from .jupyter_api import JupyterApi, Refused
+from .near_folders import NearFolders
 from .room_session import open_session
 
 if TYPE_CHECKING:
@@ -37,10 +39,15 @@ _FOLDER_COPIED = (
 class RemoteFiles:
     """The files of one server."""
 
-    def __init__(self, api: JupyterApi, backend: RemoteBackend) -> None:
+    def __init__(
+        self, api: JupyterApi, backend: RemoteBackend, root: Callable[[], Path | None] | None
+    ) -> None:
         self._api = api
         self._backend = backend
-        self._folders = AskedFolders(self._inside, at_once=_PARALLEL)
+        self._asked = AskedFolders(self._inside, at_once=_PARALLEL)
+        self._folders: AskedFolders | NearFolders = self._asked
+        if root is not None:
+            self._folders = NearFolders(root, api.check, self.look, self._asked)
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -73,7 +80,7 @@ class RemoteFiles:
         return await self._folders.walk(start, wanted, enter, limit)
 
     async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
-        return await self._folders.has_below(path, fits)
+        return await self._asked.has_below(path, fits)
 
     async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
         query = {"type": kind, "content": "1"}
@@ -165,7 +172,7 @@ class RemoteFiles:
         for seat in self._backend.seats_below(path):
             await seat.save(always=True)
         if (await self.look(path)).type == "directory":
-            await self._folders.copy(path, new_path, self._make_folder, self._copy_file)
+            await self._asked.copy(path, new_path, self._make_folder, self._copy_file)
             return (_FOLDER_COPIED,)
         await self._copy_file(path, new_path)
         return ()

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from ..workspace.permissions import Level, PathRules
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
 from ..workspace.workspace import Limits, Workspace
-from .discovery import EMBEDDED_BASE, owner_of, place_of, token_for
+from .discovery import EMBEDDED_BASE, is_here, owner_of, place_of, root_at, token_for
 
 #: Seconds in which a server that is connected already has to say which one it is.
 _LIMIT = 5.0
@@ -124,7 +124,7 @@ class Connections:
     def _made(self, alias: str, address: ServerAddress, level: Level, root: Path | None) -> Site:
         settings = self._settings
         api = JupyterApi(address)
-        backend = RemoteBackend(api, self._log)
+        backend = RemoteBackend(api, self._log, _root_of(address.base, root))
         kernels = RemoteKernels(api, self._log)
         workspace = Workspace(
             backend, settings.rules, Limits(), settings.idle_timeout, self._log, alias
@@ -220,6 +220,14 @@ def _outputs(address: ServerAddress, root: Path | None) -> Path:
     own = root is not None and urlsplit(address.base).path == EMBEDDED_BASE
     named = str(root) if own else address.base
     return _aside() / f"remote-{hashlib.sha256(named.encode()).hexdigest()[:16]}" / "outputs"
+
+
+def _root_of(url: str, root: Path | None) -> Callable[[], Path | None] | None:
+    """How to know where the files of a server are; None if they are not on this machine.
+
+    It may be started later than we are, and again with another root: its file tells.
+    """
+    return (lambda: root_at(url) or root) if root is not None or is_here(url) else None
 
 
 async def _asked(address: ServerAddress) -> str | None:

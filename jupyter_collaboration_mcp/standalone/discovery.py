@@ -73,6 +73,22 @@ def running_servers(directory: Path | None = None) -> list[RunningServer]:
 
 def token_for(url: str) -> str | None:
     """The token of the server on this machine that answers at this address, if there is one."""
+    server = _server_at(url)
+    return None if server is None else server.token
+
+
+def root_at(url: str) -> Path | None:
+    """The directory that the server at this address says to serve, if it is on this machine."""
+    server = _server_at(url)
+    return None if server is None else server.root
+
+
+def is_here(url: str) -> bool:
+    """Whether an address leads to this machine, as far as it can be seen from it."""
+    return "localhost" in (_host(urlsplit(url)), place_of(url)[0])
+
+
+def _server_at(url: str) -> RunningServer | None:
     try:
         wanted = urlsplit(url)
         port = _port(wanted)
@@ -89,7 +105,7 @@ def token_for(url: str) -> str | None:
             and (best is None or len(parts.path) > len(urlsplit(best.url).path))
         ):
             best = server
-    return None if best is None else best.token
+    return best
 
 
 def owner_of(url: str) -> tuple[str, str, int, str]:

@@ -21,9 +21,15 @@ BEARER = "a-bearer-token-for-tests"
 
 
 class StandaloneProcess:
-    """`jupyter-collaboration-mcp --transport http`, joined to some servers."""
+    """`jupyter-collaboration-mcp --transport http`, joined to some servers.
 
-    def __init__(self, servers: Sequence[JupyterProcess], *arguments: str) -> None:
+    Args:
+        near: Whether it knows that the first server runs here, and what it serves.
+    """
+
+    def __init__(
+        self, servers: Sequence[JupyterProcess], *arguments: str, near: bool = False
+    ) -> None:
         self._servers = servers
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,7 +40,7 @@ class StandaloneProcess:
             **os.environ,
             "HOME": str(home / "home"),
             "JUPYTER_DATA_DIR": str(home / "standalone-data"),
-            "JUPYTER_RUNTIME_DIR": str(home / "standalone-runtime"),
+            "JUPYTER_RUNTIME_DIR": str(home / ("runtime" if near else "standalone-runtime")),
             "PYTHONPATH": str(REPOSITORY),
             "JUPYTER_TOKEN": servers[0].token,
             "JUPYTER_COLLABORATION_MCP_BEARER_TOKEN": BEARER,

@@ -11,6 +11,9 @@ from .standalone import StandaloneProcess
 
 WAYS = ["extension", "standalone"]
 
+#: The command, beside a server of which it knows that its files are on this machine.
+NEAR = "near"
+
 
 @asynccontextmanager
 async def served(
@@ -24,7 +27,7 @@ async def served(
     stock = {"jupyter_collaboration_mcp": False}
     async with (
         make_server(*arguments, extensions=stock, **options) as process,
-        StandaloneProcess([process]) as command,
+        StandaloneProcess([process], near=way == NEAR) as command,
     ):
         process.standalone = command
         yield process

@@ -17,6 +17,8 @@ import pytest
 from jupyter_collaboration_mcp.standalone.discovery import (
     EMBEDDED_BASE,
     is_alive,
+    is_here,
+    root_at,
     running_servers,
     token_for,
 )
@@ -261,6 +263,29 @@ def test_the_longest_base_url_decides(files: Files) -> None:
     files.write(base_url="/a/")
     assert token_for(f"http://localhost:{files.port}/a/b/lab") == "token1"
     assert token_for(f"http://localhost:{files.port}/a/c") == "token2"
+
+
+def test_the_root_of_a_server_is_known_by_its_address(files: Files, tmp_path: Path) -> None:
+    files.write(tmp_path / "a", base_url="/a/")
+    files.write(tmp_path / "b", base_url="/b/")
+    assert root_at(f"http://127.0.0.1:{files.port}/b/") == tmp_path / "b"
+    assert root_at(f"http://127.0.0.1:{files.port}/c/") is None
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.1", True),
+        ("[::1]", True),
+        (socket.gethostname(), True),
+        ("example.org", False),
+        ("192.0.2.1", False),
+    ],
+)
+def test_an_address_leads_to_this_machine_or_elsewhere(host: str, here: bool) -> None:
+    assert is_here(f"http://{host}:8888/") is here
 
 
 @pytest.mark.anyio
