@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,16 +17,31 @@ from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import eventually
 from tests.harness.text_page import TextPage, open_text
 from tests.harness.waiting import until
+from tests.harness.ways import WAYS, served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.timeout(180)]
 
 NOTES = "# Notes\n\nThe first line is old.\n\n"
 
+#: What the agent appends, each time behind what the person is typing.
+ITEMS = [f"\n- item {number:02d} 😀\n" for number in range(12)]
+
+EXTENSIONS = {"jupyterlab": True, "notebook_shim": True}
+
 
 @pytest.fixture(scope="module")
 async def lab(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
-    extensions = {"jupyterlab": True, "notebook_shim": True}
-    async with make_server(EXPOSE_APP, app="lab", extensions=extensions) as server:
+    async with make_server(EXPOSE_APP, app="lab", extensions=EXTENSIONS) as server:
+        yield server
+
+
+@pytest.fixture(params=WAYS)
+async def any_lab(
+    make_server: MakeServer, request: pytest.FixtureRequest
+) -> AsyncIterator[JupyterProcess]:
+    """One that agents reach through the extension, or through the command."""
+    options = {"app": "lab", "extensions": EXTENSIONS}
+    async with served(make_server, request.param, EXPOSE_APP, **options) as server:
         yield server
 
 
@@ -39,25 +55,6 @@ async def update(ada: AgentClient, path: str, *operations: dict[str, object]) ->
     await ada.ask("batch_update_document", path=path, operations=list(operations))
 
 
-async def time_to_see(ada: AgentClient, page: TextPage, path: str, number: int) -> float:
-    """Seconds from an answer to the edit on the screen."""
-    await update(ada, path, {"content": f"<!-- {number} -->\n", "position": 0})
-    answered = time.monotonic()
-    await page.wait_for_text(f"<!-- {number} -->", timeout=30)
-    return time.monotonic() - answered
-
-
-async def edits_until_seen_at_once(ada: AgentClient, page: TextPage, path: str) -> int:
-    """How many edits it takes until one is on the screen within a second of its answer.
-
-    What else the machine does makes it later, never sooner: the fastest is what we cost.
-    """
-    for number in range(3):
-        if await time_to_see(ada, page, path, number) < 1:
-            return number + 1
-    raise AssertionError("No edit was on the screen within a second of its answer.")
-
-
 async def reads(ada: AgentClient, path: str, ending: str) -> str:
     """Wait until the server has what a person typed in the page; returns the whole text."""
 
@@ -67,42 +64,81 @@ async def reads(ada: AgentClient, path: str, ending: str) -> str:
     return str(await eventually(read, lambda text: text.endswith(ending)))
 
 
+class Person:
+    """Somebody who goes on typing, word by word and always at the end, until told to stop."""
+
+    def __init__(self, page: TextPage) -> None:
+        self._page = page
+        self._stopped = False
+        self.words: list[str] = []
+
+    async def type(self) -> None:
+        await self._page.type("")
+        while not self._stopped:
+            word = f"word{len(self.words)} "
+            await self._page.type_on(word, delay=0.01)
+            self.words.append(word)
+
+    async def next_word(self) -> None:
+        """Return when they are in the middle of typing."""
+        before = len(self.words)
+        await until(lambda: len(self.words) > before)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+
+async def append_and_replace(
+    ada: AgentClient, page: TextPage, path: str, person: Person
+) -> list[float]:
+    """Do so while a person types; returns the seconds from each answer to the screen."""
+    times = []
+    try:
+        for number, item in enumerate(ITEMS):
+            await person.next_word()
+            old = "is old" if number == 0 else f"has edit {number - 1:02d}"
+            await update(
+                ada,
+                path,
+                {"old_text": old, "new_text": f"has edit {number:02d}"},
+                {"content": item, "position": -1},
+            )
+            answered = time.monotonic()
+            await page.wait_for_text(item.strip(), timeout=30)
+            await page.wait_for_text(f"has edit {number:02d}", timeout=30)
+            times.append(time.monotonic() - answered)
+    finally:
+        person.stop()
+    return times
+
+
 async def test_a_person_types_while_the_agent_appends_and_replaces(
-    lab: JupyterProcess, tmp_path: Path
+    any_lab: JupyterProcess, tmp_path: Path
 ) -> None:
     path = "typing.md"
-    file = write(lab, path)
-    typed = "The person types this sentence, letter by letter, and then one more."
-    async with open_text(lab, path) as page, agent(lab, "Ada") as ada:
-        edits = await edits_until_seen_at_once(ada, page, path)
-
-        async def work() -> None:
-            for number in range(20):
-                old = "is old" if number == 0 else f"has edit {number - 1:02d}"
-                await update(
-                    ada,
-                    path,
-                    {"old_text": old, "new_text": f"has edit {number:02d}"},
-                    {"content": f"- item {number} 😀\n", "position": 0},
-                )
-
+    file = write(any_lab, path)
+    async with open_text(any_lab, path) as page, agent(any_lab, "Ada") as ada:
+        person = Person(page)
         async with asyncio.TaskGroup() as group:
-            group.create_task(page.type(typed, delay=0.02))
-            group.create_task(work())
-        await page.wait_for_text("has edit 19", timeout=30)
-        await page.wait_for_text("- item 19 😀", timeout=30)
-        await page.wait_for_text(typed, timeout=30)
+            typing = group.create_task(person.type())
+            working = group.create_task(append_and_replace(ada, page, path, person))
+        await typing
+        # What else the machine does makes one of them late, but not most.
+        assert statistics.median(working.result()) < 1
         flag = page.page.locator(".jp-remote-userFlag-name, .jp-remote-userFlag").first
         await flag.wait_for(state="attached", timeout=30_000)
         assert "Ada (agent)" in (await flag.text_content() or "")
         await page.screenshot(tmp_path / "markdown.png")
-        items = "".join(f"- item {number} 😀\n" for number in reversed(range(20)))
-        marks = "".join(f"<!-- {number} -->\n" for number in reversed(range(edits)))
-        body = NOTES.replace("is old", "has edit 19")
-        whole = f"{items}{marks}{body}{typed}"
-        assert await reads(ada, path, typed) == whole
+        shown = await page.text()
+        rest = shown
+        for item in ITEMS:
+            assert rest.count(item) == 1
+            rest = rest.replace(item, "")
+        body = NOTES.replace("is old", f"has edit {len(ITEMS) - 1:02d}")
+        assert rest == body + "".join(person.words)
+        assert await reads(ada, path, shown) == shown
         assert page.errors == []
-        await until(lambda: file.read_text() == whole)
+        await until(lambda: file.read_text() == shown)
 
 
 async def test_a_rename_takes_the_tab_along(lab: JupyterProcess) -> None:

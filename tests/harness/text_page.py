@@ -83,6 +83,10 @@ class TextPage:
     async def type(self, text: str, delay: float = 0) -> None:
         """Type at the end, with the keyboard."""
         await self.page.locator(f"{_EDITOR} .cm-content").click(timeout=20_000)
+        await self.type_on(text, delay)
+
+    async def type_on(self, text: str, delay: float = 0) -> None:
+        """Type at what is the end now, where one has typed before."""
         await self.page.keyboard.press("Control+End")
         await self.page.keyboard.type(text, delay=delay * 1000)
 

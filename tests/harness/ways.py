@@ -24,7 +24,7 @@ async def served(
         async with make_server(*arguments, **options) as process:
             yield process
         return
-    stock = {"jupyter_collaboration_mcp": False}
+    stock = {**options.pop("extensions", {}), "jupyter_collaboration_mcp": False}
     async with (
         make_server(*arguments, extensions=stock, **options) as process,
         StandaloneProcess([process], near=way == NEAR) as command,
