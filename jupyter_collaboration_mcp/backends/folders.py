@@ -10,9 +10,10 @@ import mimetypes
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 
 from .files import CHECKPOINTS, FileEntry, FileType, Listing, Shown, Wanted, nameable
@@ -65,10 +66,12 @@ class Folders:
         Raises:
             OSError: It cannot be read.
         """
-        files, folders = self._scan(self._within(path), (), "")
-        files += [(name, "directory") for name, _link in folders]
+        with os.scandir(self._within(path)) as entries:
+            there = sorted(entries, key=attrgetter("name"))
+        # Thousands of names may follow on those that are shown: nothing else is asked of them.
+        named = ((entry.name, kind) for entry in there if (kind := self._kind(entry)) is not None)
         found: list[FileEntry] = []
-        complete = self._take(found, f"{path}/" if path else "", files, shown, limit)
+        complete = self._take(found, f"{path}/" if path else "", named, shown, limit)
         return Listing(tuple(found), complete)
 
     def walk(self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int) -> Listing:
@@ -91,7 +94,7 @@ class Folders:
             ]
             if wanted.folders:
                 files += [(name, "directory") for name, _link in folders]
-            if not self._take(found, prefix, files, wanted.fits, limit):
+            if not self._take(found, prefix, sorted(files), wanted.fits, limit):
                 return Listing(tuple(found), complete=False)
         return Listing(tuple(found), complete=True)
 
@@ -114,15 +117,15 @@ class Folders:
         self,
         found: list[FileEntry],
         prefix: str,
-        names: list[tuple[str, FileType]],
+        names: Iterable[tuple[str, FileType]],
         fits: Shown,
         limit: int,
     ) -> bool:
-        """Add what fits to what was found, by name; returns whether all of it was within the limit.
+        """Add what fits to what was found; returns whether all of it was within the limit.
 
-        Thousands of names may be given: only what is added is asked for its size and times.
+        Only what is added is asked for its size and times.
         """
-        for name, kind in sorted(names):
+        for name, kind in names:
             if fits(prefix + name, kind):
                 if len(found) == limit:
                     return False
@@ -137,7 +140,6 @@ class Folders:
         self, folder: str, endings: tuple[str, ...], part: str
     ) -> tuple[list[tuple[str, FileType]], list[tuple[str, bool]]]:
         """Files with their types, and folders with whether they are links."""
-        unlisted, hidden = self.unlisted, self.hidden
         files: list[tuple[str, FileType]] = []
         folders: list[tuple[str, bool]] = []
         with os.scandir(folder) as entries:
@@ -150,19 +152,22 @@ class Folders:
                     or (part and part not in name.lower())
                 ):
                     continue
-                if (name[0] == "." and (not hidden or name == CHECKPOINTS)) or name in unlisted:
-                    continue
-                if not nameable(name):
-                    continue
-                if is_folder:
-                    folders.append((name, False))
-                elif entry.is_file(follow_symlinks=False):
-                    files.append((name, _type_of(name)))
-                elif (kind := self._behind(entry)) == "directory":
-                    folders.append((name, True))
+                if (kind := self._kind(entry)) == "directory":
+                    folders.append((name, not is_folder))
                 elif kind is not None:
                     files.append((name, kind))
         return files, folders
+
+    def _kind(self, entry: os.DirEntry[str]) -> FileType | None:
+        """What an entry is shown as; None if it is not shown."""
+        name = entry.name
+        if name[0] == "." and (not self.hidden or name == CHECKPOINTS):
+            return None
+        if name in self.unlisted or not nameable(name):
+            return None
+        if entry.is_file(follow_symlinks=False):
+            return _type_of(name)
+        return "directory" if entry.is_dir(follow_symlinks=False) else self._behind(entry)
 
     def _behind(self, link: os.DirEntry[str]) -> FileType | None:
         """What a link leads to, if that is something that may be shown."""
