@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +19,9 @@ from jupyter_collaboration_mcp.backends.remote import RemoteBackend
 from jupyter_collaboration_mcp.backends.remote_files import RemoteFiles
 from tests.backends.test_folders import anything, everywhere, grow
 from tests.conftest import MakeServer
+from tests.harness.agents import agent
 from tests.harness.jupyter import JupyterProcess
+from tests.harness.standalone import StandaloneProcess
 
 pytestmark = pytest.mark.anyio
 
@@ -227,3 +230,22 @@ async def test_links_are_shown_as_the_server_shows_them_and_not_followed(
         assert found == ["a.md", "b", "out", "out.md", "b/c.md", "b/up"]
         assert files.api.listed == [""]
         assert await files.paths("out") == ["out/x.md"]
+
+
+@pytest.mark.parametrize("beside", [True, False])
+async def test_the_command_knows_by_itself_where_the_files_of_a_server_are(
+    make_server: MakeServer, beside: bool
+) -> None:
+    server = make_server("--ServerApp.log_level=DEBUG", extensions=BARE)
+    grow(server.root, *TREE)
+    async with (
+        server,
+        StandaloneProcess([server], near=beside) as command,
+        agent(command) as ada,
+    ):
+        found = await ada.ask("list_documents", file_type="markdown")
+        assert [entry["path"] for entry in found["documents"]] == [
+            path for path in SHOWN if path.endswith(".md")
+        ]
+        listed = re.findall(r"200 GET (\S+content=1)", server.log)
+        assert len(listed) == (1 if beside else 4)  # the root alone, or all folders
