@@ -10,10 +10,10 @@ import mimetypes
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import attrgetter
+from heapq import heapify, heappop
 from pathlib import Path
 
 from .files import CHECKPOINTS, FileEntry, FileType, Listing, Shown, Wanted, nameable
@@ -67,9 +67,12 @@ class Folders:
             OSError: It cannot be read.
         """
         with os.scandir(self._within(path)) as entries:
-            there = sorted(entries, key=attrgetter("name"))
-        # Thousands of names may follow on those that are shown: nothing else is asked of them.
-        named = ((entry.name, kind) for entry in there if (kind := self._kind(entry)) is not None)
+            there = {entry.name: entry for entry in entries}
+        named = (
+            (name, kind)
+            for name in _in_order(list(there))
+            if (kind := self._kind(there[name])) is not None
+        )
         found: list[FileEntry] = []
         complete = self._take(found, f"{path}/" if path else "", named, shown, limit)
         return Listing(tuple(found), complete)
@@ -198,6 +201,13 @@ class Folders:
             writable=os.access(full, os.W_OK),
             mimetype=mimetypes.guess_type(path)[0] if kind == "file" else None,
         )
+
+
+def _in_order(names: list[str]) -> Iterator[str]:
+    """Sorted; thousands may follow on those that are shown, and they need no order."""
+    heapify(names)
+    while names:
+        yield heappop(names)
 
 
 def _type_of(name: str) -> FileType:
