@@ -441,8 +441,8 @@ class Executor:
                 run.timings[f"iopub.status.{state}"] = message.date
                 if state == "idle":
                     run.idle = True
-                elif state == "busy":
-                    run.become(RunState.working)
+                elif state == "busy" and run.state is RunState.queued:
+                    run.become(RunState.working)  # else it asks already, on another channel
                 return
             case "execute_input":
                 run.timings["iopub.execute_input"] = message.date

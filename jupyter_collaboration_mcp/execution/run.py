@@ -28,6 +28,7 @@ class RunState(StrEnum):
     cancelled = "cancelled"
 
 
+_BEGUN = frozenset((RunState.working, RunState.input_required))
 _ENDED = frozenset((RunState.completed, RunState.failed, RunState.cancelled))
 
 
@@ -124,7 +125,7 @@ class Run:
     def become(self, state: RunState) -> None:
         """Go on to another state and tell everybody who waits."""
         self.state = state
-        if state is RunState.working and self.started is None:
+        if state in _BEGUN and self.started is None:
             self.started = time.monotonic()
         if self.over:
             self.ended = time.monotonic()

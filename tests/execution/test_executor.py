@@ -92,8 +92,12 @@ class FakeLink:
             self._say("shell", "execute_reply", request, {"status": "aborted"})
             self._say("iopub", "status", request, {"execution_state": "idle"})
             return
+        if code == "ask at once":  # channels do not wait for each other
+            self._say("stdin", "input_request", request, {"prompt": "Well? "})
         self._say("iopub", "status", request, {"execution_state": "busy"})
         match code:
+            case "ask at once":
+                return
             case "go on":
                 return
             case "ask":
@@ -399,6 +403,20 @@ async def test_a_kernel_that_is_lost_while_a_cell_gets_ready_is_not_sent_its_cod
     assert run.state is RunState.cancelled
     assert isinstance(run.error, KernelLost)
     assert target.calls == ["ready", "skip"]
+
+
+async def test_a_question_that_comes_before_the_news_that_it_runs_can_be_answered(
+    make: MakeKernel,
+) -> None:
+    kernel = make()
+    run = kernel.run("ask at once")
+    kernel.submit(run)
+    await until(lambda: "iopub.status.busy" in run.timings)
+    assert run.state is RunState.input_required
+    assert run.started is not None
+    kernel.executor.reply_to_input(run, "yes")
+    assert kernel.link.replies == ["yes"]
+    await until(lambda: run.state is RunState.working)
 
 
 async def test_a_question_of_a_kernel_that_is_lost_cannot_be_answered(make: MakeKernel) -> None:
