@@ -16,12 +16,14 @@ def lock(path: Path) -> TextIOWrapper:
     """Have a file for this process alone, until what is returned is closed.
 
     Raises:
-        BlockingIOError: Another process has it.
+        BlockingIOError: Another process has it, or had it until now and has deleted it.
     """
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                raise FileNotFoundError(path)
         except OSError as error:
             file.close()
             raise BlockingIOError(f"{path} is held by another process") from error

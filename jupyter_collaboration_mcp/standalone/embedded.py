@@ -39,6 +39,9 @@ _KEEPER = "jupyter_collaboration_mcp.standalone.keeper"
 #: What our files in Jupyter's runtime directory begin with; then comes the id of the process.
 _OURS = "collaboration-mcp-"
 
+#: ... or this, of one that is looking for a server of a directory or starts one.
+_STARTING = "start-"
+
 #: Whatever a person's Jupyter configuration says.
 _EXTENSIONS = ("jupyter_server_fileid", "jupyter_server_ydoc")
 
@@ -219,13 +222,14 @@ async def turn_to_start(root: Path) -> AsyncIterator[None]:
     Who starts several agents at once, each with its command, wants them in the same rooms.
     """
     named = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]  # noqa: ASYNC240
-    place = Path(jupyter_runtime_dir()) / f"{_OURS}start-{named}.lock"
+    place = Path(jupyter_runtime_dir()) / f"{_OURS}{_STARTING}{named}"
     deadline = time.monotonic() + START_LIMIT
     with contextlib.ExitStack() as held:
         while True:
             try:
                 place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 held.enter_context(lock(place))
+                held.callback(_remove, place)
             except BlockingIOError:
                 if time.monotonic() < deadline:
                     await asyncio.sleep(0.05)
@@ -236,17 +240,25 @@ async def turn_to_start(root: Path) -> AsyncIterator[None]:
         yield
 
 
+def _remove(file: Path) -> None:
+    with contextlib.suppress(OSError):  # Windows deletes nothing that is open
+        file.unlink()
+
+
 def remove_leftovers() -> None:
     """Delete what servers have left behind whose command was killed."""
     for left in Path(jupyter_runtime_dir()).glob(f"{_OURS}*"):
         pid = left.name.removeprefix(_OURS).removesuffix(".log")
+        if pid.startswith(_STARTING):
+            with contextlib.suppress(OSError), lock(left):
+                _remove(left)
+            continue
         if not pid.isdecimal() or is_alive(int(pid)):
             continue
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
         else:
-            with contextlib.suppress(OSError):
-                left.unlink()
+            _remove(left)
 
 
 def _free_port() -> int:
