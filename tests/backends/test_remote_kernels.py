@@ -501,7 +501,7 @@ async def test_a_kernel_that_dies_takes_its_run_with_it(
 
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_a_restart_by_a_person_ends_the_run(
-    bench: Bench, people: KernelApi, gate: Gate, stubborn: bool
+    bench: Bench, people: KernelApi, gate: Gate, stubborn: bool, tmp_path: Path
 ) -> None:
     # A kernel that does not say that it ends is killed after a while.
     deaf = (
@@ -511,8 +511,10 @@ async def test_a_restart_by_a_person_ends_the_run(
     )
     then_sleep = gate.code.replace("while not", "sleep(60)\nwhile not")
     code = f"{deaf}\n{then_sleep}" if stubborn else gate.code
-    run = bench.start(f"print('so far', flush=True)\n{code}")
+    said = Gate(tmp_path / "said")  # what it prints would not be sent while it sleeps like that
+    run = bench.start(f"print('so far', flush=True)\n{said.code}\n{code}")
     await until(lambda: printed(run))
+    said.open()
     await gate.reached()
     await people.restart(bench.link.kernel_id)
     assert await run.finished(20)

