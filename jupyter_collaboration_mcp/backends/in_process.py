@@ -156,6 +156,8 @@ class InProcessBackend:
         If there are several all the same, it is one that people are in, and of this very path.
         """
         rooms = [room for room in self._rooms_of(path) if room.room_id.startswith(prefix)]
+        if len(rooms) < 2:
+            return rooms[0].room_id if rooms else None
         ranks = {
             room.room_id: (_has_people(room), self._path_of(room.room_id) == path) for room in rooms
         }

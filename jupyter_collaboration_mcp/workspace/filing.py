@@ -350,7 +350,7 @@ class Filing:
     async def _require_all_seen(self, entry: FileEntry) -> None:
         """A folder with something in it that is kept from agents stays as it is."""
         rules = self._workspace.rules
-        if entry.type != "directory" or not (rules.allowed or rules.denied):
+        if entry.type != "directory" or not rules:
             return
         if await self._files.has_below(entry.path, lambda path: not self._seen(path)):
             raise PermissionRefused(

@@ -38,6 +38,10 @@ class PathRules:
     allowed: Sequence[str] = ()
     denied: Sequence[str] = ()
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.allowed or self.denied)
+
     def check(self, path: str, real: str) -> None:
         """Refuse a path that configuration keeps from agents.
 

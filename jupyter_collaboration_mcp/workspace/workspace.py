@@ -109,7 +109,8 @@ class Workspace:
     def resolve(self, path: str) -> str:
         """The path in its normal form, if agents may touch it."""
         path = clean_path(path)
-        self.rules.check(path, self._backend.files.resolved(path))
+        if self.rules:  # else every call would look at the disk for nothing
+            self.rules.check(path, self._backend.files.resolved(path))
         return path
 
     def resolve_folder(self, path: str) -> str:
@@ -125,7 +126,7 @@ class Workspace:
     def visible(self, path: str) -> bool:
         """Whether agents may know of a path, and of what it leads to."""
         rules = self.rules
-        if not rules.allowed and not rules.denied:
+        if not rules:
             return True  # thousands are asked for
         return rules.visible(path) and rules.visible(self._backend.files.resolved(path))
 
