@@ -199,6 +199,19 @@ async def test_the_servers_that_run_are_listed(stock: JupyterProcess, tmp_path: 
     assert (code, said) == (0, "No Jupyter server runs here.\n")
 
 
+async def test_the_doctor_looks_at_the_server_that_runs(
+    stock: JupyterProcess, tmp_path: Path
+) -> None:
+    runtime = str(stock.home / "runtime")
+    code, said, _ = await ran(tmp_path, "doctor", JUPYTER_RUNTIME_DIR=runtime)
+    assert code == 0
+    assert f"{stock.url} answers" in said
+    assert "The token is accepted" in said
+    code, said, _ = await ran(tmp_path, "doctor")
+    assert code == 1
+    assert "jupyter lab" in said
+
+
 async def test_several_servers_do_not_get_in_each_others_way(make_server: MakeServer) -> None:
     async with AsyncExitStack() as stack:
         servers = [make_server(extensions=STOCK) for _ in range(5)]

@@ -151,7 +151,10 @@ async def test_a_kernel_that_dies_is_told_at_once_and_the_next_run_works(
         assert ana.cell(0)["execution_state"] == "idle"
         assert "last words" in ana.cell(0)["outputs"][0]["text"]
         # Jupyter starts it again by itself; nothing of what ran is taken for running.
-        assert (await ada.ask("inspect_variables", path=path))["variables"] == []
+        seen = await eventually(
+            lambda: ada.call("inspect_variables", path=path), lambda result: not result.is_error
+        )
+        assert seen.structured_content["variables"] == []
         await idle(ada, path)
         assert (await run(ada, path, 1))["state"] == "completed"
 
