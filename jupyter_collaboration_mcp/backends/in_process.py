@@ -9,24 +9,23 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from pycrdt import Doc, YMessageType, handle_sync_message
 from tornado.web import HTTPError
 
 from ..documents.render import people
 from ..errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
-from .base import Authorship, Kind, RoomLink
+from .base import Kind, RoomLink
 from .file_ids import take_names_as_they_are
 from .in_process_files import InProcessFiles
+from .in_process_link import InProcessLink
 from .journal import Journal, JournalError
 from .kept_line_ends import keep_line_ends
 from .linked_files import look_behind_links
 from .local_disk import LocalDisk
-from .memory_channel import MemoryChannel
-from .room_ids import PREFIXES, kind_of, room_prefix
+from .room_ids import PREFIXES, room_prefix
 from .taken_over import take_over_carefully, tell_of_writes
 from .threads import end_with_the_process
 
@@ -86,7 +85,7 @@ class InProcessBackend:
         """Put right what other extensions do wrong for everybody."""
         take_names_as_they_are(self._settings.get("file_id_manager"))
         with contextlib.suppress(RoomUnavailable):  # there are no rooms, then
-            look_behind_links(self._ydoc.file_loaders, self.contents)
+            look_behind_links(self.ydoc.file_loaders, self.contents)
             self._keep_rooms_apart()
 
     def _keep_rooms_apart(self) -> None:
@@ -95,7 +94,7 @@ class InProcessBackend:
         It does so when somebody comes back to a file that is gone: the others are still there, and
         nobody in them sees any more what the others do.
         """
-        server = self._ydoc.ywebsocket_server
+        server = self.ydoc.ywebsocket_server
         start_room = server.start_room
 
         async def start_apart(room: Any) -> None:
@@ -259,7 +258,7 @@ class InProcessBackend:
     def _rooms(self) -> list[DocumentRoom]:
         if "jupyter_server_ydoc" not in self._settings:
             return []
-        rooms = self._ydoc.ywebsocket_server.rooms.values()
+        rooms = self.ydoc.ywebsocket_server.rooms.values()
         return [room for room in rooms if hasattr(room, "_file")]
 
     # -- rooms -----------------------------------------------------------------------------
@@ -274,7 +273,7 @@ class InProcessBackend:
 
     async def _open(self, room_id: str) -> DocumentRoom:
         """Open a room as its first client would, and as carefully as upstream does not."""
-        ydoc = self._ydoc
+        ydoc = self.ydoc
         server = ydoc.ywebsocket_server
         if not server.started.is_set():
             asyncio.get_running_loop().create_task(server.start())
@@ -309,7 +308,7 @@ class InProcessBackend:
     @asynccontextmanager
     async def _locked(self, room_id: str) -> AsyncIterator[None]:
         """Nobody else opens or ends this room meanwhile."""
-        locks = self._ydoc._room_locks
+        locks = self.ydoc._room_locks
         while True:
             lock = locks[room_id]
             async with lock:
@@ -334,7 +333,7 @@ class InProcessBackend:
         from jupyter_server_ydoc.rooms import DocumentRoom
         from jupyter_server_ydoc.websocketserver import exception_logger
 
-        ydoc = self._ydoc
+        ydoc = self.ydoc
         file_format, file_type, file_id = room_id.split(":", 2)
         store = ydoc.ywebsocket_server.ystore_class(path=f".{file_type}:{file_id}.y", log=self.log)
         return DocumentRoom(
@@ -353,7 +352,7 @@ class InProcessBackend:
 
     async def _discard(self, room: DocumentRoom) -> None:
         """Take a room out of the server with all that belongs to it."""
-        ydoc = self._ydoc
+        ydoc = self.ydoc
         ydoc.ywebsocket_server.rooms.pop(room.room_id, None)
         async with _between_writes(room.ystore):
             if (watch := self._watches.pop(room.room_id, None)) is not None:
@@ -388,7 +387,7 @@ class InProcessBackend:
         if not isinstance(room_id, str):
             return
         if action == "initialize":
-            room = self._ydoc.ywebsocket_server.rooms.get(room_id)
+            room = self.ydoc.ywebsocket_server.rooms.get(room_id)
             if room is not None and room.ready and hasattr(room, "_document"):
                 self._watch(room)
             return
@@ -413,11 +412,11 @@ class InProcessBackend:
 
     def lives(self, room: DocumentRoom) -> bool:
         """Whether this very room is the one that the server has under its id."""
-        return self._ydoc.ywebsocket_server.rooms.get(room.room_id) is room
+        return self.ydoc.ywebsocket_server.rooms.get(room.room_id) is room
 
     def left(self, room: DocumentRoom) -> None:
         """A seat was given up. Upstream cleans a room only when a websocket leaves it last."""
-        delay = self._ydoc.document_cleanup_delay
+        delay = self.ydoc.document_cleanup_delay
         if delay is None or room.clients or not self.lives(room):
             return
         task = asyncio.get_running_loop().create_task(self._clean(room, delay))
@@ -427,7 +426,7 @@ class InProcessBackend:
         await asyncio.sleep(delay)
         watch = self._watches.get(room.room_id)
         if watch is not None:
-            await self._flush(watch)
+            await self.flush(watch)
         async with self._locked(room.room_id):
             if not room.clients and self.lives(room):
                 self._cleaners.pop(room.room_id, None)
@@ -436,7 +435,7 @@ class InProcessBackend:
 
     async def _settle(self, watch: RoomWatch) -> None:
         try:
-            await self._flush(watch)
+            await self.flush(watch)
             await watch.settle()
         except Exception:
             self.log.warning("%s could not be settled; it stays in the journal", watch.room.room_id)
@@ -451,7 +450,7 @@ class InProcessBackend:
         if watch is None or watch.saved:
             return
         wanted = watch.latest
-        await self._flush(watch)
+        await self.flush(watch)
         if not watch.saved_through(wanted):
             path = self._path_of(room.room_id) or room.room_id
             why = watch.failure or "it has edits that no file has yet"
@@ -469,10 +468,10 @@ class InProcessBackend:
         with contextlib.suppress(JournalError):
             await self._journal.durable()  # or the next start would bring it back
 
-    async def _flush(self, watch: RoomWatch) -> None:
+    async def flush(self, watch: RoomWatch) -> None:
         """Save until what there is now is saved; a save that typing cancels returns as if done."""
         room, wanted = watch.room, watch.latest
-        if self._ydoc.document_save_delay is None:
+        if self.ydoc.document_save_delay is None:
             return  # this server is told never to save
         deadline = time.monotonic() + _FLUSH_LIMIT
         watch.failure = None
@@ -492,7 +491,7 @@ class InProcessBackend:
         return self.path_of(room_id.split(":", 2)[2])
 
     @property
-    def _ydoc(self) -> YDocExtension:
+    def ydoc(self) -> YDocExtension:
         # Looked up late: the order in which extensions load is not ours.
         ydoc = self._settings.get("jupyter_server_ydoc")
         if ydoc is None or not hasattr(ydoc, "ywebsocket_server"):
@@ -539,206 +538,3 @@ async def _between_writes(store: Any) -> AsyncIterator[None]:
     """B21: a write that ends half-way leaves the database locked, for all documents."""
     async with getattr(store, "lock", None) or contextlib.nullcontext():
         yield
-
-
-class InProcessLink:
-    """A seat in a room of this very process."""
-
-    def __init__(
-        self,
-        backend: InProcessBackend,
-        watch: RoomWatch,
-        journal: Journal,
-        notices: list[str],
-    ) -> None:
-        self._backend = backend
-        self._watch = watch
-        self._journal = journal
-        self._notices = notices
-        self._room = watch.room
-        self._path = ""
-        self._channel = MemoryChannel(self._room.room_id)
-        self._received: list[bytes] = []
-        self._sending = False
-        self._awareness: str | None = None
-        self._wishes: dict[int, Any] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._closed = False
-        self._overwrites = watch.overwrites
-        self._before_overwrite: int | None = None  # updates that came before it
-        self.on_end: Callable[[], None] | None = None  # never: who uses a dead room opens it anew
-
-    async def enter(self) -> None:
-        """Sit down: from now on nothing that the room does is missed."""
-        self._received.append(self._room.ydoc.get_update())
-        self._watch.listeners.add(self._on_update)
-        server = self._backend._ydoc.ywebsocket_server
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(server.serve(self._channel))
-        served = loop.create_task(self._channel.served.wait())
-        # A room that goes in this very moment serves nobody; `alive` says so.
-        await asyncio.wait({served, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        served.cancel()
-
-    @property
-    def room_id(self) -> str:
-        return str(self._room.room_id)
-
-    @property
-    def session_id(self) -> str:
-        from jupyter_server_ydoc.utils import SERVER_SESSION
-
-        return str(SERVER_SESSION)
-
-    @property
-    def path(self) -> str:
-        with contextlib.suppress(RuntimeError):  # it is gone
-            self._path = str(self._room._file.path)
-        return self._path
-
-    @property
-    def alive(self) -> bool:
-        return not self._closed and self._backend.lives(self._room)
-
-    @property
-    def saved(self) -> bool:
-        overwritten = self._before_overwrite is not None
-        return self._watch.saved and not overwritten
-
-    @property
-    def writable(self) -> bool:
-        return self._backend.files.writable(self.path)
-
-    @property
-    def mode(self) -> Literal["live", "file"]:
-        return "live"
-
-    @property
-    def states(self) -> Mapping[int, Mapping[str, Any]]:
-        return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
-
-    def attach(self, doc: Doc[Any]) -> None:
-        """Nothing is asked of it: this room is given every update at once."""
-
-    def on_arrival(self, tell: Callable[[], None]) -> None:
-        # No snapshot of the awareness is sent to who joins: they would learn of us after 15 s.
-        def observe(topic: str, changes: tuple[dict[str, Any], Any]) -> None:
-            wishes = {
-                client: state.get("autosave") for client, state in self.states.items() if state
-            }
-            if topic == "change" and wishes != self._wishes:
-                self._wishes = wishes
-                tell()
-
-        self._awareness = self._room.awareness.observe(observe)
-
-    def notices(self) -> Sequence[str]:
-        notices, self._notices[:] = list(self._notices), []
-        if notices:
-            self._journal.forget_notices(self.room_id)
-        if (failure := self._watch.failure) is not None:
-            self._watch.failure = None
-            notices.append(
-                f"The server could not save {self.path}: {failure}. What is unsaved is in the live "
-                "document only; tell the person."
-            )
-        return notices
-
-    def send(self, message: bytes) -> None:
-        if message[0] != YMessageType.SYNC:
-            self._channel.feed(message)
-            return
-        # What the room would do with the message, at once and not some turns of the loop later:
-        # nobody can come in between, and the answer need not wait for it. The update was made in
-        # the peer's Doc, under the peer's client id, so the trap of B1 does not apply.
-        self._sending = True
-        try:
-            handle_sync_message(message[1:], self._room.ydoc)
-        finally:
-            self._sending = False
-
-    def receive(self) -> Sequence[bytes]:
-        received, self._received = self._received, []
-        return received
-
-    def record(self, authorship: Authorship) -> None:
-        self._journal.attribute(
-            self.room_id,
-            (
-                authorship.client,
-                authorship.clock_from,
-                authorship.clock_to,
-                authorship.agent,
-                authorship.call,
-                authorship.time,
-            ),
-        )
-
-    async def current(self) -> None:
-        if self._watch.unloadable is not None:
-            await self.stale()  # it may have been mended by now
-        await self._between_takeovers()
-
-    async def _between_takeovers(self) -> None:
-        # While the room takes over a changed file it holds a transaction across awaits (B13).
-        while self._room._update_lock.locked():
-            async with self._room._update_lock:
-                pass
-
-    async def acknowledged(self) -> None:
-        await self._between_takeovers()
-        if not self.alive:
-            raise RoomUnavailable(
-                f"The room of {self.path} was closed while the edit was on its way; "
-                "it may not have been kept.",
-                "Read it again and repeat the edit if it is missing.",
-            )
-        try:
-            await self._journal.durable()
-        except JournalError as error:
-            raise RoomUnavailable(
-                f"The edit is in the live document, but it could not be made durable ({error}); "
-                "it would be lost if the server crashed before the next save.",
-                "Tell the person that the disk of the Jupyter server may be full.",
-            ) from error
-
-    def overwritten(self) -> int | None:
-        before, self._before_overwrite = self._before_overwrite, None
-        return before
-
-    async def stale(self) -> bool:
-        if not await self._watch.refresh():
-            raise DocumentNotFound.at(self.path)
-        await self._require_loadable()
-        return False
-
-    async def _require_loadable(self) -> None:
-        """Nobody reads or edits what is no longer in the file, and cannot be saved into it."""
-        if (error := self._watch.unloadable) is not None:
-            kind = kind_of(self.room_id)
-            raise await self._backend.files.unreadable(self.path, kind, error) from error
-
-    async def flush(self) -> None:
-        await self._backend._flush(self._watch)
-
-    async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._watch.listeners.discard(self._on_update)
-        if self._awareness is not None:
-            self._room.awareness.unobserve(self._awareness)
-        self._channel.leave()
-        if self._task is not None:
-            await asyncio.wait([self._task])
-            if not self._task.cancelled():
-                self._task.exception()  # of a room that served nobody any more
-        self._backend.left(self._room)
-
-    def _on_update(self, update: bytes) -> None:
-        if self._overwrites < self._watch.overwrites:
-            self._overwrites = self._watch.overwrites
-            if self._before_overwrite is None:
-                self._before_overwrite = len(self._received)
-        if not self._sending:  # else it is our own coming back
-            self._received.append(update)
