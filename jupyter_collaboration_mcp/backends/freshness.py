@@ -7,6 +7,7 @@ A file that it cannot load it forgets, and saves the next edit over it: so nobod
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..errors import CollaborationError, CorruptDocument, DocumentNotFound, NotT
 from .base import Kind
 from .jupyter_api import JupyterApi, Refused
 from .room_state import RoomState
+from .whole_reads import read_notebook
 
 #: Seconds after which a server has noticed a change of a file.
 _NOTICED = 2.0
@@ -107,9 +109,11 @@ class Freshness:
         return None if said is None else str(said)
 
     async def _load(self, path: str, model: Any) -> None:
-        form = {"format": "text"} if self._kind == "file" else {}
+        def ask() -> Awaitable[Any]:
+            return self._api.get(*_segments(path), type="file", content="1", format="text")
+
         try:
-            await self._api.get(*_segments(path), type=self._kind, content="1", **form)
+            await (read_notebook(path, ask) if self._kind == "notebook" else ask())
         except Refused as refused:
             if refused.status == 400:
                 raise self._unloadable(path, model) from refused

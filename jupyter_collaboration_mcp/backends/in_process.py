@@ -28,6 +28,7 @@ from .local_disk import LocalDisk
 from .room_ids import PREFIXES, room_prefix
 from .taken_over import take_over_carefully, tell_of_writes
 from .threads import end_with_the_process
+from .whole_reads import keep_readers_from_writers
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
@@ -84,6 +85,7 @@ class InProcessBackend:
     def _mend(self) -> None:
         """Put right what other extensions do wrong for everybody."""
         take_names_as_they_are(self._settings.get("file_id_manager"))
+        keep_readers_from_writers(self.contents)
         with contextlib.suppress(RoomUnavailable):  # there are no rooms, then
             look_behind_links(self.ydoc.file_loaders, self.contents)
             self._keep_rooms_apart()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +23,7 @@ from .files import FileEntry, FileType, Listing, Shown, Wanted
 from .jupyter_api import JupyterApi, Refused
 from .near_folders import NearFolders
 from .room_session import open_session
+from .whole_reads import read_notebook
 
 if TYPE_CHECKING:
     from .remote import RemoteBackend
@@ -83,11 +84,14 @@ class RemoteFiles:
         return await self._asked.has_below(path, fits)
 
     async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
-        query = {"type": kind, "content": "1"}
-        if kind == "file":
-            query["format"] = "text"
+        def ask() -> Awaitable[Any]:
+            query = {"type": "file", "content": "1", "format": "text"}
+            return self._ask("read", "GET", path, query)
+
         try:
-            model = await self._ask("read", "GET", path, query)
+            return (
+                await read_notebook(path, ask) if kind == "notebook" else (await ask())["content"]
+            )
         except FileFailed as error:
             if error.detail.get("status") != 400:
                 raise
@@ -95,7 +99,6 @@ class RemoteFiles:
                 raise CorruptDocument.notebook(path) from error
             entry = await self.look(path)
             raise NotText.binary(path, entry.size, entry.mimetype) from error
-        return model["content"]
 
     # -- changing ----------------------------------------------------------------------------
 
