@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Enum, Float, Int, List, Unicode
+from traitlets import Enum, Float, Int, List, TraitError, Unicode, validate
 
 from .backends.in_process import InProcessBackend
 from .backends.in_process_kernels import InProcessKernels
@@ -53,6 +54,19 @@ class JupyterCollaborationMCP(ExtensionApp):
     denied_paths = List(
         Unicode(), help="Globs of paths that agents may not touch, whatever is allowed."
     ).tag(config=True)
+
+    @validate("allowed_paths", "denied_paths")
+    def _no_list_in_a_list(self, proposal: Any) -> Any:
+        # On a command line traitlets makes one glob of `["a/*"]`, which fits nothing.
+        for glob in proposal["value"]:
+            if re.fullmatch(r"""\[\s*["'].*["']\s*\]""", glob):
+                name = proposal["trait"].name
+                raise TraitError(
+                    f"{name}: {glob} is a list, where a glob is wanted. On the command line, give "
+                    f"--JupyterCollaborationMCP.{name}='GLOB' once for each."
+                )
+        return proposal["value"]
+
     agent_name = Unicode(
         None, allow_none=True, help="The agents' name where the connection gives none."
     ).tag(config=True)

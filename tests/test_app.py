@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from traitlets import TraitError
 
+from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
 from tests.harness.agents import agent
 from tests.harness.jupyter import JupyterProcess
 
@@ -46,3 +48,12 @@ async def test_the_first_request_leaves_jupyters_logging_as_it_was(server: Jupyt
     assert all(line.startswith(("[", " ", "/")) or "token" in line for line in lines), lines
     assert server.token not in server.log
     assert not list(Path(server.root).glob("*.log"))
+
+
+@pytest.mark.parametrize("setting", ["allowed_paths", "denied_paths"])
+def test_a_list_that_a_command_line_makes_one_glob_of_is_refused(setting: str) -> None:
+    """It would fit nothing: what is denied would be allowed."""
+    for wrong in ('["sub/*"]', "['a', 'b']"):
+        with pytest.raises(TraitError, match="once for each"):
+            JupyterCollaborationMCP(**{setting: [wrong]})
+    JupyterCollaborationMCP(**{setting: ["sub/*", "[ab]*.ipynb"]})

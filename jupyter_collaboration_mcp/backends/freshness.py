@@ -30,9 +30,14 @@ class Freshness:
 
     Args:
         modified: When the file was changed last before the room was joined, if that is known.
+        writable: Whether it could be written then.
     """
 
-    def __init__(self, api: JupyterApi, kind: Kind, modified: str | None = None) -> None:
+    def __init__(
+        self, api: JupyterApi, kind: Kind, modified: str | None = None, writable: bool = True
+    ) -> None:
+        self.writable = writable
+        """Whether the file could be written when it was last looked at."""
         self._api = api
         self._kind = kind
         self._modified = modified  # when the room was known to have what the file has
@@ -94,6 +99,7 @@ class Freshness:
     async def _examine(self, path: str, model: Any, state: RoomState) -> str | None:
         """See that the file can be loaded; returns its hash, if that had to be asked for."""
         modified, on_disk = str(model["last_modified"]), None
+        self.writable = bool(model.get("writable", True))
         if modified != self._loadable:
             self._looked = None
             on_disk = await self._hash(path)

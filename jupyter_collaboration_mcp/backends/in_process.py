@@ -146,6 +146,8 @@ class InProcessBackend:
 
     def known(self, path: str, kind: Kind = "notebook") -> str | None:
         prefix = PREFIXES[kind]
+        if "\\" in path:  # fileid takes it for a slash: that is another file, with other rules
+            return None
         if (room_id := self._open_as(path, prefix)) is not None:
             return room_id
         file_id = self.file_ids.get_id(self.files.followed(path))

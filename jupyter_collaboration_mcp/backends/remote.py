@@ -137,8 +137,8 @@ class RemoteBackend:
         if path is None:
             raise DocumentNotFound.at(room_id)
         modified = self._modified.pop(path, None)
-        link = RoomSocket(self._api, room_id, path, self._log, modified)
-        link.writable = self._writable.get(path, True)
+        writable = self._writable.get(path, True)
+        link = RoomSocket(self._api, room_id, path, self._log, modified, writable)
         if path in self._unwelcome:
             link.warn(self._unwelcome.pop(path))
         await link.enter()

@@ -216,7 +216,7 @@ class RemoteFiles:
             if refused.status == 404:
                 await self._api.check()  # else there is no Jupyter at all at that address
                 raise DocumentNotFound.at(about or path) from refused
-            if refused.status == 403:
+            if refused.status == 403 and method != "GET":
                 raise ReadOnly.at(about or path) from refused
             if refused.status == 409:
                 raise AlreadyExists.at(new_path or path, "file") from refused

@@ -20,6 +20,7 @@ from pycrdt import (
     Awareness,
     Decoder,
     Doc,
+    Text,
     YMessageType,
     YSyncMessageType,
     create_sync_message,
@@ -28,6 +29,7 @@ from pycrdt import (
 )
 from websockets.asyncio.client import ClientConnection
 
+from ..documents import line_ends
 from ..errors import (
     CollaborationError,
     CorruptDocument,
@@ -87,6 +89,7 @@ class RoomSocket:
         path: str,
         log: Logger,
         modified: str | None = None,
+        writable: bool = True,
     ) -> None:
         self.room_id = room_id
         self.on_end: Callable[[], None] | None = None
@@ -94,7 +97,6 @@ class RoomSocket:
         """Why the seat is lost for good; empty while it is not."""
         self.gone = False
         """Whether that is because the document is not where it was."""
-        self.writable = True
         self._api = api
         self._file_id = room_id.split(":", 2)[2]
         self._path = path
@@ -108,7 +110,7 @@ class RoomSocket:
         self._sent = self._applied = 0  # updates; and how many of them the room surely has
         self._own_clock = 0  # ... through which it surely has ours
         self._notices: list[str] = []
-        self._freshness = Freshness(api, kind_of(room_id), modified)
+        self._freshness = Freshness(api, kind_of(room_id), modified, writable)
         self._awareness = Awareness(Doc())
         self._awareness.set_local_state(None)  # nobody: each agent has a client id of its own
         self._wishes: dict[int, Any] = {}
@@ -170,6 +172,10 @@ class RoomSocket:
         return self._state is None or self._state.saved
 
     @property
+    def writable(self) -> bool:
+        return self._freshness.writable
+
+    @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
         return cast("Mapping[int, Mapping[str, Any]]", self._awareness.states)
 
@@ -227,11 +233,15 @@ class RoomSocket:
         """Another server remembers no authors."""
 
     async def current(self) -> None:
-        if self._state is not None:
-            await self._connected()
-            # A server saves an edit over a file that it could not load.
-            await self._freshness.require_loadable(self.path, self._state)
-        await self._round_trip()
+        try:
+            if self._state is not None:
+                await self._connected()
+                # A server saves an edit over a file that it could not load.
+                await self._freshness.require_loadable(self.path, self._state)
+            await self._round_trip()
+        except RoomUnavailable as error:
+            error.happened += " Nothing was done."
+            raise
 
     async def acknowledged(self) -> None:
         # The server takes the messages of a client in their order: when it has answered a
@@ -269,7 +279,7 @@ class RoomSocket:
                 await self._connected()
                 await self._freshness.require_loadable(self.path, self._state, now=True)
                 await self._round_trip()
-                if always and self._state.saved:
+                if always and self._state.saved and not await self._is_in_file(self._state.doc):
                     await (await self._connected()).save()
                 await self._save(self._state)
         except TimeoutError as error:
@@ -567,6 +577,20 @@ class RoomSocket:
         finally:
             self._ahead = None
             ahead.close()
+
+    async def _is_in_file(self, doc: Doc[Any]) -> bool:
+        """Whether the file of a text says just what the room does: a server that saves it would
+        only change its line ends."""
+        if kind_of(self.room_id) != "file":
+            return False
+        try:
+            model = await self._api.get(
+                *("api", "contents", *self.path.split("/")),
+                **{"type": "file", "format": "text", "content": "1"},
+            )
+        except Refused:
+            return False
+        return line_ends.plain(str(model["content"])) == str(doc.get("source", type=Text))
 
     async def _watch_file(self) -> None:
         """The room of a deleted file goes on as if nothing had happened, and saves nothing."""

@@ -545,6 +545,32 @@ async def guarded(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[
         yield process
 
 
+async def test_a_backslash_does_not_lead_around_what_is_kept_from_agents(
+    guarded: JupyterProcess,
+) -> None:
+    """The ids of files take it for a slash: it would lead to a room that is open."""
+    file = Path(guarded.root) / "open.md"
+    file.write_text("secret")
+    (file.parent / "private").mkdir(exist_ok=True)
+    async with (
+        agent(guarded) as ada,
+        httpx2.AsyncClient(headers=guarded.headers, timeout=60) as http,
+    ):
+        await ada.ask("get_document", path="open.md")
+        url = f"{guarded.url}api/contents/open.md"
+        (await http.patch(url, json={"path": "private/open.md"})).raise_for_status()
+        for path, code in (
+            ("private/open.md", "permission_refused"),
+            ("private\\open.md", "document_not_found"),
+        ):
+            assert (await ada.refused("get_document", path=path))["code"] == code
+            error = await ada.refused(
+                "batch_update_document", path=path, operations=[{"content": "x"}]
+            )
+            assert error["code"] == code
+    assert (file.parent / "private" / "open.md").read_text() == "secret"
+
+
 @pytest.mark.parametrize(
     "kept", ["a.key", "in/a.key", ".hidden/a.key", ".a.key", "__pycache__/a.key", "in/kept/"]
 )
@@ -668,6 +694,30 @@ async def test_who_may_only_read_changes_nothing(
 
 
 # -- disks ------------------------------------------------------------------------------------
+
+
+async def test_what_becomes_read_only_while_it_is_open_is_not_changed_any_more(
+    ada: AgentClient, at: At, disk: Disk
+) -> None:
+    """A server would take the edit and never save it."""
+    folder = disk()
+    path, file = at("disk/a.md"), folder / "a.md"
+    file.write_text("text\n")
+    await append(ada, path, "more\n")
+    await until(lambda: file.read_text() == "text\nmore\n")
+    write_protect(folder)
+
+    async def refuses() -> Any:
+        return await ada.call(
+            "batch_update_document", path=path, operations=[{"old_text": "?", "new_text": "!"}]
+        )
+
+    # From outside it is looked at once a second.
+    told = await eventually(
+        refuses, lambda told: told.structured_content["error"]["code"] == "read_only"
+    )
+    assert told.is_error
+    assert file.read_text() == "text\nmore\n"
 
 
 async def test_what_is_read_only_is_read_and_not_changed(

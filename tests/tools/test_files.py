@@ -273,6 +273,20 @@ async def test_an_overwritten_text_is_seen_at_once_and_can_be_had_back(
     await until(lambda: file.read_text() == "# Title\n\nold words\n")
 
 
+async def test_who_copies_a_file_that_nobody_has_open_leaves_it_as_it_is(
+    ada: AgentClient, root: Path, at: At
+) -> None:
+    """A server that saves it would give it other line ends, and another time."""
+    file = root / "windows.txt"
+    file.write_bytes(b"a\r\nb\r\n")
+    before = file.stat().st_mtime_ns
+    await ada.ask("copy_document", path=at("windows.txt"), copyPath=at("copy.txt"))
+    assert file.read_bytes() == (root / "copy.txt").read_bytes() == b"a\r\nb\r\n"
+    assert file.stat().st_mtime_ns == before
+    await ada.ask("rename_document", path=at("windows.txt"), newPath=at("moved.txt"))
+    assert (root / "moved.txt").read_bytes() == b"a\r\nb\r\n"
+
+
 async def test_a_binary_file_may_be_overwritten_by_text(
     ada: AgentClient, root: Path, at: At
 ) -> None:
