@@ -23,6 +23,10 @@ _WORDS: dict[ChangeKind, str] = {
 _AWAY = "You were away for a while: others may have changed what you saw before."
 
 
+#: The author of what was made again: a note tells of that.
+REDONE = "<made again>"
+
+
 class _Entry(NamedTuple):
     version: int
     author: str | None
@@ -48,7 +52,7 @@ class ChangeLog:
         for entry in reversed(self._entries):
             if entry.version <= since:
                 break
-            if entry.author != name:
+            if entry.author not in (name, REDONE):
                 found.append(entry)
         return found[::-1]
 

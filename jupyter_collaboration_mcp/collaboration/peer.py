@@ -20,7 +20,7 @@ from ..backends.base import Authorship, RoomLink
 from ..backends.updates import decode_state, sole_author
 from ..documents.notebook import CellChange, Notebook
 from ..documents.text_document import Document, TextDocument
-from .changes import ChangeLog
+from .changes import REDONE, ChangeLog
 from .overwritten import redo
 from .presence import Presence
 from .reapply import REAPPLY, Redone, reapply
@@ -175,7 +175,7 @@ class RoomPeer:
     def inherit(self, lost: RoomPeer) -> None:
         """Do again what the room has lost since another peer did it."""
         lost._receive()  # how it was in the end
-        self._author = None
+        self._author = REDONE
         self._clients |= lost._clients
         done = reapply(self.document, lost.document, lost.unsaved, lost._clients)
         self._unsaved.forgotten |= lost._unsaved.forgotten
@@ -187,7 +187,7 @@ class RoomPeer:
 
     def _redo_overwritten(self, said: Texts) -> None:
         """Do again what a change of the file has taken of what is unsaved."""
-        self._author, self._overwritten = None, None
+        self._author, self._overwritten = REDONE, None
         with self.doc.transaction(origin=REAPPLY):
             done, left = redo(self.document, self.unsaved, said)
         done.lost += self._unsaved.missing(said)

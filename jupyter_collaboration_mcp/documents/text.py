@@ -80,7 +80,7 @@ def find_once(source: str, old_text: str) -> int:
     if not old_text:
         raise InvalidArgument(
             "old_text is empty, so there is no place to change.",
-            "Give the text to replace, or use content to set the whole source.",
+            "Give the text to replace, or use content instead.",
         )
     found = _occurrences(source, old_text)
     if not found:
@@ -203,7 +203,7 @@ def _not_found(source: str, wanted: str) -> TextMismatch:
     if not source.strip():
         return TextMismatch(
             "old_text was not found: the source is empty. Nothing was changed.",
-            "Use content to set the whole source.",
+            "Use content instead of old_text.",
             matches=0,
         )
     beginning = source[:_LARGEST_FOLDED]

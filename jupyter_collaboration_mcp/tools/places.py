@@ -103,7 +103,7 @@ class PlacedTools:
                 continue
             entries += [(site, entry) for entry in listing.entries]
             complete = complete and listing.complete
-        return Found(entries, complete, tuple(away))
+        return Found(entries[:limit], complete and len(entries) <= limit, tuple(away))
 
     def _site(self, here: OpenDocument) -> Site:
         return self._sites.get(here.alias)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ..backends.room_ids import LARGEST
 from ..collaboration.undo import SourceChanged
 from ..documents import line_ends, text
 from ..documents.differ import Differ, Edit, patch
@@ -69,7 +70,7 @@ def change_text(
     ordered = sorted(range(len(wanted)), key=lambda n: (wanted[n].start, wanted[n].end, n))
     _check_overlaps([wanted[number] for number in ordered])
     new = patch(old, [wanted[number] for number in ordered])
-    _check_length(limits, old, new)
+    _check_length(old, new)
     _check_line_ends(old, new)
     if new != old:
         with here.peer.edit(here.seat, call) as record:
@@ -194,8 +195,15 @@ def _check_size(limits: Limits, changes: Sequence[TextChange]) -> None:
             "Nothing was changed.",
             "Split the call.",
         )
-    for change in changes:
-        text.require_storable(change.content or change.new_text or "")
+    given = [change.content or change.new_text or "" for change in changes]
+    if (length := sum(map(len, given))) > limits.source_length:
+        raise TooLarge(
+            f"{length:,} characters in one call; at most {limits.source_length:,} are taken. "
+            "Nothing was changed.",
+            "Split the call, or write large data with code in a kernel.",
+        )
+    for each in given:
+        text.require_storable(each)
 
 
 def _check_searches(old: str, changes: Sequence[TextChange]) -> None:
@@ -209,11 +217,11 @@ def _check_searches(old: str, changes: Sequence[TextChange]) -> None:
         )
 
 
-def _check_length(limits: Limits, old: str, new: str) -> None:
-    if len(new) > max(limits.source_length, len(old)):
+def _check_length(old: str, new: str) -> None:
+    if len(new) > max(LARGEST, len(old)):
         raise TooLarge(
-            f"The document would have {len(new):,} characters; at most {limits.source_length:,} "
-            "are taken. Nothing was changed.",
+            f"The document would have {len(new):,} characters; at most {LARGEST:,} are live. "
+            "Nothing was changed.",
             "Split it, or write large data with code in a kernel.",
         )
 

@@ -888,6 +888,19 @@ async def test_undo_is_refused_where_it_would_tear_somebodys_text(
         await ana.until(lambda: ana.source() == "start\n, WITH THIS,")
 
 
+async def test_a_large_text_can_grow_up_to_what_is_opened(
+    server: JupyterProcess, ada: AgentClient
+) -> None:
+    file = Path(server.root) / "much.txt"
+    file.write_text("x" * 6_000_000)
+    await edit(ada, file, {"content": "LAST"}, {"position": 3_000_000, "content": "MIDDLE"})
+    facts = await ada.ask("get_document", path=file.name, max_content_length=10)
+    assert facts["length"] == 6_000_010
+    error = await refused(ada, file, {"content": "y" * 3_999_999})
+    assert error["code"] == "too_large"
+    assert "at most 10,000,000 are live" in error["message"]
+
+
 # -- what is no text -------------------------------------------------------------------------
 
 
