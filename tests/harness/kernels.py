@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 import httpx
+import nbformat
+import nbformat.reader
 from websockets.asyncio.client import ClientConnection, connect
 
 from .jupyter import JupyterProcess
@@ -57,14 +59,22 @@ class KernelApi:
         return {kernel["id"]: kernel for kernel in await self._ask("GET", "kernels")}
 
     async def contents(self, path: str) -> dict[str, Any]:
-        """A notebook as its file has it, between two of the moments in which Jupyter writes it."""
+        """A notebook as its file has it, between two of the moments in which Jupyter writes it.
+
+        Asked for as a text: Jupyter may lose a notebook that it reads in such a moment.
+        """
         async with asyncio.timeout(60):
             while True:
+                model = await self._ask("GET", f"contents/{path}?type=file&format=text")
                 try:
-                    model = await self._ask("GET", f"contents/{path}")
-                except httpx.HTTPStatusError:
-                    continue
-                return cast("dict[str, Any]", model["content"])
+                    read: dict[str, Any] = nbformat.reads(model["content"], 4)  # type: ignore[no-untyped-call]
+                    return read
+                except nbformat.reader.NotJSONError:
+                    await asyncio.sleep(0.01)
+
+    async def notebook(self, path: str) -> dict[str, Any]:
+        """A notebook that is not being written, with what Jupyter knows of its trust."""
+        return cast("dict[str, Any]", (await self._ask("GET", f"contents/{path}"))["content"])
 
     async def restart(self, kernel_id: str) -> None:
         await self._ask("POST", f"kernels/{kernel_id}/restart")

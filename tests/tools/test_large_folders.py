@@ -137,7 +137,7 @@ async def test_the_server_answers_others_while_it_lists(
     """If it did not, one or two would get between the parts of a call that are not listing."""
     for search in ({"path_filter": "nowhere"}, {"path": "flat"}):
         counts = [await answered_during(server, ada.ask("list_documents", **search)) for _ in "123"]
-        assert statistics.median(counts) >= 5
+        assert statistics.median(counts) >= 3
 
 
 async def test_a_server_whose_files_are_not_on_this_machine_is_asked_for_as_much_as_is_shown(

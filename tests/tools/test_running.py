@@ -81,7 +81,8 @@ async def test_a_cell_shows_all_that_jupyterlab_would_show(
         return await api.contents(path)
 
     content = await eventually(saved, lambda c: c["cells"][0]["execution_count"] == count)
-    assert content["cells"][0]["metadata"]["trusted"] is True
+    trusted = await api.notebook(path)
+    assert trusted["cells"][0]["metadata"]["trusted"] is True
     assert [output["output_type"] for output in content["cells"][0]["outputs"]] == [
         "stream",
         "stream",
