@@ -14,7 +14,7 @@ from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.documents.text_document import TextDocument
 from jupyter_collaboration_mcp.errors import CollaborationError, InvalidArgument, TooLarge
-from jupyter_collaboration_mcp.workspace import editing
+from jupyter_collaboration_mcp.workspace import editing, text_editing
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, Written, change_text
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
 from tests.harness.growth import calls
@@ -254,14 +254,26 @@ def test_a_text_that_has_a_carriage_return_before_a_line_break_can_be_edited() -
     assert str(room) == "a\r\nB\n"
 
 
-def test_a_text_beyond_the_limit_can_still_be_made_shorter() -> None:
-    limits = Limits(source_length=10)
+def test_a_text_beyond_the_limit_can_still_be_made_shorter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(text_editing, "LARGEST", 10)
     room = TextRoom("0123456789abcdef")
-    with pytest.raises(TooLarge):
-        room.change(TextChange("!"), limits=limits)
+    with pytest.raises(TooLarge, match="at most 10 are live"):
+        room.change(TextChange("!"))
     assert str(room) == "0123456789abcdef"
-    room.change(TextChange("", 0, 2), limits=limits)
+    room.change(TextChange("", 0, 2))
     assert str(room) == "23456789abcdef"
+
+
+def test_no_call_brings_more_than_its_limit() -> None:
+    room = TextRoom("0123456789abcdef")
+    limits = Limits(source_length=10)
+    with pytest.raises(TooLarge, match="12 characters in one call; at most 10"):
+        room.change(TextChange("!" * 6, 0, 6), TextChange("?" * 6, 10, 6), limits=limits)
+    assert str(room) == "0123456789abcdef"
+    room.change(TextChange("!" * 6, 0, 6), limits=limits)
+    assert str(room) == "!!!!!!6789abcdef"
 
 
 def test_many_rewritten_lines_in_one_call_hold_nobody_up() -> None:
