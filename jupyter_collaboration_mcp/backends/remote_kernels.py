@@ -29,6 +29,7 @@ class RemoteKernels:
         self._api = api
         self._log = log
         self._grace = grace
+        self._changing = asyncio.Lock()
         self._links: dict[str, KernelSocket] = {}
         self._connecting: dict[str, asyncio.Task[KernelSocket]] = {}
 
@@ -141,6 +142,11 @@ class RemoteKernels:
             await self._close_dead()
 
     async def change(self, path: str, name: str) -> KernelInfo:
+        # A server that is asked twice at once ends the kernel of before, and not the one between.
+        async with self._changing:
+            return await self._change(path, name)
+
+    async def _change(self, path: str, name: str) -> KernelInfo:
         session = self._best(await self._sessions(path))
         if session is None:
             return await self.start(path, name)

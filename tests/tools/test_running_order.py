@@ -28,6 +28,7 @@ from tests.harness.runs import (
     start,
     states_of,
 )
+from tests.harness.ways import WAYS, served
 from tests.tools.conftest import MakeGate, New, Tab, Warm
 
 pytestmark = pytest.mark.anyio
@@ -61,13 +62,19 @@ IPKernelApp.launch_instance(kernel_class=Deaf)
 """
 
 
-@pytest.fixture(scope="module")
-async def server(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
+@pytest.fixture(scope="module", params=WAYS)
+async def server(
+    make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
+) -> AsyncIterator[JupyterProcess]:
     """A server with more kernels to choose from."""
-    process = make_server()
-    install_python(process, "snake", LAUNCH)
-    install_python(process, "deaf", DEAF, language="echo")
-    async with process:
+
+    def make(*arguments: str, **options: Any) -> JupyterProcess:
+        process = make_server(*arguments, **options)
+        install_python(process, "snake", LAUNCH)
+        install_python(process, "deaf", DEAF, language="echo")
+        return process
+
+    async with served(make, request.param) as process:
         yield process
 
 
