@@ -18,6 +18,7 @@ from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import KernelApi, Person, eventually, install_kernel
 from tests.harness.runs import finish, printed, run, shows, start, works
 from tests.harness.waiting import until
+from tests.harness.ways import WAYS, served
 from tests.tools.conftest import MakeGate, New, Tab, Warm
 
 pytestmark = pytest.mark.anyio
@@ -25,17 +26,23 @@ pytestmark = pytest.mark.anyio
 OLD = {"output_type": "stream", "name": "stdout", "text": "of old\n"}
 
 
-@pytest.fixture(scope="module")
-async def server(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
+@pytest.fixture(scope="module", params=WAYS)
+async def server(
+    make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
+) -> AsyncIterator[JupyterProcess]:
     """A server with more kernels to choose from."""
-    process = make_server()
-    python = (sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}")
-    install_kernel(process.home, "snake", *python)
-    bash = (sys.executable, "-m", "bash_kernel", "-f", "{connection_file}")
-    install_kernel(process.home, "bash", *bash, language="bash")
-    broken = (sys.executable, "-c", "raise SystemExit(3)", "{connection_file}")
-    install_kernel(process.home, "broken", *broken)
-    async with process:
+
+    def make(*arguments: str, **options: Any) -> JupyterProcess:
+        process = make_server(*arguments, **options)
+        python = (sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}")
+        install_kernel(process.home, "snake", *python)
+        bash = (sys.executable, "-m", "bash_kernel", "-f", "{connection_file}")
+        install_kernel(process.home, "bash", *bash, language="bash")
+        broken = (sys.executable, "-c", "raise SystemExit(3)", "{connection_file}")
+        install_kernel(process.home, "broken", *broken)
+        return process
+
+    async with served(make, request.param) as process:
         yield process
 
 
@@ -104,8 +111,10 @@ async def test_a_notebook_that_names_no_kernel_gets_the_default_one_and_says_so(
 
 
 async def test_a_person_and_an_agent_who_come_at_once_get_one_kernel(
-    api: KernelApi, ada: AgentClient, bob: AgentClient, new: New
+    server: JupyterProcess, api: KernelApi, ada: AgentClient, bob: AgentClient, new: New
 ) -> None:
+    if server.standalone is not None:
+        pytest.skip("a server without the extension may give each of them one")
     before = await api.kernels()
     for path in [new("1"), new("1"), new("1")]:
         first, second, told, other = await asyncio.gather(
