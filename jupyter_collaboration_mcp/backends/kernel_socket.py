@@ -496,8 +496,12 @@ class KernelSocket:
             self._log.exception("The kernel %s could not be looked at", self.kernel_id)
         else:
             self._contact()
-            if model.get("execution_state") == "dead":
+            state, open_requests = model.get("execution_state"), self._requests.values()
+            if state == "dead":
                 self._end("died")
+            elif state != "busy" and any(request.open for request in open_requests):
+                # It may be another process by now, of which nothing was heard yet.
+                self._ask("control")
 
     # -- sending -----------------------------------------------------------------------------
 
