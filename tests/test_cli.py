@@ -235,6 +235,8 @@ async def test_several_servers_do_not_get_in_each_others_way(make_server: MakeSe
             assert text in [f"text {number}.{step}" for step in range(3)]
             await until(partial(_is_saved, server, [source, text]))
         assert await ada.sources(PATH) == await ada.sources(f"s1:{PATH}")
+        some = await ada.ask("list_notebooks", max_results=3)
+        assert (len(some["notebooks"]), some["complete"]) == (3, False)
         error = await ada.refused("get_notebook", path=f"nowhere:{PATH}")
         assert error["code"] == "document_not_found"
         assert "'nowhere'" in error["message"]
@@ -462,6 +464,7 @@ async def test_edits_that_a_crash_of_the_server_took_are_made_again(
                 assert sources[2:] == [f"# cell {n}" for n in range(1, cycle + 1)]
                 assert answer["cells"][-1]["id"] == inserted["cells"][0]["id"]
                 assert "made again" in " ".join(answer["notices"])
+                assert "others changed" not in answer.get("others", "")  # they are its own
                 assert "notices" not in await ada.ask("get_notebook", path=PATH)
             async with Collaborator(server.url, server.token, PATH, "Ana") as ana:
                 await ana.until(lambda: ana.sources() == sources)
