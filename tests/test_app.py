@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from traitlets import TraitError
 
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
 from tests.harness.agents import agent
 from tests.harness.jupyter import JupyterProcess
+
+_ROOT = Path(__file__).parents[1]
 
 
 def run(*command: str) -> str:
@@ -26,6 +30,17 @@ def test_installing_the_package_enables_the_extension() -> None:
     ours = listed[listed.index("jupyter_collaboration_mcp") :].splitlines()
     assert "enabled" in ours[0]
     assert "OK" in ours[2]
+
+
+def test_versions_with_which_nothing_would_be_saved_are_not_installed() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {one.name: one.specifier for one in map(Requirement, project["dependencies"])}
+    for name, good, bad in (
+        ("jupyter-collaboration", "5.0.4", ("5.1.0a0", "5.1.0", "5.2")),
+        ("jupyter-server-ydoc", "3.0.4", ("3.1.0a0", "3.1.0", "3.2")),
+    ):
+        assert wanted[name].contains(good)
+        assert not [one for one in bad if wanted[name].contains(one, prereleases=True)]
 
 
 def test_loading_the_extension_does_not_load_the_mcp_sdk() -> None:

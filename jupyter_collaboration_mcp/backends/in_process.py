@@ -501,7 +501,7 @@ class InProcessBackend:
         if ydoc is None or not hasattr(ydoc, "ywebsocket_server"):
             raise RoomUnavailable(
                 "Real-time collaboration is not running on this Jupyter server.",
-                "Ask the person to install and enable jupyter-collaboration >= 5 and restart it.",
+                "Ask the person to install and enable jupyter-collaboration 5.0 and restart it.",
             )
         return cast("YDocExtension", ydoc)
 
