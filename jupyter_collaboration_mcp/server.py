@@ -167,8 +167,10 @@ class _Gate:
         """Show a connection the tools that it may call."""
         result = await call_next(ctx)
         if ctx.method == "tools/list" and isinstance(result, dict):
+            caller = _caller(ctx)
             try:
-                visible = self._visible(_caller(ctx))
+                _name_of(caller)
+                visible = self._visible(caller)
             except InvalidArgument as error:  # the connection's own query string is wrong
                 raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
             hidden = {tool.name for tool in self._tools if tool not in visible}
@@ -194,7 +196,7 @@ class _Gate:
         client = params.client_info.name if params is not None else None
         agent = Agent.named(
             caller.credential if caller is not None else "local",
-            caller.agent if caller is not None else None,
+            _name_of(caller),
             self._options.agent_name,
             client,
         )
@@ -218,15 +220,14 @@ class _Gate:
 
     def _visible(self, caller: Caller | None) -> list[RegisteredTool]:
         tools = list(self._tools)
-        if caller is not None and caller.toolsets:
-            tools = select(caller.toolsets, tools)
+        for wanted in () if caller is None else caller.toolsets:
+            tools = select(wanted, tools)
         level = self._level(caller)
         return [tool for tool in tools if tool.declaration.level <= level]
 
     def _level(self, caller: Caller | None) -> Level:
-        if caller is None or not caller.permission:
-            return self._options.permission
-        return min(self._options.permission, Level.named(caller.permission))
+        asked_for = () if caller is None else caller.permissions
+        return min([self._options.permission, *map(Level.named, asked_for)])
 
     def _require(self, caller: Caller | None, level: Level) -> None:
         allowed = self._level(caller)
@@ -345,6 +346,22 @@ def _invalid(name: str, error: ValidationError) -> InvalidArgument:
         f"The arguments of {name} do not fit; nothing was done. {'; '.join(problems)}",
         "Correct them and repeat the call.",
     )
+
+
+def _name_of(caller: Caller | None) -> str | None:
+    """The name that a connection asks for.
+
+    Raises:
+        InvalidArgument: It asks for several: what is an agent's would be another's, too.
+    """
+    names = dict.fromkeys(() if caller is None else caller.agents)
+    if len(names) > 1:
+        shown = ", ".join(f"{name[:40]!r}" for name in list(names)[:4])
+        raise InvalidArgument(
+            f"The URL of this connection names several agents: {shown}. Nothing was done.",
+            "Ask the person to leave one ?agent= in it.",
+        )
+    return next(iter(names), None)
 
 
 def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller | None:

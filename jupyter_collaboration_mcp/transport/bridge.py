@@ -21,6 +21,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
+from jupyter_collaboration_mcp.transport.origins import authority, is_origin
 from jupyter_collaboration_mcp.workspace.caller import SCOPE_KEY, Caller
 
 if TYPE_CHECKING:
@@ -96,6 +97,30 @@ class MCPHandler(JupyterHandler):
         # drive-by pages aim at, so the MCP specification wants Origin checked on each request.
         return False
 
+    def check_origin(self, origin_to_satisfy_tornado: str = "") -> bool:
+        """Let in the server's own origin and those that its configuration names.
+
+        Jupyter's own method compares what stands between `//` and `/`, in whatever this is.
+        """
+        sent = self.request.headers.get_list("Origin")
+        if not sent or self.allow_origin == "*":
+            return True
+        if len(sent) == 1 and self._is_allowed(sent[0]):
+            return True
+        self.log.warning("Refused a request to %s from Origin %.200r", self.request.path, sent)
+        return False
+
+    def _is_allowed(self, origin: str) -> bool:
+        host = self.request.headers.get("Host")
+        if host is not None and authority(origin) == host.lower():
+            return True
+        if self.allow_origin:
+            return bool(origin.lower() == self.allow_origin)
+        return self._fits_pattern(origin.lower())
+
+    def _fits_pattern(self, origin: str) -> bool:
+        return is_origin(origin) and origin_matches_pat(self.allow_origin_pat or "", origin)
+
     def check_xsrf_cookie(self) -> None:
         # Tornado calls this before `prepare`, when there is no user yet; and without a user the
         # answer is 401, not the 403 of a missing XSRF cookie. Browsers with a cookie are checked.
@@ -141,7 +166,7 @@ class MCPHandler(JupyterHandler):
             return
         if self.allow_origin:
             self.set_header("Access-Control-Allow-Origin", self.allow_origin)
-        elif self.allow_origin_pat and origin_matches_pat(self.allow_origin_pat, origin):
+        elif self._fits_pattern(origin):
             self.set_header("Access-Control-Allow-Origin", origin)
         else:
             return
@@ -232,12 +257,16 @@ class MCPHandler(JupyterHandler):
             "user": _session_owner(credential),
             SCOPE_KEY: Caller(
                 credential=credential,
-                agent=self.get_query_argument("agent", None) or None,
-                toolsets=self.get_query_argument("toolsets", None) or None,
-                permission=self.get_query_argument("permission", None) or None,
+                agents=self._asked_for("agent"),
+                toolsets=self._asked_for("toolsets"),
+                permissions=self._asked_for("permission"),
                 authorize=self._authorize,
             ),
         }
+
+    def _asked_for(self, name: str) -> tuple[str, ...]:
+        """All that the query string says under a name, so that none overrides another."""
+        return tuple(filter(None, self.get_query_arguments(name)))
 
     async def _receive(self) -> Message:
         if not self._body_taken:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs
 from ..errors import InvalidArgument
 from ..workspace.caller import SCOPE_KEY, Caller
 from .endpoint import MAX_REQUEST_BODY_SIZE
+from .origins import authority, host_name
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -87,20 +88,38 @@ def application(server: MCPServer, token: str, hosts: Iterable[str]) -> ASGIApp:
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
-    names = dict.fromkeys((*_LOOPBACK, *map(bracketed, hosts)))
-    security = TransportSecuritySettings(
-        allowed_hosts=[f"{name}{port}" for name in names for port in ("", ":*")],
-        allowed_origins=[
-            f"{scheme}://{name}{port}"
-            for name in names
-            for scheme in ("http", "https")
-            for port in ("", ":*")
-        ],
-    )
+    # The SDK takes whatever begins with an allowed name and a colon.
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = server.streamable_http_app(
-        transport_security=security, max_request_body_size=MAX_REQUEST_BODY_SIZE
+        transport_security=unchecked, max_request_body_size=MAX_REQUEST_BODY_SIZE
     )
-    return _BearerGate(app, token)
+    return _OriginGate(_BearerGate(app, token), (*_LOOPBACK, *map(bracketed, hosts)))
+
+
+class _OriginGate:
+    """Lets in requests to a known host, and of pages from one; DNS rebinding makes others."""
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            if not all(map(self._is_known, _sent(scope, b"host") or [""])):
+                await _answer(send, 421, "invalid_host", "Name this host with --allowed-host.")
+                return
+            if not all(self._is_known(authority(origin)) for origin in _sent(scope, b"origin")):
+                said = "Requests from this Origin are not allowed (--allowed-host)."
+                await _answer(send, 403, "invalid_origin", said)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_known(self, host: str | None) -> bool:
+        return host is not None and not self._hosts.isdisjoint({host.lower(), host_name(host)})
+
+
+def _sent(scope: Scope, header: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == header]
 
 
 class _BearerGate:
@@ -119,14 +138,16 @@ class _BearerGate:
         scheme, _, token = sent.partition(b" ")
         known = hmac.compare_digest(token.strip(), self._token)
         if scheme.lower() != b"bearer" or not known:
-            await _refuse(send)
+            said = "Send the token that was printed at the start."
+            challenge = (b"www-authenticate", b'Bearer error="invalid_token"')
+            await _answer(send, 401, "invalid_token", said, challenge)
             return
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         caller = Caller(
             credential=self._credential,
-            agent=_last(query, "agent"),
-            toolsets=_last(query, "toolsets"),
-            permission=_last(query, "permission"),
+            agents=query.get("agent", ()),
+            toolsets=query.get("toolsets", ()),
+            permissions=query.get("permission", ()),
             authorize=_always,
         )
         # The token goes no further.
@@ -138,23 +159,11 @@ async def _always(action: str, resource: str, path: str | None) -> bool:
     return True  # what may be done there is each Jupyter server's own decision
 
 
-async def _refuse(send: Send) -> None:
-    body = json.dumps(
-        {"error": "invalid_token", "message": "Send the token that was printed at the start."}
-    ).encode()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": 401,
-            "headers": [
-                (b"content-type", b"application/json"),
-                (b"www-authenticate", b'Bearer error="invalid_token"'),
-            ],
-        }
-    )
+async def _answer(
+    send: Send, status: int, error: str, message: str, *headers: tuple[bytes, bytes]
+) -> None:
+    """Refuse a request."""
+    body = json.dumps({"error": error, "message": message}).encode()
+    all_headers = [(b"content-type", b"application/json"), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": all_headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _last(query: dict[str, list[str]], name: str) -> str | None:
-    values = query.get(name)
-    return values[-1] if values else None

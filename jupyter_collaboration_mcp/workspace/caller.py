@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 #: Where the transport leaves the caller in the ASGI scope.
@@ -15,11 +15,11 @@ class Caller:
 
     credential: str
     """`token:<hash>` or `user:<name>`: stable for one person, safe to log."""
-    agent: str | None
-    """The name asked for with `?agent=`."""
-    toolsets: str | None
-    """`?toolsets=` as it came; it can only narrow what is configured."""
-    permission: str | None
-    """`?permission=` as it came; it can only narrow what is configured."""
+    agents: Sequence[str]
+    """The names asked for with `?agent=`. More than one makes no sense."""
+    toolsets: Sequence[str]
+    """Each `?toolsets=` as it came; each can only narrow what is configured."""
+    permissions: Sequence[str]
+    """Each `?permission=` as it came; each can only narrow what is configured."""
     authorize: Callable[[str, str, str | None], Awaitable[bool]]
     """Ask Jupyter's authorizer: action, resource, and the path it is about."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -76,12 +76,15 @@ class AgentClient:
 @asynccontextmanager
 async def agent(
     server: JupyterProcess | StandaloneProcess,
-    name: str = "Ada",
+    name: str | Sequence[str] = "Ada",
     mode: str = MODERN,
     bearer: str = BEARER,
-    **query: str,
+    **query: str | Sequence[str],
 ) -> AsyncIterator[AgentClient]:
-    """An agent connected to `/mcp` of a server, or to the command that is joined to it."""
+    """An agent connected to `/mcp` of a server, or to the command that is joined to it.
+
+    What is given as several texts stands in the URL as often.
+    """
     beside = server if isinstance(server, StandaloneProcess) else server.standalone
     if beside is not None:
         url, headers = beside.url, {"Authorization": f"Bearer {bearer}"}
@@ -89,7 +92,7 @@ async def agent(
         assert isinstance(server, JupyterProcess)
         url, headers = f"{server.url}mcp", {}
         query["token"] = server.token
-    address = f"{url}?{urlencode({'agent': name, **query})}"
+    address = f"{url}?{urlencode({'agent': name, **query}, doseq=True)}"
     async with (
         # To load the certificates of this machine takes longer than most calls.
         httpx2.AsyncClient(

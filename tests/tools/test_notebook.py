@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
@@ -712,6 +713,43 @@ async def test_a_connection_can_only_narrow_what_it_may_do(
         assert error["code"] == "permission_refused"
     async with agent(server, permission="everything") as odd:
         assert (await odd.refused("get_notebook", path=path))["code"] == "invalid_argument"
+
+
+async def test_of_levels_and_toolsets_that_are_repeated_the_least_is_given(
+    server: JupyterProcess, make: Make
+) -> None:
+    path = make()
+    for levels in (["read", "admin"], ["admin", "read"], ["write", "READ ", "execute"]):
+        async with agent(server, permission=levels) as reader:
+            names = [tool.name for tool in (await reader.client.list_tools()).tools]
+            assert "batch_delete_notebook_cells" not in names
+            error = await reader.refused("batch_delete_notebook_cells", path=path, start_index=0)
+            assert (error["code"], error["level"]) == ("permission_refused", "write")
+    async with agent(server, permission=["read", "everything"]) as odd:
+        assert (await odd.refused("get_notebook", path=path))["code"] == "invalid_argument"
+    for toolsets in (["core", "document"], ["document", "core"], ["document,core", "core", "all"]):
+        async with agent(server, toolsets=toolsets) as narrow:
+            names = [tool.name for tool in (await narrow.client.list_tools()).tools]
+            assert {"get_document", "batch_update_document"} <= set(names)
+            assert "batch_insert_text" not in names
+            if toolsets[-1] != "all":
+                assert names == ["list_documents", "get_document", "batch_update_document"]
+                error = await narrow.refused("get_notebook", path=path)
+                assert error["code"] == "permission_refused"
+
+
+async def test_a_connection_that_names_several_agents_is_refused(
+    server: JupyterProcess, make: Make
+) -> None:
+    path = make()
+    async with agent(server, ["Ada", "Eve"]) as both:
+        error = await both.refused("get_notebook", path=path)
+        assert error["code"] == "invalid_argument"
+        assert "'Ada', 'Eve'" in error["message"]
+        with pytest.raises(MCPError, match="several agents"):
+            await both.client.list_tools()
+    async with agent(server, ["Ada", "Ada"]) as ada:
+        assert await ada.sources(path)
 
 
 async def test_configuration_limits_everybody(make_server: MakeServer) -> None:

@@ -18,6 +18,7 @@ from tests.harness.kernels import Gate
 from tests.harness.waiting import until
 from tests.transport.conftest import ERAS, INITIALIZE, MakeJupyter, connect, modern_call
 from tests.transport.extension import BODY_LIMIT
+from tests.transport.test_origins import NO_ORIGINS
 
 pytestmark = pytest.mark.anyio
 
@@ -229,9 +230,30 @@ async def test_a_foreign_origin_is_refused_even_with_a_good_token(
     assert "Access-Control-Allow-Origin" not in response.headers
 
 
+@pytest.mark.parametrize("origin", NO_ORIGINS)
+async def test_what_only_looks_like_the_own_origin_is_refused(
+    jupyter: JupyterProcess, http: httpx2.AsyncClient, origin: str
+) -> None:
+    headers = {**jupyter.headers, "Origin": origin.format(port=jupyter.port)}
+    assert_json_error(await call_echo(http, f"{jupyter.url}mcp", headers), 403)
+
+
+async def test_several_origins_are_refused(
+    jupyter: JupyterProcess, http: httpx2.AsyncClient
+) -> None:
+    own = f"http://127.0.0.1:{jupyter.port}"
+    body, extra = modern_call("echo", text="hello")
+    for origins in ([own, FOREIGN], [FOREIGN, own], [own, own]):
+        headers = [*{**extra, **jupyter.headers}.items(), *(("Origin", each) for each in origins)]
+        response = await http.post(f"{jupyter.url}mcp", json=body, headers=headers)
+        assert_json_error(response, 403)
+
+
 async def test_the_own_origin_is_let_in(jupyter: JupyterProcess, http: httpx2.AsyncClient) -> None:
-    headers = {**jupyter.headers, "Origin": f"http://127.0.0.1:{jupyter.port}"}
-    assert (await call_echo(http, f"{jupyter.url}mcp", headers)).status_code == 200
+    for host in ("127.0.0.1", "localhost"):
+        named = {"Host": f"{host}:{jupyter.port}", "Origin": f"http://{host}:{jupyter.port}"}
+        headers = {**jupyter.headers, **named}
+        assert (await call_echo(http, f"{jupyter.url}mcp", headers)).status_code == 200
 
 
 async def test_an_allowed_origin_is_let_in_and_may_read_the_session_id(
@@ -262,10 +284,11 @@ async def test_origins_may_be_allowed_by_a_pattern(
         response = await call_echo(http, f"{jupyter.url}mcp", headers)
         assert response.status_code == 200
         assert response.headers["Access-Control-Allow-Origin"] == good
-        headers["Origin"] = FOREIGN
-        refused = await call_echo(http, f"{jupyter.url}mcp", headers)
-        assert_json_error(refused, 403)
-        assert "Access-Control-Allow-Origin" not in refused.headers
+        for foreign in (FOREIGN, "https://evil.example/.example.org", "https://x@a.example.org"):
+            headers["Origin"] = foreign
+            refused = await call_echo(http, f"{jupyter.url}mcp", headers)
+            assert_json_error(refused, 403)
+            assert "Access-Control-Allow-Origin" not in refused.headers
 
 
 PREFLIGHT = {
@@ -391,17 +414,17 @@ async def test_the_query_string_says_who_the_agent_is_and_what_it_wants(
     digest = hashlib.sha256(jupyter.token.encode()).hexdigest()[:16]
     assert who == {
         "credential": f"token:{digest}",
-        "agent": "Ada L",
-        "toolsets": "core",
-        "permission": "read",
+        "agents": ["Ada L"],
+        "toolsets": ["core"],
+        "permissions": ["read"],
     }
 
 
-async def test_what_the_query_string_does_not_say_is_none(jupyter: JupyterProcess) -> None:
+async def test_what_the_query_string_does_not_say_is_nothing(jupyter: JupyterProcess) -> None:
     async with connect(jupyter, ERAS[1], "?agent=") as client:
         who = (await client.call_tool("whoami", {})).structured_content
     assert who is not None
-    assert {who["agent"], who["toolsets"], who["permission"]} == {None}
+    assert who["agents"] == who["toolsets"] == who["permissions"] == []
 
 
 async def test_a_call_counts_as_activity_of_the_server(

@@ -70,14 +70,14 @@ def build() -> MCPServer:
         return await asyncio.wait_for(asyncio.shield(outcomes[name]), LIMIT)
 
     @server.tool()
-    async def whoami(ctx: Context[Any, Any]) -> dict[str, str | None]:
+    async def whoami(ctx: Context[Any, Any]) -> dict[str, Any]:
         """Who the transport says that I am."""
         caller = caller_of(ctx)
         return {
             "credential": caller.credential,
-            "agent": caller.agent,
+            "agents": caller.agents,
             "toolsets": caller.toolsets,
-            "permission": caller.permission,
+            "permissions": caller.permissions,
         }
 
     @server.tool()

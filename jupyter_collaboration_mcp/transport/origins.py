@@ -1,0 +1,30 @@
+"""What a browser may send as Origin or Host: `scheme://host[:port]`, `host[:port]`, nothing else.
+
+`http://localhost:x@evil.example` begins with an origin of this machine and is none.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HOST = r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z._-]+)(?::[0-9]{1,5})?"
+
+_AUTHORITY = re.compile(_HOST, re.ASCII)
+_ORIGIN = re.compile(rf"(?P<scheme>[a-z][0-9a-z+.-]*)://(?P<authority>{_HOST})", re.ASCII)
+
+
+def is_origin(origin: str) -> bool:
+    """Whether this could be the origin of a page; `null` is the one of a page without any."""
+    return origin == "null" or _ORIGIN.fullmatch(origin.lower()) is not None
+
+
+def authority(origin: str) -> str | None:
+    """The host and port of a page that came over HTTP, in lower case; None of anything else."""
+    found = _ORIGIN.fullmatch(origin.lower())
+    return found["authority"] if found and found["scheme"] in ("http", "https") else None
+
+
+def host_name(host: str) -> str | None:
+    """The name in `name` or `name:port`, in lower case; None of anything else."""
+    found = _AUTHORITY.fullmatch(host.lower())
+    return found["name"] if found else None
