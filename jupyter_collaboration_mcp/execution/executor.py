@@ -24,11 +24,9 @@ from ..errors import (
     RunBroken,
     SecretRefused,
 )
+from .output_writer import ENDINGS, OutputWriter
 from .run import Run, RunState
 from .side_files import SideFiles
-
-#: Seconds between two changes of a cell that prints: at most 20 transactions a second.
-_FLUSH = 0.05
 
 #: Seconds between two looks at whether the kernel lives.
 _WATCH = 0.25
@@ -59,9 +57,6 @@ _FATES: dict[Fate, tuple[str, str]] = {
     "alive": ("is there, but the connection to it was given up", ""),
 }
 
-
-#: Not failures of a run, but the end of the task or of the process.
-_ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 _BEFORE_IT = "a cell before it failed"
 
@@ -106,7 +101,7 @@ class Executor:
         self.current: Run | None = None
         self.lost: Fate | None = None
         self._interrupt = interrupt
-        self._side_files = side_files
+        self._writer = OutputWriter(side_files, log)
         self._settings = settings
         self._log = log
         self._queue: deque[Run] = deque()
@@ -117,7 +112,6 @@ class Executor:
         self._done = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._watcher: asyncio.Task[None] | None = None
-        self._flushes: dict[Run, asyncio.TimerHandle | asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         link.listen(self._receive)
 
@@ -194,7 +188,7 @@ class Executor:
         run.prompt = None
         run.heard = time.monotonic()
         run.become(RunState.working)
-        self._flush_soon(run)
+        self._writer.write_soon(run)
 
     async def ask(self, expressions: Mapping[str, str], timeout: float) -> dict[str, Any]:
         """Evaluate expressions silently: no output, no history, no count.
@@ -243,13 +237,13 @@ class Executor:
     async def close(self) -> None:
         """Stop; runs that are not over keep what their cells show, without the star."""
         left = [run for run in (self.current, *self._queue) if run is not None]
-        tasks = [self._worker, self._watcher, *self._tasks, *self._flushes.values()]
-        for task in tasks:
-            if task is not None:
-                task.cancel()
-        ending = [task for task in tasks if isinstance(task, asyncio.Task)]
+        tasks = [self._worker, self._watcher, *self._tasks]
+        ending = [task for task in tasks if task is not None]
+        for task in ending:
+            task.cancel()
         if ending:
             await asyncio.wait(ending)
+        await self._writer.close()
         for run in left:
             await self._skip(run, "the server was stopped")
 
@@ -266,7 +260,7 @@ class Executor:
             except CollaborationError as error:
                 await self._give_up(run, error)
             except BaseException as error:
-                if isinstance(error, _ENDINGS):
+                if isinstance(error, ENDINGS):
                     raise
                 # pycrdt's panics are no Exceptions, and one bad run must not end all others.
                 self._log.exception("%s could not be run to its end", run.id)
@@ -309,7 +303,7 @@ class Executor:
         try:
             run.target.begin()
         except BaseException as error:
-            if isinstance(error, _ENDINGS):
+            if isinstance(error, ENDINGS):
                 raise
             # The code runs by now: follow it, if only for the agent.
             self._log.exception("%s cannot be shown in its cell", run.id)
@@ -334,8 +328,7 @@ class Executor:
             run.reason = _why_cancelled(run)
         run.prompt = None
         run.log.end()
-        await self._settle_flush(run)
-        await self._keep_overflow(run)
+        await self._writer.finish(run)
         if run.target is not None:
             timings = {} if self.lost is not None else run.timings
             try:
@@ -371,7 +364,7 @@ class Executor:
         except CollaborationError as error:
             self._log.info("%s: %s", run.id, error.happened)
         except BaseException as error:
-            if isinstance(error, _ENDINGS):
+            if isinstance(error, ENDINGS):
                 raise
             self._log.exception("The cell of %s could not be told that it is over", run.id)
         finally:
@@ -458,7 +451,7 @@ class Executor:
                 run.log.clear(bool(content.get("wait")))
             case _:
                 return
-        self._flush_soon(run)
+        self._writer.write_soon(run)
 
     def _on_input_request(self, run: Run, message: KernelMessage) -> None:
         if message.type != "input_request":
@@ -486,59 +479,7 @@ class Executor:
         runs = [*self._displays, *([] if self.current is None else [self.current])]
         for run in runs:
             if run.log.update(str(display_id), data, metadata, message.size):
-                self._flush_soon(run)
-
-    # -- outputs on their way to the cell -----------------------------------------------------
-
-    def _flush_soon(self, run: Run) -> None:
-        if run not in self._flushes and run.log.changed:
-            loop = asyncio.get_running_loop()
-            # What prints for minutes is drawn less often: each change is stored for ever.
-            run.flushes += 1
-            delay = _FLUSH * min(10, 1 + run.flushes // 200)
-            self._flushes[run] = loop.call_later(delay, self._flush_now, run)
-
-    def _flush_now(self, run: Run) -> None:
-        task = asyncio.get_running_loop().create_task(self._flush(run))
-        self._flushes[run] = task
-        task.add_done_callback(lambda _: self._flushed(run))
-
-    async def _flush(self, run: Run) -> None:
-        try:
-            if run.target is not None:
-                await run.target.write(run.log)
-            else:
-                run.log.changed = False
-            await self._keep_overflow(run)
-        except CollaborationError as error:
-            run.log.changed = False  # the next output tries again, and the end writes it all
-            self._log.warning("The output of %s could not be shown: %s", run.id, error)
-        except BaseException as error:
-            if isinstance(error, _ENDINGS):
-                raise
-            run.log.changed = False
-            self._log.exception("The output of %s could not be shown", run.id)
-
-    def _flushed(self, run: Run) -> None:
-        del self._flushes[run]
-        self._flush_soon(run)
-
-    async def _settle_flush(self, run: Run) -> None:
-        """No flush is under way or will be: the last word is the end's."""
-        flush = self._flushes.get(run)
-        if isinstance(flush, asyncio.Task):
-            await asyncio.wait([flush])
-            flush = self._flushes.get(run)
-        if isinstance(flush, asyncio.TimerHandle):
-            flush.cancel()
-            del self._flushes[run]
-
-    async def _keep_overflow(self, run: Run) -> None:
-        if overflow := run.log.overflow():
-            try:
-                await self._side_files.keep(run.room_id.rpartition(":")[2], run.id, overflow)
-            except OSError as error:  # a full disk must not keep the run from its end
-                self._log.warning("The whole output of %s could not be kept: %s", run.id, error)
+                self._writer.write_soon(run)
 
     def _spawn(self, work: Awaitable[None]) -> None:
         async def run() -> None:

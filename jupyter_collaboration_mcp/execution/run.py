@@ -102,7 +102,7 @@ class Run:
     """When the kernel last said something about it."""
     waiting_since: float = 0.0
     """Since when it waits for an answer."""
-    flushes: int = 0
+    writes: int = 0
     """How often its output has been brought to its cell."""
     when_over: Callable[[Run], None] | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)

@@ -19,6 +19,7 @@ from jupyter_collaboration_mcp.errors import (
     RunBroken,
 )
 from jupyter_collaboration_mcp.execution import executor as module
+from jupyter_collaboration_mcp.execution import output_writer
 from jupyter_collaboration_mcp.execution.executor import Executor, ExecutorSettings
 from jupyter_collaboration_mcp.execution.run import Batch, Run, RunState
 from jupyter_collaboration_mcp.execution.side_files import SideFiles, SideLimits
@@ -288,7 +289,7 @@ async def test_code_that_runs_already_is_followed_though_its_cell_cannot_show_it
 async def test_output_that_cannot_be_shown_is_tried_again_only_with_the_next(
     make: MakeKernel, fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_FLUSH", 0)  # a loop would go round at once
+    monkeypatch.setattr(output_writer, "_FLUSH", 0)  # a loop would go round at once
     kernel = make()
     target = FakeTarget("write", fault)
     run = kernel.run("go on", target)

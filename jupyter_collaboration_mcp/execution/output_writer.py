@@ -1,0 +1,87 @@
+"""What runs put out, on its way to their cells and side files: in batches, not by messages."""
+
+from __future__ import annotations
+
+import asyncio
+from logging import Logger
+
+from ..errors import CollaborationError
+from .run import Run
+from .side_files import SideFiles
+
+#: Seconds between two changes of a cell that prints: at most 20 transactions a second.
+_FLUSH = 0.05
+
+#: Not failures of a write, but the end of the task or of the process.
+ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+class OutputWriter:
+    """Brings the logs of runs to where they are shown and kept."""
+
+    def __init__(self, side_files: SideFiles, log: Logger) -> None:
+        self._side_files = side_files
+        self._log = log
+        self._writes: dict[Run, asyncio.TimerHandle | asyncio.Task[None]] = {}
+        self._closed = False
+
+    def write_soon(self, run: Run) -> None:
+        """Show what a run has put out, together with what follows in the next moment."""
+        if run not in self._writes and run.log.changed and not self._closed:
+            loop = asyncio.get_running_loop()
+            # What prints for minutes is drawn less often: each change is stored for ever.
+            run.writes += 1
+            delay = _FLUSH * min(10, 1 + run.writes // 200)
+            self._writes[run] = loop.call_later(delay, self._write_now, run)
+
+    async def finish(self, run: Run) -> None:
+        """Stop writing to the cell, so that the end has the last word; keep what is too large."""
+        write = self._writes.get(run)
+        if isinstance(write, asyncio.Task):
+            await asyncio.wait([write])
+            write = self._writes.get(run)
+        if isinstance(write, asyncio.TimerHandle):
+            write.cancel()
+            del self._writes[run]
+        await self._keep_overflow(run)
+
+    async def close(self) -> None:
+        """Write nothing more."""
+        self._closed = True
+        writes = list(self._writes.values())
+        for write in writes:
+            write.cancel()
+        if tasks := [write for write in writes if isinstance(write, asyncio.Task)]:
+            await asyncio.wait(tasks)
+
+    def _write_now(self, run: Run) -> None:
+        task = asyncio.get_running_loop().create_task(self._write(run))
+        self._writes[run] = task
+        task.add_done_callback(lambda _: self._written(run))
+
+    async def _write(self, run: Run) -> None:
+        try:
+            if run.target is not None:
+                await run.target.write(run.log)
+            else:
+                run.log.changed = False
+            await self._keep_overflow(run)
+        except CollaborationError as error:
+            run.log.changed = False  # the next output tries again, and the end writes it all
+            self._log.warning("The output of %s could not be shown: %s", run.id, error)
+        except BaseException as error:
+            if isinstance(error, ENDINGS):
+                raise
+            run.log.changed = False
+            self._log.exception("The output of %s could not be shown", run.id)
+
+    def _written(self, run: Run) -> None:
+        del self._writes[run]
+        self.write_soon(run)
+
+    async def _keep_overflow(self, run: Run) -> None:
+        if overflow := run.log.overflow():
+            try:
+                await self._side_files.keep(run.room_id.rpartition(":")[2], run.id, overflow)
+            except OSError as error:  # a full disk must not keep the run from its end
+                self._log.warning("The whole output of %s could not be kept: %s", run.id, error)
