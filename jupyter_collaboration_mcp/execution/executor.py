@@ -24,6 +24,7 @@ from ..errors import (
     RunBroken,
     SecretRefused,
 )
+from .interrupts import Interrupts
 from .output_writer import ENDINGS, OutputWriter
 from .run import Run, RunState
 from .side_files import SideFiles
@@ -36,6 +37,10 @@ _INTERRUPT_LIMIT = 5.0
 
 #: Seconds after which the second half of "done" is not waited for: a message was lost.
 _LOST_MESSAGE = 10.0
+
+#: The same for the reply of code that was interrupted: kernels drop it if they are interrupted
+#: again while they write the traceback.
+_LOST_REPLY = 0.5
 
 #: How often a request is sent again that the kernel dropped because another one failed.
 _AGAIN = 5
@@ -57,6 +62,9 @@ _FATES: dict[Fate, tuple[str, str]] = {
     "alive": ("is there, but the connection to it was given up", ""),
 }
 
+
+#: What Python raises in code that is interrupted.
+_INTERRUPTION = "KeyboardInterrupt"
 
 _BEFORE_IT = "a cell before it failed"
 
@@ -100,12 +108,13 @@ class Executor:
         self.link = link
         self.current: Run | None = None
         self.lost: Fate | None = None
-        self._interrupt = interrupt
+        self._interrupts = Interrupts(interrupt)
         self._writer = OutputWriter(side_files, log)
         self._settings = settings
         self._log = log
         self._queue: deque[Run] = deque()
         self._requests: dict[str, Run] = {}
+        self._interrupted: Run | None = None
         self._questions: dict[str, _Question] = {}
         self._asked: deque[str] = deque(maxlen=_REMEMBERED)  # one may work on after its time-out
         self._displays: deque[Run] = deque(maxlen=_REMEMBERED)
@@ -151,16 +160,17 @@ class Executor:
         Raises:
             InterruptIgnored: It went on.
         """
+        run = self.current
         deadline = time.monotonic() + _INTERRUPT_LIMIT
         # What has not begun yet is not hit; it would go on as if nothing had happened.
-        while self.busy and self.link.busy_with is None:
+        while self.busy and self.link.busy_with is None and not _is_stopped(run):
             if time.monotonic() > deadline:
                 break
             await asyncio.sleep(0.01)
-        if not self.busy or self.lost is not None:
+        if not self.busy or self.lost is not None or _is_stopped(run):
             return
         request = self.link.busy_with
-        await self._interrupt()
+        await self._signal(request)
         deadline = time.monotonic() + _INTERRUPT_LIMIT
         while request is not None and self.link.busy_with == request and self.lost is None:
             if time.monotonic() > deadline:
@@ -170,6 +180,25 @@ class Executor:
                     "Call restart_notebook_kernel; all variables will be lost.",
                 )
             await asyncio.sleep(0.01)
+
+    def interrupted_since(self, moment: float) -> Run | None:
+        """The run that an interrupt has ended since then, if one has."""
+        run = self._interrupted
+        ended = None if run is None else run.ended
+        return run if ended is not None and ended >= moment else None
+
+    async def _signal(self, request: str | None) -> None:
+        """Interrupt the kernel, in what it works on for a request."""
+        run = self.current if request is None else self._requests.get(request)
+        if run is not None:
+            run.interrupted = time.monotonic()  # before the kernel can answer
+            self._interrupted = run
+        try:
+            await self._interrupts.interrupt(request)
+        except Exception:
+            if run is not None:
+                run.interrupted = None
+            raise
 
     def reply_to_input(self, run: Run, text: str) -> None:
         """Answer what a run asks.
@@ -392,9 +421,11 @@ class Executor:
                     f"{self._settings.input_limit:g} s; it was interrupted.",
                     "Run it again and answer with reply_to_input.",
                 )
-                await self._interrupt()
-        elif (run.idle or run.reply is not None) and now - run.heard > _LOST_MESSAGE:
-            self._done.set()
+                await self._signal(self.link.busy_with)
+        elif run.idle or run.reply is not None:
+            interrupted = run.idle and _was_interrupted(run)
+            if now - run.heard > (_LOST_REPLY if interrupted else _LOST_MESSAGE):
+                self._done.set()
 
     # -- messages ----------------------------------------------------------------------------
 
@@ -408,7 +439,8 @@ class Executor:
         run = self._requests.get(message.parent)
         if run is None:
             return
-        run.heard = time.monotonic()
+        if not run.idle:  # a thread may go on printing when only the reply is missing
+            run.heard = time.monotonic()
         if message.channel == "shell":
             self._on_reply(run, message)
         elif message.channel == "stdin":
@@ -464,7 +496,7 @@ class Executor:
                 "Let the person run this cell in JupyterLab, or read the secret from the "
                 "environment of the kernel.",
             )
-            self._spawn(self._interrupt())
+            self._spawn(self._signal(message.parent))
             return
         run.prompt = prompt
         run.waiting_since = time.monotonic()
@@ -520,9 +552,31 @@ def _outcome(run: Run) -> RunState:
     status = (run.reply or {}).get("status")
     if status == "ok":
         return RunState.completed
-    if status == "aborted" or (run.reply or {}).get("ename") == "KeyboardInterrupt":
+    if status == "aborted" or _was_interrupted(run):
         return RunState.cancelled
     return RunState.failed
+
+
+def _is_stopped(run: Run | None) -> bool:
+    """Whether a run was interrupted, and the kernel is done with it."""
+    return run is not None and run.interrupted is not None and (run.idle or run.over)
+
+
+def _was_interrupted(run: Run) -> bool:
+    """Whether code that ended with an error did so because it was interrupted.
+
+    Coroutines and libraries make other errors of an interruption, and where the kernel dropped
+    its reply, only what it printed tells that a person interrupted it.
+    """
+    if run.interrupted is not None and run.heard - run.interrupted < _INTERRUPT_LIMIT:
+        return True
+    if run.reply is not None:
+        return run.reply.get("ename") == _INTERRUPTION
+    return any(
+        output.get("ename") == _INTERRUPTION
+        or (output.get("name") == "stderr" and _INTERRUPTION in output["text"])
+        for output in run.log.outputs()
+    )
 
 
 def _output(message: KernelMessage) -> dict[str, Any]:

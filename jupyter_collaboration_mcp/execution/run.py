@@ -99,7 +99,9 @@ class Run:
     idle: bool = False
     """Whether the kernel has said that it is done with it."""
     heard: float = 0.0
-    """When the kernel last said something about it."""
+    """When the kernel last said something about it, before it was done with it."""
+    interrupted: float | None = None
+    """When it was last interrupted."""
     waiting_since: float = 0.0
     """Since when it waits for an answer."""
     writes: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from logging import Logger
@@ -208,8 +209,11 @@ class Runs:
             KernelBusy: It would hit what somebody else runs.
             InterruptIgnored: The code goes on.
         """
+        asked = time.monotonic()
         info = await self._existing(here)
         executor = await self._executor_of(info)
+        if (run := executor.interrupted_since(asked)) is not None:
+            return True, run  # by somebody who asked at the same time; spare what came after it
         if executor.busy_for_others and not force:
             raise KernelBusy(
                 "The kernel works on something that no agent started; a person did, in JupyterLab.",

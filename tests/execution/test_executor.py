@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from jupyter_collaboration_mcp.errors import (
     RunBroken,
 )
 from jupyter_collaboration_mcp.execution import executor as module
-from jupyter_collaboration_mcp.execution import output_writer
+from jupyter_collaboration_mcp.execution import interrupts, output_writer
 from jupyter_collaboration_mcp.execution.executor import Executor, ExecutorSettings
 from jupyter_collaboration_mcp.execution.run import Batch, Run, RunState
 from jupyter_collaboration_mcp.execution.side_files import SideFiles, SideLimits
@@ -83,9 +84,16 @@ class FakeLink:
     async def close(self) -> None:
         self.closed = True
 
-    def print(self, text: str) -> None:
+    def answer(self, reply: Mapping[str, Any] | None) -> None:
+        """The latest code, which was interrupted, ends; None if the reply is lost."""
+        request, self.busy_with = f"request-{len(self.sent)}", None
+        if reply is not None:
+            self._say("shell", "execute_reply", request, reply)
+        self._say("iopub", "status", request, {"execution_state": "idle"})
+
+    def print(self, text: str, name: str = "stdout") -> None:
         """The latest code prints something."""
-        content = {"name": "stdout", "text": text}
+        content = {"name": name, "text": text}
         self._say("iopub", "stream", f"request-{len(self.sent)}", content)
 
     def _work(self, request: str, code: str) -> None:
@@ -103,6 +111,9 @@ class FakeLink:
                 return
             case "ask":
                 self._say("stdin", "input_request", request, {"prompt": "Well? "})
+                return
+            case "interrupted":
+                self.busy_with = request
                 return
             case "fail":
                 self._say("shell", "execute_reply", request, {"status": "error"})
@@ -166,6 +177,7 @@ class Kernel:
         self.over: list[Run] = []
         self.interrupts = 0
         self.interrupt_fault: Exception | None = None
+        self.interrupt_wait: Awaitable[object] | None = None
         self.executor = Executor(
             self.link,
             self._interrupt,
@@ -198,6 +210,8 @@ class Kernel:
 
     async def _interrupt(self) -> None:
         self.interrupts += 1
+        if self.interrupt_wait is not None:
+            await self.interrupt_wait
         if self.interrupt_fault is not None:
             raise self.interrupt_fault
 
@@ -480,3 +494,148 @@ async def test_code_that_ends_before_it_is_interrupted_is_left_alone(make: MakeK
     await kernel.finish(run)
     assert run.state is RunState.completed
     assert kernel.interrupts == 0
+
+
+# -- interrupts -------------------------------------------------------------------------------
+
+
+async def interrupted_run(kernel: Kernel) -> Run:
+    """A run that waits to be interrupted."""
+    run = kernel.run("interrupted", FakeTarget())
+    kernel.submit(run)
+    await until(lambda: kernel.link.busy_with)
+    return run
+
+
+async def test_interrupts_that_come_together_are_one_signal(make: MakeKernel) -> None:
+    kernel = make()
+    first = await interrupted_run(kernel)
+    sending = asyncio.Event()
+    kernel.interrupt_wait = sending.wait()
+    calls = [asyncio.create_task(kernel.executor.interrupt()) for _ in range(10)]
+    await until(lambda: kernel.interrupts)
+    await turns()
+    calls[0].cancel()  # who asked first goes away, which is nothing to the others
+    kernel.interrupt_wait = None
+    sending.set()
+    await turns()
+    calls.append(asyncio.create_task(kernel.executor.interrupt()))
+    await turns()
+    after = kernel.run("go on")
+    kernel.submit(after)
+    kernel.link.answer({"status": "error", "ename": "KeyboardInterrupt"})
+    done = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(each) for each in done] == [asyncio.CancelledError] + [type(None)] * 10
+    assert kernel.interrupts == 1
+    await kernel.finish(first)
+    assert (first.state, first.reason) == (RunState.cancelled, "it was interrupted")
+    await until(lambda: after.state is RunState.working)
+    assert after.interrupted is None
+
+
+async def test_a_run_that_was_interrupted_is_not_waited_for_by_interrupting_the_next(
+    make: MakeKernel,
+) -> None:
+    kernel = make()
+    first = await interrupted_run(kernel)
+    ending = asyncio.Event()
+    first.target = SlowEnd(ending)
+    one = asyncio.create_task(kernel.executor.interrupt())
+    await until(lambda: kernel.interrupts)
+    after = kernel.run("interrupted")
+    kernel.submit(after)
+    kernel.link.answer({"status": "error", "ename": "KeyboardInterrupt"})
+    another = asyncio.create_task(kernel.executor.interrupt())  # while the cell shows the end
+    await asyncio.gather(one, another)
+    ending.set()
+    await kernel.finish(first)
+    await until(lambda: kernel.link.busy_with)
+    assert kernel.interrupts == 1
+    assert after.interrupted is None
+
+
+class SlowEnd(FakeTarget):
+    def __init__(self, ending: asyncio.Event) -> None:
+        super().__init__()
+        self._ending = ending
+
+    async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
+        await self._ending.wait()
+
+
+async def test_code_that_caught_an_interrupt_is_interrupted_again_later(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interrupts, "APART", 0)
+    kernel = make()
+    run = await interrupted_run(kernel)
+    calls = [asyncio.create_task(kernel.executor.interrupt())]
+    await until(lambda: kernel.interrupts == 1)
+    await turns()
+    calls.append(asyncio.create_task(kernel.executor.interrupt()))
+    await until(lambda: kernel.interrupts == 2)
+    kernel.link.answer({"status": "error", "ename": "KeyboardInterrupt"})
+    await asyncio.gather(*calls)
+    await kernel.finish(run)
+    assert run.state is RunState.cancelled
+
+
+async def test_an_interrupt_that_fails_can_be_repeated_at_once(make: MakeKernel) -> None:
+    kernel = make()
+    run = await interrupted_run(kernel)
+    kernel.interrupt_fault = RuntimeError("no such process")
+    with pytest.raises(RuntimeError, match="no such process"):
+        await kernel.executor.interrupt()
+    kernel.interrupt_fault = None
+    again = asyncio.create_task(kernel.executor.interrupt())
+    await until(lambda: kernel.interrupts == 2)
+    kernel.link.answer({"status": "error", "ename": "KeyboardInterrupt"})
+    await again
+    await kernel.finish(run)
+    assert run.state is RunState.cancelled
+
+
+@pytest.mark.parametrize(
+    "reply", [None, {"status": "error", "ename": "CancelledError"}], ids=["lost", "coroutine"]
+)
+async def test_a_run_is_cancelled_however_the_kernel_reports_the_interrupt(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch, reply: dict[str, Any] | None
+) -> None:
+    monkeypatch.setattr(module, "_WATCH", 0.001)
+    monkeypatch.setattr(module, "_LOST_REPLY", 0)
+    kernel = make()
+    run = await interrupted_run(kernel)
+    interrupting = asyncio.create_task(kernel.executor.interrupt())
+    await until(lambda: kernel.interrupts)
+    kernel.link.answer(reply)
+    await interrupting
+    assert await run.finished(5)  # a message that is lost otherwise is waited for longer
+    assert (run.state, run.reason) == (RunState.cancelled, "it was interrupted")
+    assert run.error is None
+
+
+async def test_a_run_whose_reply_a_person_interrupted_is_cancelled(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WATCH", 0.001)
+    monkeypatch.setattr(module, "_LOST_REPLY", 0)
+    kernel = make()
+    run = await interrupted_run(kernel)
+    kernel.link.print("Traceback ...\nKeyboardInterrupt\n", "stderr")
+    kernel.link.answer(None)
+    assert await run.finished(5)
+    assert run.state is RunState.cancelled
+
+
+async def test_an_error_long_after_an_interrupt_that_was_caught_is_a_failure(
+    make: MakeKernel,
+) -> None:
+    kernel = make()
+    run = await interrupted_run(kernel)
+    interrupting = asyncio.create_task(kernel.executor.interrupt())
+    await until(lambda: kernel.interrupts)
+    run.interrupted = time.monotonic() - 60
+    kernel.link.answer({"status": "error", "ename": "ZeroDivisionError"})
+    await interrupting
+    await kernel.finish(run)
+    assert run.state is RunState.failed

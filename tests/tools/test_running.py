@@ -185,6 +185,30 @@ async def test_endless_code_is_answered_in_time_and_can_be_interrupted(
     await shows(ana, 1, "next\n")
 
 
+@pytest.mark.parametrize("wait", ["time.sleep(0.01)", "await asyncio.sleep(0.01)"])
+async def test_ten_interrupts_at_once_cancel_one_run_at_once(
+    ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab, wait: str
+) -> None:
+    door = gate()
+    door.open()
+    path = await warm(
+        f"{door.code}\nimport asyncio\nwhile True:\n    {wait}", "print('spared')", "print('next')"
+    )
+    ana = await tab(path)
+    run_id = await start(ada, path, 0, door)
+    spared, _ = await run_cells(bob, path, cell_ids=[1, 2], timeout=0)
+    calls = [agent.ask("interrupt_notebook_kernel", path=path) for agent in [ada, bob] * 5]
+    for facts in await asyncio.gather(*calls):
+        (told,) = facts["runs"]
+        assert (told["run_id"], told["state"]) == (run_id, "cancelled")
+        assert told["reason"] == "it was interrupted"
+        assert told["seconds"] < 9  # a reply that was lost is waited for longer
+    assert (await finish(bob, spared["run_id"]))["state"] == "completed"
+    await shows(ana, 1, "spared\n")
+    await shows(ana, 2, "next\n")
+    assert ana.cell(0)["execution_state"] == "idle"
+
+
 async def test_code_that_swallows_the_interruption_needs_a_restart(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:

@@ -1,0 +1,61 @@
+"""Interrupts of one kernel: those that come together are one signal.
+
+A kernel that is interrupted again while it reports the first KeyboardInterrupt drops its reply,
+and nobody hears how the run ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+#: Seconds within which interrupts of the same request count as one. Code that goes on for longer
+#: has caught the first.
+APART = 1.0
+
+
+@dataclass(slots=True)
+class _Signal:
+    request: str | None
+    sending: asyncio.Task[None]
+    sent: float | None = None
+    """When the kernel had it; None while it is on its way."""
+
+
+class Interrupts:
+    """Signals to one kernel.
+
+    Args:
+        send: Has the kernel interrupted.
+    """
+
+    def __init__(self, send: Callable[[], Awaitable[None]]) -> None:
+        self._send = send
+        self._last: _Signal | None = None
+
+    async def interrupt(self, request: str | None) -> None:
+        """Interrupt the kernel in what it works on, unless that has just been done."""
+        signal = self._last
+        if signal is None or signal.request != request or _is_old(signal):
+            sending = asyncio.get_running_loop().create_task(self._sending())
+            signal = self._last = _Signal(request, sending)
+            sending.add_done_callback(self._sent)
+        # Whoever asked first may go away; the others still wait for it.
+        await asyncio.shield(signal.sending)
+
+    async def _sending(self) -> None:
+        await self._send()
+
+    def _sent(self, sending: asyncio.Task[None]) -> None:
+        failed = sending.cancelled() or sending.exception() is not None
+        signal = self._last
+        if signal is not None and signal.sending is sending:
+            signal.sent = time.monotonic()
+            if failed:
+                self._last = None
+
+
+def _is_old(signal: _Signal) -> bool:
+    return signal.sent is not None and time.monotonic() - signal.sent > APART
