@@ -19,6 +19,7 @@ BENCHMARKS = (
     "edit",
     "execute",
     "flood",
+    "stalls",
     "listing",
     "standalone",
     "noop",

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from mcp import Client
 
 from tests.conftest import EXTENSIONS
-from tests.harness import notebooks
+from tests.harness import notebooks, stall_meter
 from tests.harness.agents import LEGACY, MODERN, AgentClient
 from tests.harness.jupyter import REPOSITORY, JupyterProcess
 
@@ -30,7 +30,7 @@ _LINES = "\n".join(f"total_{n} = sum(values[{n}:{n + 10}]) / 10" for n in range(
 @asynccontextmanager
 async def jupyter() -> AsyncIterator[JupyterProcess]:
     """Jupyter with our extension, whose MCP server has the no-op tool as well."""
-    extensions = {**EXTENSIONS, "noop_extension": True}
+    extensions = {**EXTENSIONS, "noop_extension": True, stall_meter.NAME: True}
     with tempfile.TemporaryDirectory(prefix="bench-") as root:
         async with JupyterProcess(
             Path(root), extensions=extensions, extra_path=[_EXTENSION_PATH]

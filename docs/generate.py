@@ -94,7 +94,10 @@ user's own code, tables with their shape and first rows, pictures as images that
 Whatever is left out is named with the address of the whole, `notebook://...`, which any client
 reads as a resource, page by page. `get_run(output=...)` reads the same pages.
 
-**Unknown arguments** are refused, not ignored.
+**Arguments.** Unknown ones are refused, not ignored. A list has at most 1,000 elements
+(`max_cells_per_call`), and no call changes more cells than that; a path, an id or a query has at
+most 1,000 characters, a path at most 50 folders, and all metadata of a call at most 1,000,000
+characters. An answer repeats at most 200 characters of an argument.
 """
 
 _NOTES: Mapping[str, str] = {

@@ -73,7 +73,9 @@ class JupyterCollaborationMCP(ExtensionApp):
     idle_timeout = Float(
         300.0, help="Seconds after which an agent that does nothing leaves a document."
     ).tag(config=True)
-    max_cells_per_call = Int(1000, help="Cells that one call may change.").tag(config=True)
+    max_cells_per_call = Int(
+        1000, help="Cells that one call may change, and elements of any list in it."
+    ).tag(config=True)
     max_source_length = Int(4_000_000, help="Characters of source in one call.").tag(config=True)
     max_stream_size = Int(
         1_000_000, help="Characters that a run prints and a notebook keeps; the rest is put aside."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,9 +31,11 @@ from . import __version__
 from .documents.images import ImageLimits
 from .errors import CollaborationError, InternalError, InvalidArgument, PermissionRefused
 from .resources.outputs import TEMPLATES, OutputResources, next_page
+from .tools import limits
 from .tools.documents import DocumentTools
 from .tools.files import FileTools
 from .tools.kernel import KernelTools
+from .tools.limits import Echoes
 from .tools.notebook import NotebookTools
 from .tools.registry import Answer, Call, RegisteredTool, collect, select
 from .tools.running import RunAnswers
@@ -44,6 +45,7 @@ from .workspace.caller import SCOPE_KEY, Caller
 from .workspace.permissions import Level
 from .workspace.sites import Sites
 from .workspace.whole_outputs import Part
+from .workspace.workspace import Limits
 
 _log = logging.getLogger(__name__)
 
@@ -147,7 +149,7 @@ class CollaborationServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         if self._tool_manager.get_tool(name) is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {limits.clipped(name)}")
         return await super().call_tool(name, arguments, context)
 
 
@@ -159,7 +161,14 @@ class _Gate:
     ) -> None:
         self._options = options
         self._tools = tools
+        self._sites = sites
         self.ready = sites.ready
+
+    @property
+    def most_items(self) -> int:
+        """Of a list in a call: as many as the cells that one may change."""
+        allowed = [site.workspace.limits.cells_per_call for site in self._sites]
+        return max(allowed, default=Limits().cells_per_call)
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -253,19 +262,23 @@ class _ServedTool(Tool):
         convert_result: bool = False,
     ) -> CallToolResult:
         registered = self._registered
+        echoes = Echoes({})
         try:
-            validated = registered.validated(arguments)
+            parsed = registered.parsed(arguments)
+            limits.check(parsed, self._gate.most_items)
+            echoes = Echoes(parsed)
+            validated = registered.validated(parsed)
             call = self._gate.call(context, registered)
             await self._gate.ready()
             answer = await registered.function(call, **validated)
         except ValidationError as error:
-            return _failed(_invalid(registered.name, error))
+            return _failed(_invalid(registered.name, error), echoes)
         except CollaborationError as error:
-            return _failed(error)
+            return _failed(error, echoes)
         except Exception as error:
             _log.exception("%s failed", registered.name)
-            return _failed(InternalError.of(error))
-        return _succeeded(answer)
+            return _failed(InternalError.of(error), echoes)
+        return _succeeded(answer, echoes)
 
 
 def _served(registered: RegisteredTool, gate: _Gate) -> Tool:
@@ -285,13 +298,13 @@ def _served(registered: RegisteredTool, gate: _Gate) -> Tool:
     return served
 
 
-def _succeeded(answer: Answer) -> CallToolResult:
+def _succeeded(answer: Answer, echoes: Echoes) -> CallToolResult:
     text, facts, failed = answer.text, answer.facts, False
     if answer.error is not None:
         failed = True
         text = f"{answer.error.code}: {answer.error}\n{text}"
-        facts = {**_error_facts(answer.error), **facts}
-    content: list[ContentBlock] = [TextContent(type="text", text=text)]
+        facts = {**_error_facts(answer.error, echoes), **facts}
+    content: list[ContentBlock] = [TextContent(type="text", text=echoes.cut(text))]
     content += [
         ImageContent(type="image", data=picture.data, mime_type=picture.mime)
         for picture in answer.pictures
@@ -303,23 +316,22 @@ def _succeeded(answer: Answer) -> CallToolResult:
     return CallToolResult(content=content, structured_content=facts, is_error=failed)
 
 
-def _failed(error: CollaborationError) -> CallToolResult:
+def _failed(error: CollaborationError, echoes: Echoes) -> CallToolResult:
     return CallToolResult(
-        content=[TextContent(type="text", text=f"{error.code}: {error}")],
-        structured_content=_error_facts(error),
+        content=[TextContent(type="text", text=echoes.cut(f"{error.code}: {error}"))],
+        structured_content=_error_facts(error, echoes),
         is_error=True,
     )
 
 
-def _error_facts(error: CollaborationError) -> dict[str, Any]:
-    return {
-        "error": {
-            "code": error.code,
-            "message": error.happened,
-            "next_step": error.next_step,
-            **error.detail,
-        }
+def _error_facts(error: CollaborationError, echoes: Echoes) -> dict[str, Any]:
+    facts = {
+        "code": error.code,
+        "message": error.happened,
+        "next_step": error.next_step,
+        **error.detail,
     }
+    return {"error": echoes.cut_all(facts)}
 
 
 def _content(uri: str, part: Part) -> ReadResourceContents:
@@ -338,10 +350,8 @@ def _content(uri: str, part: Part) -> ReadResourceContents:
 def _invalid(name: str, error: ValidationError) -> InvalidArgument:
     problems = []
     for problem in error.errors(include_url=False, include_context=False)[:5]:
-        where = ".".join(str(part) for part in problem["loc"])
-        given = json.dumps(problem["input"], default=str)
-        shown = given if len(given) <= 80 else given[:77] + "..."
-        problems.append(f"{where}: {problem['msg']} (given: {shown})")
+        where = limits.clipped(".".join(str(part) for part in problem["loc"]))
+        problems.append(f"{where}: {problem['msg']} (given: {limits.shown(problem['input'])})")
     return InvalidArgument(
         f"The arguments of {name} do not fit; nothing was done. {'; '.join(problems)}",
         "Correct them and repeat the call.",

@@ -7,7 +7,9 @@ its n-th element costs time in proportion to n, and asking for all of them its s
 from __future__ import annotations
 
 import copy
+import sys
 import uuid
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,6 +62,7 @@ class Notebook:
         self._cells: list[_Cell] = [_Cell(str(cell["id"]), cell) for cell in self._array]
         self._count = Counter(cell.id for cell in self._cells)
         self._hints: dict[str, int] = {}
+        self._sorted: list[str] | None = None
         self._own: list[CellChange] = []  # structural changes of ours, already in the mirror
         self._array.observe_deep(self._on_events)
 
@@ -93,22 +96,30 @@ class Notebook:
                 "Ask the person to close and reopen the notebook, which renames duplicates.",
                 cell_id=wanted,
             )
-        found = [index for index, cell in enumerate(self._cells) if cell.id.startswith(wanted)]
-        if not wanted or not found:
+        found = self._beginning_with(wanted) if wanted else []
+        if not found:
             raise CellNotFound(
                 f"No cell has the id {wanted!r}; the notebook has {len(self)} cells.",
                 "Call get_notebook with format=outline to see the ids.",
                 cell_id=wanted,
             )
         if len(found) > 1:
-            ids = [self._cells[index].id for index in found[:5]]
+            ids = found[:5]
             raise AmbiguousCell(
                 f"{len(found)} cells have an id that begins with {wanted!r}: {', '.join(ids)}.",
                 "Repeat with more characters of the id.",
                 cell_id=wanted,
                 candidates=ids,
             )
-        return found[0]
+        return self._index_of(found[0])
+
+    def _beginning_with(self, prefix: str) -> list[str]:
+        """The ids that begin alike. They are sorted once: a call may name a thousand cells."""
+        if self._sorted is None:
+            self._sorted = sorted(cell.id for cell in self._cells)
+        start = bisect_left(self._sorted, prefix)
+        end = bisect_left(self._sorted, prefix + chr(sys.maxunicode), start)
+        return self._sorted[start:end]
 
     def position(self, index: int) -> int:
         """A valid cell index for one that may count from the end.
@@ -132,8 +143,9 @@ class Notebook:
     def _index_of(self, cell_id: str) -> int:
         hint = self._hints.get(cell_id)
         if hint is None or hint >= len(self._cells) or self._cells[hint].id != cell_id:
-            hint = next(i for i, cell in enumerate(self._cells) if cell.id == cell_id)
-            self._hints[cell_id] = hint
+            # All at once: a call may name a thousand cells.
+            self._hints = {cell.id: index for index, cell in enumerate(self._cells)}
+            hint = self._hints[cell_id]
         return hint
 
     # -- reading -----------------------------------------------------------------------------
@@ -287,25 +299,27 @@ class Notebook:
         outputs: Array[Any] = self._cells[index].shared["outputs"]
         return outputs
 
-    def clear_outputs(self, index: int) -> bool:
-        """Leave a code cell as if it had never run; says whether there was anything."""
+    def was_run(self, index: int) -> bool:
+        """Whether a code cell has outputs or a count."""
         shared = self._cells[index].shared
-        had = bool(len(shared["outputs"])) or shared.get("execution_count") is not None
+        return bool(len(shared["outputs"])) or shared.get("execution_count") is not None
+
+    def clear_outputs(self, index: int) -> None:
+        """Leave a code cell as if it had never run."""
+        shared = self._cells[index].shared
         if len(shared["outputs"]):
             shared["outputs"].clear()
         if shared.get("execution_count") is not None:
             shared["execution_count"] = None
         if "execution" in self.metadata(index):
             self.set_metadata(index, {"execution": None})
-        return had
 
     def never_run(self, index: int) -> bool:
         """Whether a code cell has no outputs, no count and no star."""
         shared = self._cells[index].shared
         return (
             shared["cell_type"] == "code"
-            and not len(shared["outputs"])
-            and shared.get("execution_count") is None
+            and not self.was_run(index)
             and shared.get("execution_state") != "running"
         )
 
@@ -393,6 +407,7 @@ class Notebook:
         """Replace a range of the mirror and say what that means."""
         deleted = self._cells[start:stop]
         self._cells[start:stop] = cells
+        self._sorted = None
         for cell in deleted:
             self._count[cell.id] -= 1
             if not self._count[cell.id]:
@@ -413,6 +428,7 @@ class Notebook:
             if "id" in event.keys:  # jupyter_ydoc renames duplicates
                 self._count[cell.id] -= 1
                 cell.id = str(cell.shared["id"])
+                self._sorted = None
                 self._count[cell.id] += 1
             for key in event.keys:
                 if (kind := _KIND_OF_KEY.get(key)) is not None:

@@ -81,9 +81,17 @@ def _start_of(source: str, line: int, known: int = 1, position: int = 0) -> int 
     Args:
         known: A line before it, in which `position` is.
     """
-    for _ in range(line - known):
-        newline = source.find("\n", position)
-        if newline < 0:
-            return None
-        position = newline + 1
-    return position
+    end, missing = len(source), line - known
+    if missing <= 0:
+        return position
+    if source.count("\n", position) < missing:
+        return None
+    # Halving what is counted: there may be millions of lines, and a step for each takes seconds.
+    while end - position > 1:
+        middle = (position + end) // 2
+        breaks = source.count("\n", position, middle)
+        if breaks < missing:
+            position, missing = middle, missing - breaks
+        else:
+            end = middle
+    return end

@@ -96,7 +96,7 @@ class DocumentTools(PlacedTools):
         """Read a live text file, whole or some lines, with its revision. For notebooks use
         get_notebook."""
         here = await self._open(call, Level.read, path, "file")
-        limit = min(max_content_length, self._site(here).workspace.limits.answer_length)
+        limit = min(max_content_length, self._limits(here).answer_length)
         now = here.peer.text.view()
         lines = cut(now.source, start_line, end_line, start_position, limit)
         here.peer.shown.add([now])
@@ -167,7 +167,7 @@ class DocumentTools(PlacedTools):
         if_revision: str | None,
     ) -> Answer:
         here = await self._open(call, Level.write, path, "file")
-        limits = self._site(here).workspace.limits
+        limits = self._limits(here)
         written = change_text(here, changes, name, limits, if_revision)
         await here.peer.acknowledged()
         return _changed(here, written)

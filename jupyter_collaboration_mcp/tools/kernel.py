@@ -58,12 +58,13 @@ class KernelTools(PlacedTools):
         here = await self._open(call, Level.execute, path)
         if clear_outputs:
             await authorize(call, Level.write, self._site(here), here.path)
+            editing.to_clear(here, None, self._limits(here))  # before anything is lost
         info = await self._runs(here).restart(here)
         await here.peer.catch_up()
         lines = [f"Restarted {info.name} ({info.id}); all variables are gone."]
         facts: dict[str, Any] = {**about(here), "kernel": {"id": info.id, "name": info.name}}
         if clear_outputs:
-            cleared = await editing.clear_outputs(here, None)
+            cleared = await editing.clear_outputs(here, None, self._limits(here))
             lines.append(f"Cleared the outputs of {how_many(len(cleared))}.")
             facts["cleared"] = cleared
         if not exec:
@@ -130,7 +131,7 @@ class KernelTools(PlacedTools):
     ) -> Answer:
         """Clear the outputs and counts of code cells: of all, or of those named. Source stays."""
         here = await self._open(call, Level.write, path)
-        cleared = await editing.clear_outputs(here, cell_ids)
+        cleared = await editing.clear_outputs(here, cell_ids, self._limits(here))
         text = f"Cleared the outputs of {how_many(len(cleared))}."
         return answer(here, [text], {**about(here), "cleared": cleared})
 

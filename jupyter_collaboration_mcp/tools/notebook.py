@@ -118,7 +118,7 @@ class NotebookTools(PlacedTools):
         text; full: with outputs and metadata. Choose cells by range, ids or query."""
         here = await self._open(call, Level.read, path)
         indexes = _reading(here, start_index, end_index, cell_ids)
-        limit = min(max_content_length, self._site(here).workspace.limits.answer_length)
+        limit = min(max_content_length, self._limits(here).answer_length)
         wanted = _Reading(format, include_outputs, query, limit)
         return _read(here, indexes, wanted, include_collaboration_state)
 
@@ -147,7 +147,7 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
-        ids = editing.update_cells(here, named, self._site(here).workspace.limits, running)
+        ids = editing.update_cells(here, named, self._limits(here), running)
         return await self._edited(call, here, "Updated", ids, exec, timeout)
 
     @tool("Insert cells", Level.write, core=True)
@@ -173,7 +173,7 @@ class NotebookTools(PlacedTools):
             positions,
             start_position,
             after_cell_id,
-            self._site(here).workspace.limits,
+            self._limits(here),
             running,
         )
         return await self._edited(call, here, "Inserted", ids, exec, timeout)
@@ -196,7 +196,7 @@ class NotebookTools(PlacedTools):
         revisions = as_list(if_revision)
         if exec:
             return await self._run_then_delete(call, here, indexes, revisions, running)
-        gone = editing.delete_cells(here, indexes, revisions, running)
+        gone = editing.delete_cells(here, indexes, revisions, self._limits(here), running)
         return await self._deleted(here, gone)
 
     async def _execute(
@@ -235,7 +235,8 @@ class NotebookTools(PlacedTools):
         running: editing.Running,
     ) -> Answer:
         """Cells are deleted only after they ran well, and if nobody has changed them meanwhile."""
-        notebook = here.peer.notebook
+        notebook, limits = here.peer.notebook, self._limits(here)
+        editing.check_count(limits, len(indexes))
         editing.guard(here, indexes, revisions)
         before = {notebook.id_at(i): notebook.revision(i) for i in indexes}
         code = [notebook.id_at(i) for i in indexes if notebook.cell_type(i) == "code"]
@@ -243,7 +244,7 @@ class NotebookTools(PlacedTools):
             running.check("code")
         if not code:
             return await self._deleted(
-                here, editing.delete_cells(here, list(dict.fromkeys(indexes)), None, running)
+                here, editing.delete_cells(here, indexes, None, limits, running)
             )
         runs = await self._runs(here).run_cells(here, code, True, before)
         ran = await run_answer(self._shown, call, here, runs, _DELETE_WAIT)
@@ -253,7 +254,7 @@ class NotebookTools(PlacedTools):
         await here.peer.catch_up()
         there = [notebook.find(cell_id) for cell_id in before if notebook.has(cell_id)]
         editing.guard(here, there, [before[notebook.id_at(index)] for index in there])
-        gone = editing.delete_cells(here, there, None, editing.Running(False))
+        gone = editing.delete_cells(here, there, None, limits, editing.Running(False))
         done = await self._deleted(here, gone)
         facts = {**done.facts, "runs": ran.facts["runs"]}
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
@@ -280,7 +281,8 @@ class NotebookTools(PlacedTools):
         """Move cells, with outputs and metadata, to before an index or after a cell."""
         here = await self._open(call, Level.write, path)
         indexes = editing.target_indexes(here.peer.notebook, None, None, cell_ids)
-        ids = editing.move_cells(here, indexes, to_index, after_cell_id, as_list(if_revision))
+        revisions, limits = as_list(if_revision), self._limits(here)
+        ids = editing.move_cells(here, indexes, to_index, after_cell_id, revisions, limits)
         return await self._edited(call, here, "Moved", ids)
 
     @tool("Run a cell", Level.execute, destructive=True)
@@ -422,7 +424,7 @@ def _reading(
     if cell_ids is not None:
         if start_index is not None or end_index is not None:
             raise InvalidArgument("Both cell_ids and a range are given.", "Give one of them.")
-        return editing.target_indexes(notebook, None, None, cell_ids)
+        return list(dict.fromkeys(editing.target_indexes(notebook, None, None, cell_ids)))
     start = 0 if start_index is None else start_index
     end = len(notebook) if end_index is None else end_index
     return list(range(*slice(start, end).indices(len(notebook))))

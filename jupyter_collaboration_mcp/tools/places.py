@@ -11,7 +11,7 @@ from ..errors import DocumentNotFound, ReadOnly, ServerError
 from ..workspace.permissions import Level
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
-from ..workspace.workspace import OpenDocument
+from ..workspace.workspace import Limits, OpenDocument
 from .registry import Call
 
 #: Lists some entries of a server: below a path, at most so many.
@@ -107,6 +107,9 @@ class PlacedTools:
 
     def _site(self, here: OpenDocument) -> Site:
         return self._sites.get(here.alias)
+
+    def _limits(self, here: OpenDocument) -> Limits:
+        return self._site(here).workspace.limits
 
     def _runs(self, here: OpenDocument) -> Runs:
         return self._site(here).runs

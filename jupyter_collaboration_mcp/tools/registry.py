@@ -78,8 +78,8 @@ class RegisteredTool:
     arguments: FuncMetadata
     schema: dict[str, Any]
 
-    def validated(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a call, as the function wants them.
+    def parsed(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, as they were meant.
 
         Some clients send a list as the JSON of it, and the SDK undoes that. It does so for every
         argument that is not always a text, so that a text that is JSON would not arrive as such.
@@ -92,7 +92,10 @@ class RegisteredTool:
             and name in fields
             and set(get_args(fields[name].annotation)) == {str, NoneType}
         }
-        parsed = {**self.arguments.pre_parse_json(given), **texts}
+        return {**self.arguments.pre_parse_json(given), **texts}
+
+    def validated(self, parsed: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, as the function wants them."""
         return self.arguments.arg_model.model_validate(parsed).model_dump_one_level()
 
 

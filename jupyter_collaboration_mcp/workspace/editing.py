@@ -151,14 +151,16 @@ def delete_cells(
     here: OpenDocument,
     indexes: Sequence[int],
     if_revision: Sequence[str] | None,
+    limits: Limits,
     running: Running,
 ) -> list[str]:
     """Delete cells; returns their ids."""
     notebook = here.peer.notebook
+    check_count(limits, len(indexes))
     _guard(here, _guards(indexes, if_revision))
     for index in indexes:
         running.check(notebook.cell_type(index))
-    ids = [notebook.id_at(index) for index in indexes]
+    ids = [notebook.id_at(index) for index in dict.fromkeys(indexes)]
     with here.peer.edit(here.seat, "batch_delete_notebook_cells") as record:
         # Last first: taken back in reverse, each finds the one before it in place.
         for index in sorted(set(indexes), reverse=True):
@@ -176,9 +178,11 @@ def move_cells(
     to_index: int | None,
     after_cell: CellRef | None,
     if_revision: Sequence[str] | None,
+    limits: Limits,
 ) -> list[str]:
     """Move cells, in the order given; returns their ids."""
     notebook = here.peer.notebook
+    check_count(limits, len(indexes))
     _guard(here, _guards(indexes, if_revision))
     if len(set(indexes)) != len(indexes):
         raise InvalidArgument("A cell is named twice.", "Name each cell to move once.")
@@ -229,16 +233,19 @@ def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) ->
     )
 
 
-async def clear_outputs(here: OpenDocument, cells: Sequence[CellRef] | None) -> list[str]:
-    """Clear the outputs of code cells, of all if none is named; returns those that had any.
+def to_clear(here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:
+    """The code cells that have outputs or a count, of all or of those named.
 
-    A cell that is running is refused: its outputs would go on coming.
+    Raises:
+        NotCode: One that is named is no code cell.
+        KernelBusy: One that is named is running: its outputs would go on coming.
+        TooLarge: They are more than a call may change.
     """
     notebook = here.peer.notebook
     if cells is None:
         indexes = code_indexes(notebook, None, None, wanted=False)
     else:
-        indexes = target_indexes(notebook, None, None, cells)
+        indexes = list(dict.fromkeys(target_indexes(notebook, None, None, cells)))
         for index in indexes:
             if notebook.cell_type(index) != "code":
                 raise NotCode(
@@ -253,16 +260,24 @@ async def clear_outputs(here: OpenDocument, cells: Sequence[CellRef] | None) -> 
             f"Cell [{index}] {notebook.id_at(index)} is running. Nothing was changed.",
             "Wait for it with get_run, or interrupt it.",
         )
-    cleared = []
+    found = [index for index in indexes if index in running or notebook.was_run(index)]
+    check_count(limits, len(found), "Name fewer cells in each call, by cell_ids.")
+    return [index for index in found if index not in running]
+
+
+async def clear_outputs(
+    here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
+) -> list[str]:
+    """Clear the outputs of code cells, of all if none is named; returns those that had any."""
+    notebook = here.peer.notebook
+    indexes = to_clear(here, cells, limits)
+    ids = [notebook.id_at(index) for index in indexes]
     with here.peer.edit(here.seat, "clear_notebook_outputs") as record:
-        for index in indexes:
-            if index not in running:
-                value = notebook.value(index)
-                if notebook.clear_outputs(index):
-                    cleared.append(notebook.id_at(index))
-                    record(undo.OutputsCleared(notebook.id_at(index), value))
+        for index, cell_id in zip(indexes, ids, strict=True):
+            record(undo.OutputsCleared(cell_id, notebook.value(index)))
+            notebook.clear_outputs(index)
     await here.peer.acknowledged()
-    return cleared
+    return ids
 
 
 # -- which cells a call means ----------------------------------------------------------------
@@ -441,17 +456,26 @@ def _check_size(limits: Limits, contents: Sequence[str], what: str) -> None:
         raise InvalidArgument(
             f"{what} is empty; nothing was changed.", f"Give at least one of {what}."
         )
-    if len(contents) > limits.cells_per_call:
-        raise TooLarge(
-            f"{len(contents)} cells in one call; at most {limits.cells_per_call} are taken. "
-            "Nothing was changed.",
-            "Split the call.",
-        )
+    check_count(limits, len(contents))
     for content in contents:
         text.require_storable(content)
     total = sum(map(len, contents))
     if total > limits.source_length:
         raise _too_long(total, limits)
+
+
+def check_count(limits: Limits, count: int, next_step: str = "Split the call.") -> None:
+    """Refuse to change more cells than one call may.
+
+    Raises:
+        TooLarge: They are more.
+    """
+    if count > limits.cells_per_call:
+        raise TooLarge(
+            f"{count:,} cells in one call; at most {limits.cells_per_call:,} are taken. "
+            "Nothing was changed.",
+            next_step,
+        )
 
 
 def _check_cell(limits: Limits, source: str) -> None:

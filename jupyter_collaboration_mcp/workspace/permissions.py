@@ -77,12 +77,18 @@ def _kept(path: str) -> PermissionRefused:
     )
 
 
+#: Characters of a path, and folders in it: each of them is looked up.
+_LONGEST_PATH, _DEEPEST_PATH = 1_000, 50
+
+
 def clean_path(path: str) -> str:
     """A Jupyter path relative to the server's root, in its one normal form.
 
     Raises:
         PathRefused: It is none, or leads out of the root, also when it is percent-encoded.
     """
+    if len(path) > _LONGEST_PATH:
+        raise _too_long(path)
     forms = (path, unquote(path), unquote(unquote(path)))
     if (wrong := next(filter(None, map(_wrong, forms)), None)) is not None:
         raise PathRefused(
@@ -91,7 +97,17 @@ def clean_path(path: str) -> str:
             path=path.encode(errors="backslashreplace").decode(),  # or no answer could hold it
         )
     cleaned = posixpath.normpath(path.strip("/"))
+    if cleaned.count("/") > _DEEPEST_PATH:
+        raise _too_long(path)
     return "" if cleaned == "." else cleaned
+
+
+def _too_long(path: str) -> PathRefused:
+    return PathRefused(
+        f"{path[:100]!r}... is too long for a path: at most {_LONGEST_PATH:,} characters and "
+        f"{_DEEPEST_PATH} folders are taken. Nothing was done.",
+        "Give a shorter path.",
+    )
 
 
 def _wrong(path: str) -> str | None:

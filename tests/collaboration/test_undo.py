@@ -64,9 +64,10 @@ class Story:
             cells = [editing.NewCell(what)]
             editing.insert_cells(self.here, cells, None, index, None, LIMITS, EDIT_ONLY)
         elif kind == "delete":
-            editing.delete_cells(self.here, [index], None, EDIT_ONLY)
+            editing.delete_cells(self.here, [index], None, LIMITS, EDIT_ONLY)
         elif kind == "move":
-            editing.move_cells(self.here, [index], int(what) % (len(notebook) + 1), None, None)
+            to_index = int(what) % (len(notebook) + 1)
+            editing.move_cells(self.here, [index], to_index, None, None, LIMITS)
         self.steps += len(self.here.seat.undo) - before
 
     def _update(self, index: int, **change: Any) -> None:

@@ -1,0 +1,169 @@
+"""What the arguments of any call may be, checked in one place before anything is looked up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sized
+from typing import Any
+
+from ..errors import InvalidArgument, TooLarge
+
+#: What arguments with these names are. All others are names of something: paths, ids, queries.
+_KINDS = {
+    "content": "text of a document",
+    "old_text": "text of a document",
+    "new_text": "text of a document",
+    "code": "text of a document",
+    "text": "text of a document",
+    "metadata": "json",
+}
+
+#: Characters of a name.
+_LONGEST_NAME = 1_000
+
+#: Characters of all JSON in a call, values in it, and how deep they may be nested.
+_LARGEST_JSON, _MOST_VALUES, _DEEPEST = 1_000_000, 50_000, 64
+
+#: Characters of an argument that an answer repeats.
+_ECHO = 200
+
+
+def check(arguments: Mapping[str, Any], most_items: int) -> None:
+    """Refuse arguments that are longer or more than any call needs.
+
+    Args:
+        most_items: How long a list may be.
+
+    Raises:
+        TooLarge: They are.
+        InvalidArgument: They are nested too deeply.
+    """
+    _Check(most_items).walk(arguments)
+
+
+class _Check:
+    """One walk through the arguments of a call."""
+
+    def __init__(self, most_items: int) -> None:
+        self._most_items = most_items
+        self._values_left = _MOST_VALUES + 10 * most_items
+        self._json_left = _LARGEST_JSON
+
+    def walk(self, arguments: Mapping[str, Any]) -> None:
+        waiting: list[tuple[str, str, Any, int]] = [("The call", "names", arguments, 0)]
+        while waiting:
+            where, kind, value, depth = waiting.pop()
+            if isinstance(value, str):
+                self._text(where, kind, value)
+            elif isinstance(value, list | Mapping):
+                self._collection(where, kind, value, depth)
+                if isinstance(value, list):
+                    waiting += [(where, kind, item, depth + 1) for item in value]
+                else:
+                    for key, item in value.items():
+                        self._text(f"A name in {where}", kind, key)
+                        inside = kind if kind == "json" else _KINDS.get(key, "names")
+                        place = where if depth else f"The argument {key[:_ECHO]}"
+                        waiting.append((place, inside, item, depth + 1))
+
+    def _text(self, where: str, kind: str, text: str) -> None:
+        if kind == "json":
+            self._json_left -= len(text)
+            if self._json_left < 0:
+                raise TooLarge(
+                    f"{where} has more than {_LARGEST_JSON:,} characters. Nothing was done.",
+                    "Put large data in a file.",
+                )
+        elif kind == "names" and len(text) > _LONGEST_NAME:
+            raise TooLarge(
+                f"{where} has {len(text):,} characters; at most {_LONGEST_NAME:,} are taken. "
+                "Nothing was done.",
+                "Send a shorter one.",
+            )
+
+    def _collection(self, where: str, kind: str, values: Sized, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise InvalidArgument(
+                f"{where} is nested more than {_DEEPEST} deep. Nothing was done.",
+                "Send it less deeply nested.",
+            )
+        if kind != "json" and len(values) > self._most_items:
+            raise TooLarge(
+                f"{where} has {len(values):,} elements; at most {self._most_items:,} are taken in "
+                "one call. Nothing was done.",
+                "Split the call.",
+            )
+        self._values_left -= len(values)
+        if self._values_left < 0:
+            raise TooLarge(
+                f"{where} has too many values: a call may have {_MOST_VALUES:,}. Nothing was done.",
+                "Split the call, or put large data in a file.",
+            )
+
+
+def clipped(text: str) -> str:
+    """As much of an argument as an answer repeats."""
+    return text if len(text) <= _ECHO else f"{text[: _ECHO - 3]}..."
+
+
+def shown(value: Any) -> str:
+    """An argument as JSON, as far as an answer repeats it."""
+    text = ""
+    if isinstance(value, str):
+        value = value[:_ECHO]
+    for piece in json.JSONEncoder(default=str).iterencode(value):
+        text += clipped(piece)
+        if len(text) > _ECHO:
+            break
+    return clipped(text)
+
+
+class Echoes:
+    """Cuts what an answer repeats of its call's arguments."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self._long = [name for name in _names(arguments) if len(name) > _ECHO]
+
+    def cut(self, text: str) -> str:
+        """`text`, with at most so many characters in a row that were an argument."""
+        for argument in self._long:
+            text = self._cut(text, argument)
+        return text
+
+    def cut_all(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """The same for the texts among facts."""
+        return {
+            key: self.cut(value) if isinstance(value, str) else value
+            for key, value in facts.items()
+        }
+
+    def _cut(self, text: str, argument: str) -> str:
+        # What is repeated may be a part of it: a path without its slashes, or without its server.
+        # A run that is longer than the limit has one of these pieces in it.
+        step = _ECHO // 2
+        start = 0
+        while start + step <= len(text):
+            first, last = start, start + step
+            if text[first:last] in argument:
+                while first and text[first - 1 : last] in argument:
+                    first -= 1
+                while last < len(text) and text[first : last + 1] in argument:
+                    last += 1
+                if last - first > _ECHO:
+                    text = f"{text[: first + _ECHO - 3]}...{text[last:]}"
+                    last = first + _ECHO
+            start = last
+        return text
+
+
+def _names(value: Any) -> Iterator[str]:
+    """The arguments that name something, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _names(item)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if key not in _KINDS:
+                yield from _names(item)

@@ -1,0 +1,158 @@
+"""Arguments that are longer or more than any call needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jupyter_collaboration_mcp.tools.limits import Echoes, check, shown
+from tests.harness import notebooks
+from tests.harness.agents import AgentClient, text_of
+from tests.harness.jupyter import JupyterProcess
+
+from .conftest import New
+
+pytestmark = pytest.mark.anyio
+
+MOST = 1000
+
+
+def deep(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"k": value}
+    return value
+
+
+def nested(levels: int) -> Any:
+    value: Any = 0
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("get_notebook", {"cell_ids": [0] * 100_000}, "too_large"),
+        ("get_notebook", {"cell_ids": ["x" * 300] * 1000 + [0]}, "too_large"),
+        ("get_notebook", {"cell_ids": "[" + "0," * 100_000 + "0]"}, "too_large"),
+        ("get_notebook", {"cell_ids": ["x" * 100_000]}, "too_large"),
+        ("get_notebook", {"query": "x" * 100_000}, "too_large"),
+        ("get_document", {"path": "x/" * 200_000}, "too_large"),
+        ("get_document", {"path": "x/" * 400}, "path_refused"),
+        ("get_document", {"path": f"{'x' * 220}/" * 4}, "document_not_found"),
+        ("create_document", {"path": "z/" * 600 + "a.md", "type": "file"}, "too_large"),
+        ("create_document", {"path": "z/" * 60 + "a.md", "type": "file"}, "path_refused"),
+        ("document_exists", {"path": "x/" * 450}, "path_refused"),
+        ("list_notebooks", {"path_prefix": "x/" * 200_000}, "too_large"),
+        ("list_documents", {"path_filter": "*a" * 100_000}, "too_large"),
+        ("list_documents", {"file_type": "x" * 100_000}, "too_large"),
+        ("get_run", {"run_id": "x" * 100_000}, "too_large"),
+        ("get_run", {"run_id": "x" * 900}, "run_not_found"),
+        ("get_notebook", {"x" * 100_000: 1}, "too_large"),
+        ("get_notebook", {"x" * 900: 1}, "invalid_argument"),
+        ("get_notebook", {"format": "x" * 900}, "invalid_argument"),
+        ("batch_update_notebook_cells", {"updates": [{}] * 100_000}, "too_large"),
+        ("batch_update_notebook_cells", {"updates": ["x" * 900] * 1000}, "invalid_argument"),
+        ("batch_update_notebook_cells", {"updates": [{"x" * 900: 1}] * 5}, "invalid_argument"),
+        ("batch_update_document", {"operations": [{}] * 100_000}, "too_large"),
+        (
+            "batch_update_notebook_cells",
+            {"updates": [{"index": 0, "metadata": {"k": "x" * 2_000_000}}]},
+            "too_large",
+        ),
+        (
+            "batch_update_notebook_cells",
+            {"updates": [{"index": 0, "metadata": {"k": [0] * 1_000_000}}]},
+            "too_large",
+        ),
+        (
+            "batch_update_notebook_cells",
+            {"updates": [{"index": 0, "metadata": deep(80)}]},
+            "invalid_argument",
+        ),
+        ("inspect_variables", {"names": ["x"] * 100_000}, "too_large"),
+    ],
+)
+async def test_a_call_with_too_much_is_refused_in_few_words(
+    ada: AgentClient, new: New, tool: str, arguments: dict[str, Any], code: str
+) -> None:
+    named = {} if tool in ("list_notebooks", "list_documents", "get_run") else {"path": new("1")}
+    result = await ada.call(tool, **{**named, **arguments})
+    assert result.structured_content is not None
+    assert (result.is_error, result.structured_content["error"]["code"]) == (True, code)
+    assert len(text_of(result)) < 2_000
+    for letter in ("x", "x/", "z/", "*a"):
+        assert letter * (201 // len(letter)) not in str(result)
+
+
+async def test_a_cell_that_is_named_often_is_read_once(ada: AgentClient, new: New) -> None:
+    read = await ada.ask("get_notebook", path=new("1", "2"), cell_ids=[1] * 1000)
+    assert [cell["index"] for cell in read["cells"]] == [1]
+
+
+async def test_a_cell_that_is_named_often_is_deleted_once(ada: AgentClient, new: New) -> None:
+    gone = await ada.ask("batch_delete_notebook_cells", path=new("1", "2"), cell_ids=[1, 1, -1])
+    assert gone["deleted"] == ["cell-1"]
+
+
+async def test_a_path_that_is_as_long_as_it_may_be_can_be_used(ada: AgentClient) -> None:
+    path = "/".join(f"folder-{number}-{'x' * 8}" for number in range(12)) + "/a.md"
+    assert len(path) > 200
+    made = await ada.ask("create_document", path=path, type="file", content="here")
+    assert made["path"] == path
+    assert (await ada.ask("get_document", path=path))["content"] == "here"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("batch_delete_notebook_cells", {"start_index": 0, "end_index": MOST + 1}),
+        ("batch_delete_notebook_cells", {"cell_ids": list(range(MOST + 1))}),
+        ("batch_delete_notebook_cells", {"start_index": 0, "end_index": MOST + 1, "exec": True}),
+        ("move_notebook_cells", {"cell_ids": list(range(MOST + 1)), "to_index": -1}),
+        ("clear_notebook_outputs", {}),
+        ("clear_notebook_outputs", {"cell_ids": list(range(MOST + 1))}),
+        ("restart_notebook_kernel", {"clear_outputs": True}),
+    ],
+)
+async def test_no_call_changes_more_cells_than_it_may(
+    server: JupyterProcess, ada: AgentClient, tool: str, arguments: dict[str, Any]
+) -> None:
+    path = "many.ipynb"
+    if not (server.root / path).exists():
+        cells = [notebooks.code(f"cell-{n}", "", execution_count=1) for n in range(MOST + 1)]
+        notebooks.write(server.root / path, notebooks.notebook(cells))
+    error = await ada.refused(tool, path=path, **arguments)
+    assert (error["code"], "1,001" in error["message"]) == ("too_large", True)
+    assert len((await ada.ask("get_notebook", path=path, format="outline"))["cells"]) == MOST + 1
+
+
+async def test_as_many_cells_as_a_call_may_change_are_changed(ada: AgentClient, new: New) -> None:
+    path = new(*(notebooks.code(f"cell-{n}", "", execution_count=1) for n in range(MOST)))
+    assert len((await ada.ask("clear_notebook_outputs", path=path))["cleared"]) == MOST
+    gone = await ada.ask("batch_delete_notebook_cells", path=path, start_index=0, end_index=MOST)
+    assert gone["cell_count"] == 0
+
+
+def test_an_answer_repeats_two_hundred_characters_of_an_argument_in_a_row() -> None:
+    path = "".join(chr(ord("a") + n % 26) + str(n) for n in range(300))
+    cut = Echoes({"path": f"server:/{path}/", "content": "y" * 300}).cut
+    assert cut(f"There is nothing at {path!r}.") == f"There is nothing at '{path[:197]}...'."
+    assert cut("y" * 300) == "y" * 300
+    assert cut(f"Some of it, {path[100:250]}, stays.") == f"Some of it, {path[100:250]}, stays."
+
+
+def test_an_argument_is_shown_by_its_beginning() -> None:
+    assert shown({"a": [1, "b"]}) == '{"a": [1, "b"]}'
+    assert len(shown("x" * 4_000_000)) == len(shown([0] * 1_000_000)) == 200
+    assert len(shown(nested(900))) == 200
+
+
+def test_deep_and_wide_arguments_are_refused_before_they_are_all_looked_at() -> None:
+    with pytest.raises(Exception, match="nested"):
+        check({"cell_ids": nested(100_000)}, MOST)
+    with pytest.raises(Exception, match="too many values"):
+        check({"cell_ids": [[0] * MOST] * MOST}, MOST)
