@@ -225,7 +225,7 @@ class _Gate:
         async def report(progress: float, message: str) -> None:
             await ctx.session.report_progress(progress, None, message)
 
-        return Call(agent, authorize, report)
+        return Call(agent, authorize, caller is not None and caller.by_path, report)
 
     def _visible(self, caller: Caller | None) -> list[RegisteredTool]:
         tools = list(self._tools)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ..errors import DocumentNotFound, FileFailed, ReadOnly
 from .files import FileEntry, Listing, Shown, Wanted
@@ -59,27 +60,28 @@ class AskedFolders:
                         found.append(child)
         return Listing(tuple(found), complete=True)
 
-    async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
-        """Whether anything fits; with too many folders to ask for, it does."""
-        waiting = deque([path])
-        for _ in range(_LIMIT):
-            if not waiting:
-                return False
-            for child in await self.ask(waiting.popleft()):
-                if fits(child.path):
-                    return True
-                if child.type == "directory":
-                    waiting.append(child.path)
-        return True
-
-    async def copy(self, path: str, new_path: str, make: _Make, copy_file: _Copy) -> None:
+    async def copy(
+        self,
+        path: str,
+        new_path: str,
+        make: _Make,
+        copy_file: _Copy,
+        check: _Make | None = None,
+    ) -> None:
         """Copy a folder with what is in it, by how to make a folder and to copy a file.
+
+        Args:
+            check: Called with each file before anything is made.
 
         Raises:
             FileFailed: It has too many folders.
         """
         # All of it is listed first: through a link, the copy may be in what is copied.
-        everything = await self._everything(path)
+        everything = list(chain.from_iterable([some async for some in self.everything(path)]))
+        if check is not None:
+            files = [entry.path for entry in everything if entry.type != "directory"]
+            for at in range(0, len(files), self.at_once):
+                await asyncio.gather(*map(check, files[at : at + self.at_once]))
         await make(new_path)
         for entry in everything:
             target = f"{new_path}{entry.path[len(path) :]}"
@@ -88,20 +90,24 @@ class AskedFolders:
             else:
                 await copy_file(entry.path, target)
 
-    async def _everything(self, path: str) -> list[FileEntry]:
-        """What is in a folder and all folders below it, each before what is in it."""
-        found: list[FileEntry] = []
+    async def everything(self, path: str) -> AsyncGenerator[Sequence[FileEntry]]:
+        """What is in a folder and all folders below it, each before what is in it.
+
+        Raises:
+            FileFailed: It has too many folders.
+        """
         waiting = deque([path])
         said: dict[str, int] = {}
         for _ in range(_LIMIT):
             if not waiting:
-                return found
+                return
             folder = waiting.popleft()
-            for child in await self._new_in(folder, await self.ask(folder), said):
-                found.append(child)
-                if child.type == "directory":
-                    waiting.append(child.path)
-        raise FileFailed.to("copy", path, f"it has more than {_LIMIT:,} folders")
+            children = await self._new_in(folder, await self.ask(folder), said)
+            waiting += [child.path for child in children if child.type == "directory"]
+            yield children
+        if waiting:
+            why = f"it has more than {_LIMIT:,} folders"
+            raise FileFailed.to("look through", path, why)
 
     async def _still_there(self, path: str) -> Sequence[FileEntry]:
         try:

@@ -6,7 +6,7 @@ copy has the unsaved edits, and nothing brings a deleted file back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -14,6 +14,9 @@ FileType = Literal["notebook", "file", "directory"]
 
 Shown = Callable[[str, FileType], bool]
 """Whether an entry may be shown, by its path and type."""
+
+Names = tuple[str, str]
+"""A path, and the path of what it leads to; the same twice if it is no link."""
 
 #: Copies that Jupyter keeps beside the files; it shows them where hidden files are shown.
 CHECKPOINTS = ".ipynb_checkpoints"
@@ -112,10 +115,11 @@ class Files(Protocol):
             enter: Which folders are worth a look.
         """
 
-    async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
-        """Whether anything below a folder fits by its path, also what no listing shows.
+    def everything(self, path: str) -> AsyncGenerator[Sequence[Names]]:
+        """All that is below a folder, some at a time; also what no listing shows.
 
-        If that cannot be found out, it does.
+        Raises:
+            FileFailed: A part of it cannot be looked into.
         """
 
     async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:

@@ -16,9 +16,12 @@ from datetime import UTC, datetime
 from heapq import heapify, heappop
 from pathlib import Path
 
-from .files import CHECKPOINTS, FileEntry, FileType, Listing, Shown, Wanted, nameable
+from .files import CHECKPOINTS, FileEntry, FileType, Listing, Names, Shown, Wanted, nameable
 
 _WILD = set("*?[")
+
+#: Entries that are handed out at a time.
+_SOME = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +104,39 @@ class Folders:
                 return Listing(tuple(found), complete=False)
         return Listing(tuple(found), complete=True)
 
-    def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
-        """Whether anything fits, hidden or not; the copies that Jupyter keeps do not count."""
-        waiting = [path]
+    def everything(self, path: str) -> Iterator[list[Names]]:
+        """All that is below a folder, some at a time, hidden or not; the copies that Jupyter keeps
+        do not count.
+
+        Raises:
+            OSError: A part of it cannot be read.
+        """
+        found: list[Names] = []
+        waiting = [(path, self._real(path))]
         while waiting:
-            folder = waiting.pop()
+            folder, real = waiting.pop()
             with os.scandir(self._within(folder)) as entries:
                 for entry in entries:
                     if entry.name == CHECKPOINTS:
                         continue
-                    if fits(at := f"{folder}/{entry.name}" if folder else entry.name):
-                        return True
+                    names = (_joined(folder, entry.name), _joined(real, entry.name))
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.append(at)
-        return False
+                        waiting.append(names)
+                    elif entry.is_symlink():
+                        names = (names[0], self._real(names[0]))
+                    found.append(names)
+                    if len(found) == _SOME:
+                        yield found
+                        found = []
+        if found:
+            yield found
+
+    def _real(self, path: str) -> str:
+        """The path of what a link leads to; the path itself if it leads out of the root."""
+        full = os.path.realpath(self._within(path))
+        if full == self.root:
+            return ""
+        return full[len(self.root) + 1 :].replace(os.sep, "/") if self._is_within(full) else path
 
     def _take(
         self,
@@ -208,6 +230,10 @@ def _in_order(names: list[str]) -> Iterator[str]:
     heapify(names)
     while names:
         yield heappop(names)
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
 
 
 def _type_of(name: str) -> FileType:

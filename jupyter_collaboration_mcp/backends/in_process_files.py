@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -33,7 +33,7 @@ from ..errors import (
 from .asked_folders import AskedFolders
 from .contents_models import entries_of, entry_of, new_model
 from .failed_saves import as_before_if_it_fails, reason
-from .files import FileEntry, FileType, Listing, Shown, Wanted
+from .files import FileEntry, FileType, Listing, Names, Shown, Wanted
 from .folders import Folders
 from .local_disk import LocalDisk
 
@@ -88,14 +88,19 @@ class InProcessFiles:
             listing = await asyncio.to_thread(folders.walk, start, wanted, enter, limit)
         return Listing(self._with_people(listing.entries), listing.complete)
 
-    async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
+    async def everything(self, path: str) -> AsyncGenerator[Sequence[Names]]:
         self.check(path)
         if (folders := self._folders()) is None:
-            return await self._asked.has_below(path, fits)
-        try:
-            return await asyncio.to_thread(folders.has_below, path, fits)
-        except OSError:
-            return True
+            async for some in self._asked.everything(path):
+                yield [(entry.path, self.resolved(entry.path)) for entry in some]
+            return
+        found = folders.everything(path)
+        while True:
+            with self._told("look through", path):
+                names: list[Names] | None = await asyncio.to_thread(lambda: next(found, None))
+            if names is None:
+                return
+            yield names
 
     async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
         self.check(path)

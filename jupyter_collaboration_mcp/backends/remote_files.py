@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ from ..errors import (
 )
 from .asked_folders import AskedFolders
 from .contents_models import entries_of, entry_of, new_model
-from .files import FileEntry, FileType, Listing, Shown, Wanted
+from .files import FileEntry, FileType, Listing, Names, Shown, Wanted
 from .jupyter_api import JupyterApi, Refused
 from .near_folders import NearFolders
 from .room_session import open_session
@@ -80,8 +80,9 @@ class RemoteFiles:
     ) -> Listing:
         return await self._folders.walk(start, wanted, enter, limit)
 
-    async def has_below(self, path: str, fits: Callable[[str], bool]) -> bool:
-        return await self._asked.has_below(path, fits)
+    async def everything(self, path: str) -> AsyncGenerator[Sequence[Names]]:
+        async for some in self._asked.everything(path):
+            yield [(entry.path, entry.path) for entry in some]
 
     async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
         def ask() -> Awaitable[Any]:
@@ -175,7 +176,8 @@ class RemoteFiles:
         for seat in self._backend.seats_below(path):
             await seat.save(always=True)
         if (await self.look(path)).type == "directory":
-            await self._asked.copy(path, new_path, self._make_folder, self._copy_file)
+            # A server that copies a file does not ask its authorizer whether we may read it.
+            await self._asked.copy(path, new_path, self._make_folder, self._copy_file, self.look)
             return (_FOLDER_COPIED,)
         await self._copy_file(path, new_path)
         return ()

@@ -19,7 +19,7 @@ from ..errors import (
     NotText,
     TooLarge,
 )
-from ..workspace.permissions import Level
+from ..workspace.permissions import Authorize, Level
 from ..workspace.sites import Site
 from .documents import file_facts
 from .places import PlacedTools, authorize
@@ -116,7 +116,7 @@ class FileTools(PlacedTools):
         told, and nothing brings it back."""
         site, local = await self._place(call, Level.write, path)
         await self._looked(site, local, path)
-        entry, trash = await site.workspace.filing.delete(local, recursive)
+        entry, trash = await site.workspace.filing.delete(local, recursive, _by_path(call))
         where = " It is in the server's trash." if trash else ""
         facts = {"path": site.name(local), "type": entry.type, "deleted": True}
         if trash is not None:
@@ -127,7 +127,8 @@ class FileTools(PlacedTools):
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
         """Rename or move a file or a folder. Who has it open stays in it, with unsaved edits."""
         site, local, target = await self._two_places(call, path, newPath)
-        folders = await site.workspace.filing.rename(call.agent, local, target)
+        filing = site.workspace.filing
+        folders = await filing.rename(call.agent, local, target, _by_path(call))
         text = f"Renamed {site.name(local)} to {site.name(target)}{_also(folders)}."
         facts = {"path": site.name(target), "old_path": site.name(local), "folders": folders}
         return Answer(text, facts)
@@ -136,7 +137,8 @@ class FileTools(PlacedTools):
     async def copy_document(self, call: Call, path: str, copyPath: str) -> Answer:  # noqa: N803
         """Copy a file or a folder, with edits that are not saved yet."""
         site, local, target = await self._two_places(call, path, copyPath)
-        folders, notices = await site.workspace.filing.copy(call.agent, local, target)
+        filing = site.workspace.filing
+        folders, notices = await filing.copy(call.agent, local, target, _by_path(call))
         text = f"Copied {site.name(local)} to {site.name(target)}{_also(folders)}."
         facts = {"path": site.name(target), "source_path": site.name(local), "folders": folders}
         if notices:
@@ -163,6 +165,7 @@ class FileTools(PlacedTools):
 
     async def _two_places(self, call: Call, path: str, new_path: str) -> tuple[Site, str, str]:
         site, local = await self._place(call, Level.write, path)
+        await authorize(call, Level.read, site, local)  # what it says can be read at the new path
         await self._looked(site, local, path)
         self._sites.require_known(new_path)
         # A new path without an alias is on the server of the old one.
@@ -270,6 +273,11 @@ class FileTools(PlacedTools):
         except TooLarge:
             return None, None
         return "text", clip(str(here.peer.text), limit) if limit else None
+
+
+def _by_path(call: Call) -> Authorize | None:
+    """How to ask about each of many paths, if any of them may be refused."""
+    return call.authorize if call.by_path else None
 
 
 def _named(path: str, kind: str) -> str:

@@ -31,6 +31,8 @@ class Call:
     agent: Agent
     authorize: Callable[[Level, str | None], Awaitable[None]]
     """Refuses what the connection's level or Jupyter's authorizer does not allow on a path."""
+    by_path: bool
+    """Whether an authorizer may decide otherwise for another path."""
     report: Callable[[float, str], Awaitable[None]]
     """Tells a client that wants to know how far it is; also keeps it from giving up."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, unquote_plus
 
 from jupyter_server._tz import utcnow
+from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from jupyter_server.auth.decorator import allow_unauthenticated
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import ensure_async, origin_matches_pat
@@ -261,6 +262,7 @@ class MCPHandler(JupyterHandler):
                 toolsets=self._asked_for("toolsets"),
                 permissions=self._asked_for("permission"),
                 authorize=self._authorize,
+                by_path=type(self.authorizer) is not AllowAllAuthorizer,
             ),
         }
 

@@ -149,6 +149,7 @@ class _BearerGate:
             toolsets=query.get("toolsets", ()),
             permissions=query.get("permission", ()),
             authorize=_always,
+            by_path=False,
         )
         # The token goes no further.
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]

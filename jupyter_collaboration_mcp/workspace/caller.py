@@ -23,3 +23,5 @@ class Caller:
     """Each `?permission=` as it came; each can only narrow what is configured."""
     authorize: Callable[[str, str, str | None], Awaitable[bool]]
     """Ask Jupyter's authorizer: action, resource, and the path it is about."""
+    by_path: bool
+    """Whether it may decide otherwise for another path."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..backends.base import Kind
@@ -28,6 +29,7 @@ from ..errors import (
     TooLarge,
 )
 from .agent import Agent
+from .permissions import Authorize, Level
 from .text_editing import replace_text
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 #: Entries of a folder that are counted to say how many there are.
 _COUNTED = 100
+
+#: Seconds for which thousands of paths are asked about before others get their turn.
+_TURN = 0.001
 
 
 class Filing:
@@ -166,18 +171,24 @@ class Filing:
         await here.peer.refresh()
         return entry, True
 
-    async def delete(self, path: str, recursive: bool) -> tuple[FileEntry, bool | None]:
+    async def delete(
+        self, path: str, recursive: bool, authorize: Authorize | None
+    ) -> tuple[FileEntry, bool | None]:
         """Remove something; returns what it was, and whether it is in the trash.
+
+        Args:
+            authorize: Asked about all that is in a folder, as it was about the folder.
 
         Raises:
             FolderNotEmpty: A folder has something in it, and `recursive` is not set.
+            PermissionRefused: Something in a folder may not be touched.
         """
         _require_name(path)
         async with self._changing:
             entry = await self._files.look(path)
             if entry.type == "directory" and not recursive:
                 await self._require_empty(path)
-            await self._require_all_seen(entry)
+            await self._require_all_allowed(entry, [Level.write], authorize)
             return entry, await self._delete(path)
 
     async def _delete(self, path: str) -> bool | None:
@@ -196,7 +207,7 @@ class Filing:
 
     async def _require_empty(self, path: str) -> None:
         inside = await self._files.children(path, lambda at, kind: True, _COUNTED)
-        if inside.entries or await self._files.has_below(path, lambda _: True):
+        if inside.entries or await self._has_hidden(path):
             count = len(inside.entries)
             many = {0: "hidden files", 1: "1 entry"}.get(count, f"{count:,} entries")
             many = many if inside.complete else f"more than {many}"
@@ -206,14 +217,28 @@ class Filing:
                 path=path,
             )
 
-    async def rename(self, agent: Agent, path: str, new_path: str) -> list[str]:
+    async def _has_hidden(self, path: str) -> bool:
+        """Whether there is anything in a folder in which nothing is shown."""
+        async with aclosing(self._files.everything(path)) as everything:
+            async for some in everything:
+                if some:
+                    return True
+        return False
+
+    async def rename(
+        self, agent: Agent, path: str, new_path: str, authorize: Authorize | None
+    ) -> list[str]:
         """Give something another path; returns folders that were made for it.
+
+        Args:
+            authorize: Asked about all that is in a folder, where it is and where it would be.
 
         Raises:
             InUse: It would become another kind of document under the hands of people.
+            PermissionRefused: Something in a folder may not be touched, or not be there.
         """
         async with self._changing:
-            entry = await self._prepare(path, new_path)
+            entry = await self._prepare(path, new_path, authorize)
             other_kind = entry.type != "directory" and _is_notebook(path) != _is_notebook(new_path)
             if other_kind:
                 await self._require_nobody_in(agent, path, new_path)
@@ -241,10 +266,16 @@ class Filing:
                 path=path,
             )
 
-    async def copy(self, agent: Agent, path: str, new_path: str) -> tuple[list[str], Sequence[str]]:
-        """Copy something; returns folders that were made for it, and what has to be said."""
+    async def copy(
+        self, agent: Agent, path: str, new_path: str, authorize: Authorize | None
+    ) -> tuple[list[str], Sequence[str]]:
+        """Copy something; returns folders that were made for it, and what has to be said.
+
+        Args:
+            authorize: As for `rename`.
+        """
         async with self._changing:
-            entry = await self._prepare(path, new_path)
+            entry = await self._prepare(path, new_path, authorize)
             async with self._parents(new_path) as made, self._nothing_left(new_path):
                 if entry.type != "directory":
                     await self._be_there(agent, path)
@@ -255,7 +286,7 @@ class Filing:
         with contextlib.suppress(CollaborationError):  # what is no document is copied as it is
             await self._workspace.open(agent, path, None)
 
-    async def _prepare(self, path: str, new_path: str) -> FileEntry:
+    async def _prepare(self, path: str, new_path: str, authorize: Authorize | None) -> FileEntry:
         _require_name(path)
         _require_name(new_path)
         if path == new_path or new_path.startswith(f"{path}/"):
@@ -265,7 +296,8 @@ class Filing:
         entry = await self._files.look(path)
         if (there := await self._found(new_path)) is not None:
             raise AlreadyExists.at(new_path, there.type)
-        await self._require_all_seen(entry)
+        # What was refused in the old place could be read in the new one.
+        await self._require_all_allowed(entry, [Level.read, Level.write], authorize, new_path)
         await self._workspace.forget(new_path)
         return entry
 
@@ -347,18 +379,61 @@ class Filing:
         """Whether a folder may be looked into; one that is not allowed may have in it what is."""
         return not any(map(self._workspace.rules.denies, self._workspace.names(path)))
 
-    async def _require_all_seen(self, entry: FileEntry) -> None:
-        """A folder with something in it that is kept from agents stays as it is."""
+    async def _require_all_allowed(
+        self,
+        entry: FileEntry,
+        levels: Sequence[Level],
+        authorize: Authorize | None,
+        new_path: str | None = None,
+    ) -> None:
+        """A folder with something in it that may not be touched stays as it is.
+
+        Args:
+            levels: What is done to what is in it.
+            new_path: Where the folder would be; nothing may be made there that may not.
+        """
         rules = self._workspace.rules
-        if entry.type != "directory" or not rules:
+        if entry.type != "directory" or (not rules and authorize is None):
             return
-        if await self._files.has_below(entry.path, lambda path: not self._seen(path)):
-            raise PermissionRefused(
-                f"The folder {entry.path!r} has files that this server's configuration keeps from "
-                "agents. Nothing was changed.",
-                "Ask the person to do it.",
-                path=entry.path,
-            )
+        targets = () if new_path is None else self._workspace.names(new_path)
+        turn_ends = time.monotonic() + _TURN
+        async with aclosing(self._files.everything(entry.path)) as everything:
+            async for some in everything:
+                for names in some:
+                    within = names[0][len(entry.path) :]
+                    new_names = [target + within for target in targets]
+                    if not all(map(rules.visible, (*names, *new_names))):
+                        raise _kept(entry, "this server's configuration keeps from agents")
+                    if authorize is not None:
+                        await self._authorize(entry, authorize, levels, names, new_names)
+                    if time.monotonic() > turn_ends:
+                        await asyncio.sleep(0)
+                        turn_ends = time.monotonic() + _TURN
+
+    async def _authorize(
+        self,
+        entry: FileEntry,
+        authorize: Authorize,
+        levels: Sequence[Level],
+        names: Sequence[str],
+        new_names: Sequence[str],
+    ) -> None:
+        try:
+            for name in dict.fromkeys(names):
+                for level in levels:
+                    await authorize(level, name)
+            for name in new_names:
+                await authorize(Level.write, name)
+        except PermissionRefused as error:
+            raise _kept(entry, "Jupyter's authorizer keeps from you") from error
+
+
+def _kept(folder: FileEntry, by: str) -> PermissionRefused:
+    return PermissionRefused(
+        f"The folder {folder.path!r} has, or would have, files that {by}. Nothing was changed.",
+        "Ask the person to do it, or work on single files in it.",
+        path=folder.path,
+    )
 
 
 def _is_notebook(path: str) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.backends.files import FileEntry, FileType, Listing, Wanted
+from jupyter_collaboration_mcp.backends.files import FileEntry, FileType, Listing, Names, Wanted
 from jupyter_collaboration_mcp.backends.folders import Folders, Unlisted
 
 #: As Jupyter has them.
@@ -55,6 +55,11 @@ def walked(
 ) -> list[str]:
     listing = folders.walk(start, Wanted(fits), enter, limit)
     return [entry.path for entry in listing.entries]
+
+
+def everything(folders: Folders, path: str) -> list[Names]:
+    """All that is below a folder, by name."""
+    return sorted(names for some in folders.everything(path) for names in some)
 
 
 def listed(folders: Folders, path: str) -> tuple[FileEntry, ...]:
@@ -136,7 +141,7 @@ def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
         pytest.skip("this file system has only names that are text")
     assert [entry.path for entry in listed(below(tmp_path), "")] == ["good.md"]
     assert walked(below(tmp_path)) == ["good.md"]
-    assert below(tmp_path).has_below("", lambda path: path.startswith("bad"))
+    assert [path[:3] for path, _ in everything(below(tmp_path), "")] == ["bad", "bad", "goo"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has neither")
@@ -230,7 +235,20 @@ def test_links_within_the_root_are_shown_and_no_walk_goes_in_circles(tmp_path: P
     ]
     assert [entry.path for entry in listed(folders, "linked")] == ["linked/b.md"]
     assert walked(folders) == ["a.md", "link.md", "folder/b.md"]
-    assert not folders.has_below("", lambda path: "circle" in path)
+    assert dict(everything(folders, "")) == {
+        "a.md": "a.md",
+        "folder": "folder",
+        "folder/b.md": "folder/b.md",
+        "folder/itself": "folder/itself",
+        "folder/up": "",
+        "link.md": "a.md",
+        "linked": "folder",
+    }
+    assert everything(folders, "linked") == [
+        ("linked/b.md", "folder/b.md"),
+        ("linked/itself", "folder/itself"),
+        ("linked/up", ""),
+    ]
 
 
 def test_links_that_lead_out_or_nowhere_are_not_shown(tmp_path: Path) -> None:
@@ -272,17 +290,23 @@ def test_a_file_that_goes_while_it_is_listed_is_left_out(tmp_path: Path) -> None
 )
 def test_what_no_listing_shows_is_found_all_the_same(tmp_path: Path, path: str) -> None:
     grow(tmp_path, "d/in/other.md", path, "a.key")
-    assert below(tmp_path).has_below("d", lambda at: ".key" in at)
-    assert not below(tmp_path).has_below("d", lambda at: ".pem" in at)
+    found = {at for at, _ in everything(below(tmp_path), "d")}
+    assert {"d/in/other.md", path.rstrip("/")} <= found
+    assert "a.key" not in found
 
 
 def test_copies_that_jupyter_keeps_and_what_links_lead_to_are_not_below_a_folder(
     tmp_path: Path,
 ) -> None:
     grow(tmp_path, "d/.ipynb_checkpoints/a.ipynb", "other/a.key")
-    assert not below(tmp_path).has_below("d", lambda at: True)
+    assert everything(below(tmp_path), "d") == []
     (tmp_path / "d" / "link").symlink_to("../other")
-    assert not below(tmp_path).has_below("d", lambda at: at.endswith(".key"))
+    assert everything(below(tmp_path), "d") == [("d/link", "other")]
+
+
+def test_everything_in_a_large_folder_comes_some_at_a_time(tmp_path: Path) -> None:
+    grow(tmp_path, *(f"d/{n}.md" for n in range(2500)))
+    assert [len(some) for some in below(tmp_path).everything("d")] == [1000, 1000, 500]
 
 
 # -- shortcuts --------------------------------------------------------------------------------

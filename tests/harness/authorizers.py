@@ -1,0 +1,24 @@
+"""Authorizers that decide by path, for requests to `/mcp` and to Jupyter's own API."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from jupyter_server.auth import Authorizer, User
+from jupyter_server.base.handlers import JupyterHandler
+
+
+class KeepsPrivate(Authorizer):
+    """Lets nobody touch what is `private`, read what is `unreadable`, or write what is `locked`,
+    nor put something `sealed` on a `shelf`."""
+
+    def is_authorized(
+        self, handler: JupyterHandler, user: User, action: str, resource: str
+    ) -> bool:
+        path = getattr(handler, "collaboration_mcp_path", None)
+        if path is None:
+            path = unquote(handler.request.path).partition("/api/contents/")[2]
+        names = {part.partition(".")[0] for part in path.split("/")}
+        if "private" in names or {"sealed", "shelf"} <= names:
+            return False
+        return ("unreadable" if action == "read" else "locked") not in names
