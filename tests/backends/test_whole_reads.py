@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,15 @@ from tests.harness.waiting import until
 pytestmark = pytest.mark.anyio
 
 NEW = notebooks.notebook([notebooks.code("one", "'new'")])
+
+
+@pytest.fixture
+def contents(tmp_path: Path) -> Iterator[Any]:
+    """Jupyter's own files, read and written whole."""
+    contents: Any = AsyncLargeFileManager(root_dir=str(tmp_path))
+    keep_readers_from_writers(contents)
+    yield contents
+    contents.notary.store.close()  # its database: Python 3.13 complains of one left open
 
 
 class SlowPen:
@@ -41,12 +51,10 @@ class SlowPen:
 
 
 async def test_who_reads_a_notebook_that_is_being_written_gets_all_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    contents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "n.ipynb"
     notebooks.write(file, notebooks.notebook([notebooks.code("one", "'old'")]))
-    contents: Any = AsyncLargeFileManager(root_dir=str(tmp_path))
-    keep_readers_from_writers(contents)
     pen = SlowPen(monkeypatch)
     model = {"type": "notebook", "format": "json", "content": NEW}
     saving = asyncio.create_task(contents.save(model, "n.ipynb"))
@@ -64,15 +72,13 @@ async def test_who_reads_a_notebook_that_is_being_written_gets_all_of_it(
 
 
 async def test_a_notebook_that_a_crash_left_half_written_comes_back_as_before(
-    tmp_path: Path,
+    contents: Any, tmp_path: Path
 ) -> None:
     """As Jupyter does it, from the copy; it reads a second time then."""
     file = tmp_path / "n.ipynb"
     notebooks.write(file, NEW)
     file.rename(tmp_path / ".~n.ipynb")
     file.write_text("{")
-    contents: Any = AsyncLargeFileManager(root_dir=str(tmp_path))
-    keep_readers_from_writers(contents)
     async with asyncio.timeout(60):
         model = await contents.get("n.ipynb", type="notebook")
     assert model["content"]["cells"][0]["source"] == "'new'"
