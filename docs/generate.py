@@ -358,8 +358,8 @@ allowed one. Both refuse a path before anything is opened, and hide it from `lis
 characters stay in it, with a line that names the size and the address of the whole, which is put
 aside in Jupyter's data directory until it is `aside_age` old or more than `aside_total` is there.
 
-**The journal** holds the text of unsaved edits; see [security](security.md#the-journal). If you
-set `journal_dir`, give each root directory a directory of its own.
+**The journal** holds the text of unsaved edits; see [security](security.md#the-journal). Each
+root directory has a folder of its own in `journal_dir`, so servers may share it.
 
 ## One connection
 

@@ -104,7 +104,8 @@ class JupyterCollaborationMCP(ExtensionApp):
     journal_dir = Unicode(
         None,
         allow_none=True,
-        help="Where edits are kept until they are saved; default: Jupyter's data directory.",
+        help="Directory in which unsaved edits are kept, in a folder for each root directory; "
+        "default: collaboration-mcp in Jupyter's data directory.",
     ).tag(config=True)
     journal_limit = Int(
         64_000_000, help="Bytes of unsaved edits of one document that the journal keeps apart."
@@ -138,9 +139,11 @@ class JupyterCollaborationMCP(ExtensionApp):
             ExecutorSettings(self.input_timeout),
             self.log,
         )
-        self._sites = Sites([Site("", self._workspace, self._runs)])
+        site = Site("", self._workspace, self._runs, events=journal.events)
+        self._sites = Sites([site])
         self._endpoint = MCPEndpoint(self._build_server, self.log, preload=[_SERVER])
-        self.handlers.append((r"/mcp/?", MCPHandler, {"endpoint": self._endpoint}))
+        options = {"endpoint": self._endpoint, "warnings": lambda: journal.events}
+        self.handlers.append((r"/mcp/?", MCPHandler, options))
 
     async def stop_extension(self) -> None:
         if not hasattr(self, "_endpoint"):
@@ -182,7 +185,9 @@ class JupyterCollaborationMCP(ExtensionApp):
 
     def _recover(self) -> Journal:
         """Bring back what a crash left unsaved. Jupyter serves nothing before this returns."""
-        journal, abandoned = open_journals(self._journal_directory())
+        directory = self._journal_directory()
+        above = [] if self.journal_dir else [directory.parent]
+        journal, abandoned = open_journals(directory, above)
         if any(left.unsaved() for left in abandoned):
             from .backends.recovery import recover
 
@@ -197,11 +202,12 @@ class JupyterCollaborationMCP(ExtensionApp):
         for left in abandoned:
             if left is not journal:
                 left.discard()
+                journal.events += [event for event in left.events if event not in journal.events]
         return journal
 
     def _journal_directory(self) -> Path:
         assert self.serverapp is not None
-        base = Path(self.journal_dir or Path(jupyter_data_dir()) / "collaboration-mcp")
+        base = Path(self.journal_dir or Path(jupyter_data_dir()) / "collaboration-mcp").expanduser()
         root = hashlib.sha256(str(Path(self.serverapp.root_dir).resolve()).encode()).hexdigest()
         return base / root[:16]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp.server.caching import CacheHint
@@ -163,6 +163,7 @@ class _Gate:
         self._tools = tools
         self._sites = sites
         self.ready = sites.ready
+        self.news = sites.news
 
     @property
     def most_items(self) -> int:
@@ -271,6 +272,7 @@ class _ServedTool(Tool):
             call = self._gate.call(context, registered)
             await self._gate.ready()
             answer = await registered.function(call, **validated)
+            answer = _with_news(answer, self._gate.news(call.agent.key))
         except ValidationError as error:
             return _failed(_invalid(registered.name, error), echoes)
         except CollaborationError as error:
@@ -296,6 +298,15 @@ def _served(registered: RegisteredTool, gate: _Gate) -> Tool:
     served._registered = registered
     served._gate = gate
     return served
+
+
+def _with_news(answer: Answer, news: Sequence[str]) -> Answer:
+    """Tell an agent what happened to the server itself; with its next answer, whatever that is."""
+    if not news:
+        return answer
+    text = "\n".join([answer.text, *news, "Tell the person who runs the server."])
+    notices = [*answer.facts.get("notices", ()), *news]
+    return replace(answer, text=text, facts={**answer.facts, "notices": notices})
 
 
 def _succeeded(answer: Answer, echoes: Echoes) -> CallToolResult:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from jupyter_server.serverapp import ServerApp
 from packaging.requirements import Requirement
 from traitlets import TraitError
 
@@ -63,6 +65,22 @@ async def test_the_first_request_leaves_jupyters_logging_as_it_was(server: Jupyt
     assert all(line.startswith(("[", " ", "/")) or "token" in line for line in lines), lines
     assert server.token not in server.log
     assert not list(Path(server.root).glob("*.log"))
+
+
+def test_each_root_directory_has_a_journal_of_its_own_below_the_configured_directory(
+    tmp_path: Path,
+) -> None:
+    """Servers may share `journal_dir`, and what earlier versions left there is still found."""
+    directories = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        app = JupyterCollaborationMCP(journal_dir=str(tmp_path / "journals"))
+        app.serverapp = ServerApp(root_dir=str(tmp_path / name))
+        directories.append(app._journal_directory())
+    assert {directory.parent for directory in directories} == {tmp_path / "journals"}
+    assert directories[0] != directories[1]
+    named = hashlib.sha256(str((tmp_path / "one").resolve()).encode()).hexdigest()[:16]
+    assert directories[0].name == named
 
 
 @pytest.mark.parametrize("setting", ["allowed_paths", "denied_paths"])

@@ -121,6 +121,11 @@ class InProcessLink:
                 f"The server could not save {self.path}: {failure}. What is unsaved is in the live "
                 "document only; tell the person."
             )
+        if self._journal.weakness is not None and not self.saved:
+            notices.append(
+                "Not protected against a crash: this server can keep no journal, so what is not "
+                "saved yet would be lost with it."
+            )
         return notices
 
     def send(self, message: bytes) -> None:

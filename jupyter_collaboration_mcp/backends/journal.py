@@ -7,6 +7,10 @@ the collaboration store has it, and remembers which file it belongs to; `recover
 A commit is with the operating system when it is done, so it survives the death of the process; a
 thread brings it to the disk a moment later, so that a power cut costs that moment at most. Large
 commits, and all of them on a slow disk, are made by the thread, one for everybody who waits.
+
+A journal that is deleted or breaks under a running server is replaced by a new one, into which the
+open rooms write what they have. Where there can be none, edits are not protected until they are
+saved; `weakness` says why, and it is tried again from time to time.
 """
 
 from __future__ import annotations
@@ -19,32 +23,14 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .locks import lock
+from .journal_file import JournalFile, Statement, cause, set_aside
 
 _log = logging.getLogger(__name__)
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS rooms (
-    room TEXT PRIMARY KEY, path TEXT NOT NULL, base TEXT, base_time REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS updates (
-    seq INTEGER PRIMARY KEY, room TEXT NOT NULL, time REAL NOT NULL, yupdate BLOB NOT NULL
-);
-CREATE INDEX IF NOT EXISTS updates_by_room ON updates (room, seq);
-CREATE TABLE IF NOT EXISTS attribution (
-    document TEXT NOT NULL, client INTEGER NOT NULL, clock_from INTEGER NOT NULL,
-    clock_to INTEGER NOT NULL, agent TEXT NOT NULL, call TEXT NOT NULL, time REAL NOT NULL
-);
-CREATE INDEX IF NOT EXISTS attribution_by_document ON attribution (document, client, clock_from);
-CREATE TABLE IF NOT EXISTS notices (
-    room TEXT NOT NULL, path TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
-);
-"""
 
 #: Authorship older than this many rows is dropped, the oldest first.
 _ATTRIBUTION_ROWS = 500_000
@@ -65,7 +51,17 @@ _SYNC_DELAY = 0.02
 #: Bytes of SQLite's log at which it is put into the database.
 _LARGEST_LOG = 4_000_000
 
-Statement = tuple[str, Sequence[Any]]
+#: Seconds until a journal is tried again where there could be none.
+_RETRY = 30.0
+
+#: What went wrong is told this many times since the start.
+_EVENTS = 20
+
+#: Seconds that a disk which does not answer may hold up the end of the server.
+_CLOSING = 5.0
+
+#: Journals of one root directory that are looked for: one for each server that runs there.
+_MOST = 1_000
 
 
 class JournalError(Exception):
@@ -86,10 +82,23 @@ class Journal:
     """Updates on their way to the store and the file, one journal for each Jupyter server.
 
     Everything but the constructor runs on the event loop's thread.
+
+    Args:
+        missing: Why there can be no file, if there can be none.
+
+    Raises:
+        BlockingIOError: A living server writes it.
+        OSError, sqlite3.Error: There is no journal at this path and none can be made.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, missing: str | None = None) -> None:
         self.path = path
+        self.events: list[str] = []
+        """What went wrong with it since the start, in sentences."""
+        self.weakness: str | None = None
+        """Why there is no journal; None as long as there is one."""
+        self.on_renewal: set[Callable[[], Awaitable[None]]] = set()
+        """Called when a new file has taken the place of a lost one, to write what is unsaved."""
         self._statements: list[Statement] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._in_flight: list[asyncio.Future[None]] = []
@@ -98,23 +107,31 @@ class Journal:
         self._work = queue.SimpleQueue()
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._writing = False  # the thread is about to commit or does
+        self._writing = False  # the thread is about to commit or does, or the file is renewed
         self._connection = threading.Lock()
         self._slow_until = 0.0
         self._unsynced = False
         self._thread: threading.Thread | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self._on_trial = False  # a renewed file that has not taken a commit yet
+        self._retry_at = 0.0
         # On Windows nobody is kept off: one journal directory must then serve one server.
-        self._lock_file = lock(path.with_suffix(".lock"))
-        self._database = _connect(path)
-        self._seq: int = self._database.execute(
-            "SELECT coalesce(max(seq), 0) FROM updates"
-        ).fetchone()[0]
+        self._file: JournalFile | None = None
+        self._seq = 0
+        if missing is None:
+            self._take(self._opened(path))
+        else:
+            self._weaken(missing)
 
     @property
     def size(self) -> int:
         """Bytes of the database and its log on disk."""
-        files = (self.path, self.path.with_name(self.path.name + "-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        return 0 if self._file is None else self._file.size
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        assert self._file is not None
+        return self._file.database
 
     # -- writing ---------------------------------------------------------------------------
 
@@ -122,7 +139,7 @@ class Journal:
         """Add an update; it is durable once a later `durable()` returns."""
         self._seq += 1
         row = (self._seq, room, time.time(), update)
-        self._add("INSERT INTO updates VALUES (?, ?, ?, ?)", row, len(update))
+        self._add("INSERT OR REPLACE INTO updates VALUES (?, ?, ?, ?)", row, len(update))
         return self._seq
 
     def mark(self, unsaved: UnsavedRoom) -> None:
@@ -152,7 +169,7 @@ class Journal:
         self._add("INSERT INTO attribution VALUES (?, ?, ?, ?, ?, ?, ?)", (document, *row))
 
     async def durable(self) -> None:
-        """Return when everything added so far is committed.
+        """Return when everything added so far is committed; at once if there is no journal.
 
         Raises:
             JournalError: It could not be (a full disk, say).
@@ -169,19 +186,25 @@ class Journal:
         """Write what is left and give the journal back."""
         with contextlib.suppress(JournalError):
             await self.durable()
+        if self._renewal is not None:
+            await asyncio.wait([self._renewal], timeout=_CLOSING)
         self._stop_timer()
         self._work.put(None)
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
-        self._database.close()
-        self._lock_file.close()
+        self.discard()
 
     def discard(self) -> None:
         """Give back a journal that holds nothing any more, or that the next start may retry."""
-        self._database.close()
-        self._lock_file.close()
+        if self._file is not None:
+            self._file.close()
 
     def _add(self, statement: str, parameters: Sequence[Any], size: int = 0) -> None:
+        if self.weakness is not None:
+            if time.monotonic() > self._retry_at:
+                self._retry_at = time.monotonic() + _RETRY
+                self._renew_soon(None)
+            return  # the rooms write all that they have when there is a file again
         self._statements.append((statement, parameters))
         self._size += size
         if self._timer is None and not self._writing:
@@ -217,7 +240,9 @@ class Journal:
             self._commit(statements)
         except sqlite3.Error as error:
             self._statements = statements + self._statements
-            raise JournalError(str(error)) from error
+            if not self._renew_if_lost(error):
+                raise JournalError(str(error)) from error
+            return
         finally:
             self._connection.release()
         ended = time.monotonic()
@@ -256,15 +281,105 @@ class Journal:
             # and who came to wait meanwhile waits for them as well.
             self._statements = statements + self._statements
             waiters, self._waiters = waiters + self._waiters, []
-        for waiter in waiters:
-            if waiter.done():
-                continue
-            if error is None:
-                waiter.set_result(None)
-            else:
-                waiter.set_exception(JournalError(str(error)))
+            if isinstance(error, sqlite3.Error) and self._renew_if_lost(error):
+                self._waiters = self._in_flight = waiters
+                return
+        _release(waiters, error)
         if error is None and (self._statements or self._waiters):
             self._hand_over()
+
+    # -- a new file for a lost one -----------------------------------------------------------
+
+    def set_aside(self, unsound: str) -> None:
+        """Go on with a new file at a start: what is in this one has been read as far as it can."""
+        try:
+            self._take(self._reopened(unsound))
+        except (OSError, sqlite3.Error) as error:
+            self._weaken(cause(error))
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether everything in it can be read."""
+        return self._file is not None and self._file.is_sound()
+
+    def _renew_if_lost(self, error: sqlite3.Error) -> bool:
+        """Make a new file if nothing can be committed to this one any more."""
+        if self._file is None or not self._file.is_lost(error):
+            return False
+        self._writing = True
+        self._renew_soon(error)
+        return True
+
+    def _renew_soon(self, error: sqlite3.Error | None) -> None:
+        if self._renewal is None or self._renewal.done():
+            # Who waits now waits for the first commit to the new file.
+            self._in_flight = self._waiters
+            self._renewal = asyncio.get_running_loop().create_task(self._renew(error))
+
+    async def _renew(self, error: sqlite3.Error | None) -> None:
+        """A new file, into which the rooms write all that is unsaved before anybody is answered."""
+        try:
+            if error is not None and self._on_trial:
+                raise error  # a new file did not help
+            vanished = error is not None and not (self._file and self._file.is_there())
+            unsound = None if error is None or vanished else str(error)
+            self._take(await asyncio.to_thread(self._reopened, unsound))
+            self._on_trial = self._writing = True
+            if vanished:
+                self._report(
+                    "The journal of unsaved edits was deleted or replaced while the server ran. A "
+                    "new one was begun with everything that is unsaved in open documents."
+                )
+            for write in list(self.on_renewal):
+                await write()
+        except Exception as caught:  # who waits must not wait for ever
+            self._weaken(cause(caught))
+        if self._statements:
+            self._hand_over()
+        else:
+            self._writing = False
+            _release(self._waiters, None)
+
+    def _reopened(self, unsound: str | None) -> JournalFile:
+        """A file to go on with; the one before is closed. In a thread, or before the loop runs."""
+        with self._connection:
+            if self._file is not None:
+                self._file.close()
+            return self._opened(self.path, unsound, renewed=True)
+
+    def _opened(
+        self, path: Path, unsound: str | None = None, *, renewed: bool = False
+    ) -> JournalFile:
+        said: list[str] = []
+        try:
+            return (_any_file if renewed else JournalFile)(path, said, unsound)
+        finally:
+            for sentence in said:
+                self._report(sentence)
+
+    def _take(self, file: JournalFile) -> None:
+        if self.weakness is not None:
+            self._report("A journal of unsaved edits is kept again.")
+        self._file, self.path, self.weakness = file, file.path, None
+        self._seq = max(self._seq, file.last)
+
+    def _weaken(self, why: str) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        self._statements, self._size = [], 0
+        if self.weakness is None:
+            self._report(
+                f"No journal of unsaved edits can be kept ({why}): a crash of the server loses "
+                "what is not saved yet."
+            )
+        self.weakness = why
+        self._retry_at = time.monotonic() + _RETRY
+
+    def _report(self, event: str) -> None:
+        _log.warning("%s (%s)", event, self.path.parent)
+        if len(self.events) < _EVENTS:  # who deletes it again and again is told often enough
+            self.events.append(event)
 
     # -- the thread --------------------------------------------------------------------------
 
@@ -290,8 +405,8 @@ class Journal:
         """Bring to the disk what was committed, and keep the files small."""
         try:
             log = os.open(self.path.with_name(self.path.name + "-wal"), os.O_RDONLY)
-        except FileNotFoundError:
-            return  # nothing has been written
+        except OSError:
+            return  # nothing has been written, or it is gone, which the next commit notices
         try:
             os.fsync(log)
             size = os.fstat(log).st_size
@@ -302,18 +417,13 @@ class Journal:
             os.close(log)
         if size > _LARGEST_LOG:
             with self._connection, contextlib.suppress(sqlite3.Error):
-                self._tidy()
+                if self._file is not None:
+                    self._tidy()
 
     def _commit(self, statements: Iterable[Statement]) -> None:
-        self._database.execute("BEGIN")
-        try:
-            for statement, parameters in statements:
-                self._database.execute(statement, parameters)
-            self._database.execute("COMMIT")
-        except sqlite3.Error:
-            with contextlib.suppress(sqlite3.Error):
-                self._database.execute("ROLLBACK")
-            raise
+        assert self._file is not None
+        self._file.commit(statements)
+        self._on_trial = False
 
     def _tidy(self) -> None:
         self._database.execute(
@@ -353,16 +463,17 @@ class Journal:
         # Named after the file's id too: several rooms may go the same way in one second.
         stamp, file_id = time.strftime("%Y%m%d-%H%M%S"), room.rpartition(":")[2]
         aside = self.path.with_name(f"unrecovered-{stamp}-{file_id}.db")
-        target = sqlite3.connect(aside)
-        aside.chmod(0o600)
-        self._database.backup(target)
-        target.close()
+        with contextlib.closing(sqlite3.connect(aside)) as target:
+            aside.chmod(0o600)
+            self._database.backup(target)
         self.recovered(room, None)
         return aside
 
     def notices(self) -> dict[str, list[str]]:
         """What recovery had to say, by room, newest last."""
         found: dict[str, list[str]] = {}
+        if self._file is None:
+            return found
         rows = self._database.execute("SELECT room, text FROM notices ORDER BY rowid")
         for room, text in rows:
             found.setdefault(room, []).append(text)
@@ -379,33 +490,80 @@ class Journal:
         return self._database.execute(query, (document,)).fetchall()
 
 
-def open_journals(directory: Path) -> tuple[Journal, list[Journal]]:
+def open_journals(directory: Path, above: Sequence[Path] = ()) -> tuple[Journal, list[Journal]]:
     """The journal to write, and those that crashed servers left; each is locked by us.
 
-    Several servers may share a root directory: a journal that another one holds is not ours.
+    Several servers may share a root directory: a journal that another one holds is not ours. The
+    first one has no file, and the list is empty, where there can be no journal.
+
+    Args:
+        above: Directories above it that are ours too, outermost first.
     """
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     held: list[Journal] = []
-    number = 0
-    while True:
+    said: list[str] = []
+    missing = "all names are taken"
+    try:
+        for place in (*above, directory):
+            if os.path.lexists(place) and not place.is_dir():
+                aside = set_aside(place)
+                said.append(f"{place.name}, where the journal belongs, is set aside: {aside.name}.")
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        missing, numbers = cause(error), range(0)
+    else:
+        numbers = range(_MOST)
+    for number in numbers:
         path = directory / f"journal-{number}.db"
-        exists = path.exists()
+        exists = os.path.lexists(path)
         if held and not exists:
-            return held[0], held
-        with contextlib.suppress(BlockingIOError):  # a living server writes it
+            break
+        try:
             held.append(Journal(path))
-        number += 1
+        except BlockingIOError:  # a living server writes it
+            continue
+        except (OSError, sqlite3.Error) as error:
+            if not exists:  # so nothing can be made here
+                missing = cause(error)
+                break
+            said.append(
+                f"The journal {path.name} cannot be used ({cause(error)}) and was left as it is. "
+                "What is unsaved in it is not in the files; the next start tries again."
+            )
+    journal = held[0] if held else Journal(directory / "journal-0.db", missing)
+    for other in held[1:]:
+        journal.events += other.events
+    for sentence in said:
+        journal._report(sentence)
+    return journal, held
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    path.chmod(0o600)  # it holds the text of people's documents
-    # Exclusive locking lets the log work without shared memory, so also in an NFS home.
-    database.execute("PRAGMA locking_mode = EXCLUSIVE")
-    database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    database.execute("PRAGMA journal_mode = WAL")
-    # The answer to an edit waits for the write and not for the disk: see `_sync`.
-    database.execute("PRAGMA synchronous = NORMAL")
-    database.execute("PRAGMA wal_autocheckpoint = 0")  # it would come in the middle of an edit
-    database.executescript(_SCHEMA)
-    return database
+def _any_file(path: Path, said: list[str], unsound: str | None) -> JournalFile:
+    """A journal at a path, or beside it at a path where nothing is.
+
+    Raises:
+        OSError, sqlite3.Error: None can be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        return JournalFile(path, said, unsound)
+    except (OSError, sqlite3.Error):
+        if not os.path.lexists(path):
+            raise
+    free = (path.with_name(f"journal-{number}.db") for number in range(_MOST))
+    for other in free:
+        if not os.path.lexists(other):
+            with contextlib.suppress(BlockingIOError):
+                return JournalFile(other, said)
+    raise FileExistsError("all names are taken")
+
+
+def _release(waiters: list[asyncio.Future[None]], error: Exception | None) -> None:
+    """Let those go on who wait for a commit."""
+    released, waiters[:] = list(waiters), []
+    for waiter in released:
+        if waiter.done():
+            continue
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(JournalError(str(error)))

@@ -17,6 +17,7 @@ def lock(path: Path) -> TextIOWrapper:
 
     Raises:
         BlockingIOError: Another process has it, or had it until now and has deleted it.
+        OSError: There can be no lock at this path.
     """
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     if fcntl is not None:
@@ -24,7 +25,10 @@ def lock(path: Path) -> TextIOWrapper:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.stat().st_ino != os.fstat(file.fileno()).st_ino:
                 raise FileNotFoundError(path)
-        except OSError as error:
+        except (BlockingIOError, FileNotFoundError) as error:
             file.close()
             raise BlockingIOError(f"{path} is held by another process") from error
+        except OSError:  # a file system without locks
+            file.close()
+            raise
     return file

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,13 +60,22 @@ class Recovery:
         self._log = log
 
     async def run(self) -> None:
-        """Deal with every room; one that fails is left in the journal for the next start."""
+        """Deal with every room; one that fails is left in the journal for the next start.
+
+        A journal of which a part cannot be read is set aside: it would fail for ever.
+        """
+        failed = False
         for unsaved in self._journal.unsaved():
             began = time.perf_counter()
             try:
                 outcome = await self._recover(unsaved)
             except Incomplete:
-                kept = self._journal.keep_aside(unsaved.room)
+                try:
+                    kept = self._journal.keep_aside(unsaved.room)
+                except (OSError, sqlite3.Error):
+                    self._log.exception("Could not keep %s aside; it stays", unsaved.path)
+                    failed = True
+                    continue
                 self._log.error(
                     "The collaboration store that %s was edited with is gone, so its unsaved edits "
                     "cannot be brought back; they are kept in %s. The file is as it was.",
@@ -75,9 +85,12 @@ class Recovery:
                 continue
             except Exception:
                 self._log.exception("Could not recover %s; it stays in the journal", unsaved.path)
+                failed = True
                 continue
             took = (time.perf_counter() - began) * 1000
             self._log.info("Recovered %s: %s (%.0f ms)", unsaved.path, outcome, took)
+        if failed and not self._journal.is_sound:
+            self._journal.set_aside("a part of it cannot be read")
 
     async def _recover(self, unsaved: UnsavedRoom) -> str:
         _format, file_type, file_id = unsaved.room.split(":", 2)

@@ -61,6 +61,7 @@ class RoomWatch:
         """Why the latest save failed, until somebody is told."""
         self.overwrites = 0
         """How often the file was changed on disk and has overwritten the room."""
+        journal.on_renewal.add(self._journal_again)
         self._watch_snapshots()
         self._watch_overwrites()
         self._watch_store()
@@ -90,6 +91,7 @@ class RoomWatch:
 
     def close(self) -> list[asyncio.Task[None]]:
         """The room is about to go, cleanly. Returns the tasks that are about to end."""
+        self._journal.on_renewal.discard(self._journal_again)
         self.room.ydoc.unobserve(self._updates)
         self._state.unobserve(self._states)
         self.listeners.clear()
@@ -131,6 +133,7 @@ class RoomWatch:
         self._journal.mark(UnsavedRoom(self.room.room_id, self._path, self._base, self._base_time))
 
     def _compact(self) -> None:
+        """Let the document as it is now stand for all of its updates."""
         state = self.room.ydoc.get_update()
         self._last = self._journal.replace(self.room.room_id, state)
         self._bytes = len(state)
@@ -158,6 +161,15 @@ class RoomWatch:
     def _journal_everything(self) -> None:
         # Without a store the journal's updates would have nothing to stand on.
         self._last = self._journal.append(self.room.room_id, self.room.ydoc.get_update())
+
+    async def _journal_again(self) -> None:
+        """The journal is a new one: give it all that the file or the store may lack."""
+        # While the room takes over a changed file it holds a transaction across awaits (B13).
+        async with self.room._update_lock:
+            if self._marked or self._in_flight or self.room.ystore is None:
+                self._compact()
+            if self._marked:
+                self._mark()
 
     async def _heal_store(self) -> None:
         # B1: a room loaded from the store never stores its own first operation, so yjs would

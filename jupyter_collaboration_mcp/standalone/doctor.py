@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
 from ..errors import NotJupyter, ServerError, ServerUnreachable, TokenRefused
 
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
 
 #: What our endpoint says to OPTIONS (see transport.bridge), which no other does.
 _OUR_METHODS = "GET, POST, DELETE, OPTIONS"
+_OUR_WARNINGS = "collaboration-mcp-warning"
 
 #: A room and a document that no server has.
 _NOWHERE = "jupyter-collaboration-mcp-doctor"
 
 _PAGE_CONFIG = re.compile(r'<script id="jupyter-config-data"[^>]*>(.*?)</script>', re.DOTALL)
+
+#: Characters of what a server says of itself.
+_LONGEST = 2_000
 
 #: Seconds for one answer.
 _LIMIT = 10.0
@@ -211,11 +216,20 @@ async def _browser(api: JupyterApi) -> Check:
 async def _extension(api: JupyterApi) -> Check:
     # OPTIONS: the only question that does not make the endpoint load the MCP SDK.
     answer = await _ask(api, "OPTIONS", "mcp")
-    if answer.status_code == 204 and answer.headers.get("allow") == _OUR_METHODS:
-        said = f"It serves MCP itself, too, at {api.address.base}mcp."
-    else:
-        said = "It does not serve MCP itself, and need not."
-    return Check("extension", "ok", said)
+    if answer.status_code != 204 or answer.headers.get("allow") != _OUR_METHODS:
+        return Check("extension", "ok", "It does not serve MCP itself, and need not.")
+    said = f"It serves MCP itself, too, at {api.address.base}mcp."
+    warnings = answer.headers.get_list(_OUR_WARNINGS)
+    if not warnings:
+        return Check("extension", "ok", said)
+    said = " ".join([said, *map(unquote, warnings)])
+    remedy = "Look into that server's log, which names the directory of the journal."
+    return Check("extension", "warning", _one_line(said)[:_LONGEST], remedy)
+
+
+def _one_line(said: str) -> str:
+    """Words of another server, without what could move a terminal's cursor."""
+    return "".join(character if character.isprintable() else " " for character in said)
 
 
 async def _contents(api: JupyterApi) -> Check:

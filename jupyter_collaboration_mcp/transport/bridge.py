@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import quote, unquote, unquote_plus
 
 from jupyter_server._tz import utcnow
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from starlette.types import Message, Scope
 
 METHODS = "GET, POST, DELETE, OPTIONS"
+
+#: Answers to OPTIONS have one for each thing that is wrong with the server, percent-encoded.
+WARNING_HEADER = "Collaboration-MCP-Warning"
 
 #: Headers about one connection only (RFC 9110, 7.6.1); the other side has its own connection.
 _HOP_BY_HOP = frozenset(
@@ -73,8 +76,11 @@ class MCPHandler(JupyterHandler):
     collaboration_mcp_path: str | None = None
     """For authorizers: the path that the question at hand is about, if it is about one."""
 
-    def initialize(self, endpoint: MCPEndpoint) -> None:
+    def initialize(
+        self, endpoint: MCPEndpoint, warnings: Callable[[], Sequence[str]] = list
+    ) -> None:
         self._endpoint = endpoint
+        self._warnings = warnings
         self._gone = asyncio.Event()
         self._asking = asyncio.Lock()
         self._body_taken = False
@@ -204,6 +210,9 @@ class MCPHandler(JupyterHandler):
     def options(self) -> None:
         self.set_status(204)
         self.set_header("Allow", METHODS)
+        if self.current_user is not None:
+            for warning in self._warnings():  # `doctor` asks for them
+                self.add_header(WARNING_HEADER, quote(warning[:1000], safe=" (),.:;'/"))
         if self._is_preflight() and "Access-Control-Allow-Origin" in self._headers:
             self.set_header("Access-Control-Allow-Methods", METHODS)
             # As asked: tools may declare headers of their own (`Mcp-Param-*`).

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,8 @@ class Site:
     checking: Callable[[], Awaitable[str | None]] | None = None
     root: Path | None = None
     """The directory that it serves, if that is known."""
+    events: Sequence[str] = ()
+    """What happened to the server itself that every agent should be told once."""
 
     @property
     def shown(self) -> str:
@@ -81,6 +84,8 @@ class Sites:
 
     def __init__(self, sites: Iterable[Site] = ()) -> None:
         self._sites: dict[str, Site] = {site.alias: site for site in sites}
+        self._told: Counter[tuple[str, str]] = Counter()
+        """How many events of a server an agent has been told of, by alias and agent."""
         self._former: set[str] = set()
         """Aliases of servers that were taken away: who names one does not mean a file."""
         self.provide: Callable[[], Awaitable[None]] | None = None
@@ -93,6 +98,15 @@ class Sites:
         need no server go on."""
         if self.provide is not None:
             await self.provide()
+
+    def news(self, agent: str) -> list[str]:
+        """What has happened to the servers since this agent was told; it is told now."""
+        news: list[str] = []
+        for site in self._sites.values():
+            if site.events:
+                news += site.events[self._told[site.alias, agent] :]
+                self._told[site.alias, agent] = len(site.events)
+        return news
 
     def put(self, site: Site) -> None:
         """Have a server under an alias that is known to be free."""

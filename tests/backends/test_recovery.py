@@ -6,12 +6,15 @@ import json
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import httpx2
 import pytest
 
+from jupyter_collaboration_mcp.backends.jupyter_api import ServerAddress
+from jupyter_collaboration_mcp.standalone.doctor import Check, examine
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import agent
@@ -276,3 +279,95 @@ async def test_a_setting_that_destroys_stored_documents_is_warned_of(
     """B6."""
     async with make_server(config={"SQLiteYStore": {"document_ttl": 60}}) as server:
         assert "document_ttl destroys stored documents" in server.log
+
+
+async def extension_check(server: JupyterProcess) -> Check:
+    """What `doctor` says of the extension."""
+    checks = await examine(ServerAddress(server.url, server.token))
+    (check,) = [check for check in checks if check.name == "extension"]
+    return check
+
+
+async def test_a_corrupt_journal_is_set_aside_said_everywhere_and_replaced(
+    server: JupyterProcess,
+) -> None:
+    assert (await extension_check(server)).state == "ok"
+    await crash_after_edit(server, "is in a broken journal")
+    journal = journal_of(server)
+    for file in journal.parent.glob("journal-0.db*"):
+        file.write_bytes(b"rubbish" * 1000)
+    await server.start()
+    (aside,) = journal.parent.glob("set-aside-*-journal-0.db")
+    assert aside.read_bytes() == b"rubbish" * 1000
+    assert aside.name in server.log
+    check = await extension_check(server)
+    assert check.state == "warning"
+    assert aside.name in check.said
+    async with agent(server) as ada, agent(server, "Bob") as bob:
+        assert aside.name in await ada.say("list_notebooks")
+        assert aside.name not in await ada.say("get_notebook", path=PATH)  # once
+        assert aside.name in (await bob.ask("get_notebook", path=PATH))["notices"][0]
+        answer = await ada.write(PATH, "cell-00001", "is in the new one")
+        assert "notices" not in answer
+        server.kill()
+    await server.start()
+    assert notebooks.sources(file_of(server))[1] == "is in the new one"
+    assert (await extension_check(server)).state == "ok"
+
+
+async def test_what_can_be_read_of_a_broken_journal_is_recovered(server: JupyterProcess) -> None:
+    for name in ("a.md", "b.md"):
+        (server.root / name).write_text("text\n")
+    async with agent(server) as ada:
+        for name, text in (("a.md", "edit a\n"), ("b.md", "edit b\n" * 20_000)):
+            operations = [{"text": text, "position": 0}]
+            await ada.ask("batch_insert_text", path=name, operations=operations)
+        server.kill()
+    with closing(sqlite3.connect(journal_of(server))) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    journal = journal_of(server)
+    content = journal.read_bytes()
+    # The middle of the long text: only its room needs it.
+    place = content.rindex(b"edit b\n" * 100) // 4096 * 4096 - 20 * 4096
+    journal.write_bytes(content[:place] + b"\xff" * 4096 + content[place + 4096 :])
+    await server.start()
+    assert (server.root / "a.md").read_text() == "edit a\ntext\n"
+    (aside,) = journal.parent.glob("set-aside-*-journal-0.db")
+    async with agent(server) as ada:
+        assert aside.name in await ada.say("list_notebooks")
+    assert rows(server, "rooms") == 0
+
+
+async def test_where_no_journal_can_be_kept_agents_work_and_are_told(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("somebody's")
+    config = {**NOT_BY_ITSELF, "JupyterCollaborationMCP": {"journal_dir": str(tmp_path / "file")}}
+    server = make_server(config=config)
+    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
+    async with server, agent(server) as ada:
+        assert "No journal of unsaved edits can be kept" in await ada.say("list_notebooks")
+        for text in ("one", "two"):
+            answer = await ada.write(PATH, "cell-00001", text)
+            assert "Not protected against a crash" in answer["notices"][0]
+            assert "saved" not in answer
+        assert (await extension_check(server)).state == "warning"
+        assert "No journal" in server.log
+        # The rest of it would be beside the journal.
+        assert "xxx" in await ada.say("run_code", path=PATH, code="print('x' * 3_000_000)")
+    assert (tmp_path / "file").read_text() == "somebody's"
+    assert notebooks.sources(Path(server.root) / PATH)[1] == "two"
+
+
+async def test_an_edit_after_the_journal_was_deleted_survives_a_kill(
+    server: JupyterProcess,
+) -> None:
+    async with agent(server) as ada:
+        await ada.write(PATH, "cell-00000", "before")
+        shutil.rmtree(journal_of(server).parent)
+        answer = await ada.write(PATH, "cell-00001", "after")
+        assert "deleted or replaced" in answer["notices"][0]
+        assert "notices" not in await ada.write(PATH, "cell-00002", "later")
+        server.kill()
+    await server.start()
+    assert notebooks.sources(file_of(server)) == ["before", "after", "later"]
