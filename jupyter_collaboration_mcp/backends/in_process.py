@@ -19,6 +19,7 @@ from ..documents.render import people
 from ..errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
 from .base import Kind, RoomLink
 from .file_ids import take_names_as_they_are
+from .held_saves import hold_saves_during_renames
 from .in_process_files import InProcessFiles
 from .in_process_link import InProcessLink
 from .journal import Journal, JournalError
@@ -88,6 +89,7 @@ class InProcessBackend:
         keep_readers_from_writers(self.contents)
         with contextlib.suppress(RoomUnavailable):  # there are no rooms, then
             look_behind_links(self.ydoc.file_loaders, self.contents)
+            hold_saves_during_renames(self.contents, self.files.held, self.moved)
             self._keep_rooms_apart()
 
     def _keep_rooms_apart(self) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from .contents_models import entries_of, entry_of, new_model
 from .failed_saves import as_before_if_it_fails, reason
 from .files import FileEntry, FileType, Listing, Names, Shown, Wanted
 from .folders import Folders
+from .held_saves import held
 from .local_disk import LocalDisk
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class InProcessFiles:
     async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
         await self._check_new(path)
         at = self.followed(path)
-        async with self._held(at):
+        async with self.held(at):
             with self._told("write", path), as_before_if_it_fails(self._disk, path):
                 saved = await ensure_async(self._contents.save(new_model(kind, content), at))
         return replace(entry_of(saved), path=path)
@@ -180,7 +181,7 @@ class InProcessFiles:
         if self.resolved(place) != place:
             # Only the link goes: what people wrote through it belongs to what it leads to.
             await self._save_all(self._backend.rooms_below(path))
-        async with self._held(path) as rooms:
+        async with self.held(path) as rooms:
             with self._told("delete", path):
                 await ensure_async(self._contents.delete(place))
         for room in rooms:
@@ -201,7 +202,7 @@ class InProcessFiles:
         rooms = self._backend.rooms_below(path)
         left = [room for room in rooms if not self._backend.opened_at(room, source)]
         await self._save_all(left)  # what they were opened by leads nowhere afterwards
-        async with self._held(path):
+        async with self.held(path):
             with self._told("rename", path, new_path):
                 await self._move(source, target)
             # Now, not when fileid is told: a save that waits for us must find the new path.
@@ -238,7 +239,7 @@ class InProcessFiles:
         if entry.type == "directory":
             await self._copy_folder(path, new_path)
         else:
-            async with self._held(source):  # a save empties a file before it writes
+            async with self.held(source):  # a save empties a file before it writes
                 await self._copy_file(path, new_path)
         return ()
 
@@ -264,12 +265,10 @@ class InProcessFiles:
             await self._backend.save(room)
 
     @asynccontextmanager
-    async def _held(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
+    async def held(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
         """Keep all rooms at or below a path from saving: they would bring back what was there."""
         rooms = self._backend.rooms_below(path)
-        async with AsyncExitStack() as stack:
-            for loader in {room._file.file_id: room._file for room in rooms}.values():
-                await stack.enter_async_context(loader._lock)
+        async with held(rooms):
             yield rooms
 
     def _has_moved(self, path: str, new_path: str, error: HTTPError | OSError) -> bool:

@@ -130,6 +130,28 @@ async def test_a_renamed_notebook_keeps_its_room(server: JupyterProcess) -> None
         )
 
 
+async def test_a_person_who_renames_a_file_while_it_is_saved_leaves_no_old_one(
+    server: JupyterProcess,
+) -> None:
+    """A large file takes a while to be saved; who renames it meanwhile waits for that."""
+    large = "a line of a large file\n" * 170_000
+    (Path(server.root) / "hops-0.md").write_text(large)
+    async with Collaborator(server.url, server.token, "hops-0.md", kind="file") as ana:
+        for number in range(4):
+            old, new = f"hops-{number}.md", f"hops-{number + 1}.md"
+            ana.insert(None, 0, "A")
+            saving = asyncio.create_task(ana.save(timeout=30))
+            await until(lambda name=old: f"Saving file: {name}" in server.log)  # type: ignore[misc]
+            await rest(server, "PATCH", f"contents/{old}", path=new)
+            await saving
+            names = {path.name for path in Path(server.root).glob("hops-*")}
+            assert names == {new}
+        file, whole = Path(server.root) / "hops-4.md", "A" * 4 + large
+        await ana.save()
+        await until(lambda: file.read_text() == whole)
+        assert ana.source() == whole
+
+
 async def test_a_change_of_the_file_by_others_is_in_the_next_read(server: JupyterProcess) -> None:
     file = write(server, "outside.ipynb")
     async with agent(server) as ada:
