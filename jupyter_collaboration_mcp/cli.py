@@ -109,8 +109,29 @@ def _parser() -> argparse.ArgumentParser:
         "--no-embedded", action="store_true", help="do not start a Jupyter server if none runs"
     )
     parser.add_argument("--insecure", action="store_true", help="accept any certificate")
+    parser.add_argument(
+        "--answer-timeout",
+        type=_positive,
+        default=_env("ANSWER_TIMEOUT") or 60.0,
+        metavar="SECONDS",
+        help="for a whole answer of a Jupyter server; default: 60",
+    )
+    parser.add_argument(
+        "--max-answer-size",
+        type=_positive,
+        default=_env("MAX_ANSWER_SIZE") or 256e6,
+        metavar="BYTES",
+        help="of an answer of a Jupyter server, unpacked; default: 256,000,000",
+    )
     parser.add_argument("--verbose", action="store_true")
     return parser
+
+
+def _positive(value: str) -> float:
+    number = float(value.replace(",", ""))
+    if not 0 < number < float("inf"):
+        raise ValueError(value)
+    return number
 
 
 async def _serve(options: argparse.Namespace, wire: int | None) -> None:
@@ -126,6 +147,7 @@ async def _serve(options: argparse.Namespace, wire: int | None) -> None:
 async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | None) -> None:
     # All that is imported stays: to look for garbage in it takes a tenth of the time to start.
     gc.disable()
+    from .backends.bounded_answers import AnswerLimits
     from .documents.images import ImageLimits
     from .server import ServerOptions, build_server
     from .standalone.connections import Connections, Settings
@@ -139,6 +161,7 @@ async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | 
         # One token for several servers is the one of those that Jupyter's files do not know.
         insist=bool(options.token) and len(options.server or ()) == 1,
         verify=not options.insecure,
+        answers=AnswerLimits(options.answer_timeout, int(options.max_answer_size)),
     )
     sites = Sites()
     connections = Connections(sites, settings, logging.getLogger(__package__))

@@ -39,6 +39,7 @@
     │   ├── ServerUnreachable    a Jupyter server that does not answer
     │   ├── TokenRefused         a Jupyter server that does not know the token
     │   ├── NotJupyter           something else answers at that address
+    │   ├── AnswerTooLarge       a Jupyter server that says more than is accepted
     │   └── UnknownServer        no server has that alias, or one has it already
     ├── InternalError            a mistake of ours
     ├── NoCollaboration          a Jupyter server that has no rooms at all
@@ -298,6 +299,10 @@ class TokenRefused(ServerError):
 
 class NotJupyter(ServerError):
     code = "not_jupyter"
+
+
+class AnswerTooLarge(ServerError):
+    code = "answer_too_large"
 
 
 class UnknownServer(ServerError):

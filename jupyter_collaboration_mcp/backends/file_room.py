@@ -83,7 +83,7 @@ class FileRoom:
         # Of a notebook no format may be named.
         form = self._form if self._kind == "file" else {"type": "notebook"}
         model = await self._ask("GET", {**form, "content": "1"})
-        self._modified = str(model["last_modified"])
+        self._modified = str(model.get("last_modified"))
         self.writable = bool(model.get("writable", True))
         content = model["content"]
         if self._kind == "file":
@@ -160,7 +160,9 @@ class FileRoom:
             self._original = content = line_ends.restored(str(content), self._original)
         self.saved = True  # what is written from here on is not in it
         body = {**self._form, "content": content}
-        self._modified = str((await self._ask("PUT", {}, body))["last_modified"])
+        saved = await self._ask("PUT", {}, body)
+        with self._api.understood("a file that it saved"):
+            self._modified = str(saved["last_modified"])
 
     def overwritten(self) -> int | None:
         return None  # every edit is in the file when it is acknowledged
@@ -175,11 +177,13 @@ class FileRoom:
         self.alive = False
 
     async def _last_modified(self) -> str:
-        return str((await self._ask("GET", {"content": "0"}))["last_modified"])
+        return str((await self._ask("GET", {"content": "0"})).get("last_modified"))
 
     async def _ask(self, method: str, query: Mapping[str, str], body: Any = None) -> Any:
         path = ("api", "contents", *self.path.split("/"))
         try:
+            if method == "GET":
+                return await self._api.contents(self.path, **query)
             model = await self._api.request(method, *path, query=query, body=body)
         except Refused as refused:
             if refused.status == 404:

@@ -22,13 +22,17 @@ Names = tuple[str, str]
 CHECKPOINTS = ".ipynb_checkpoints"
 
 
+#: Characters of a path that is shown.
+_LONGEST = 4096
+
+
 def nameable(name: str) -> bool:
     """Whether a name can be said at all: on disk, a name may be bytes that are no text."""
     try:
         name.encode()
     except UnicodeEncodeError:
         return False
-    return True
+    return len(name) <= _LONGEST
 
 
 @dataclass(frozen=True, slots=True)

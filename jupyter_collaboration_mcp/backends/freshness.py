@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import CollaborationError, CorruptDocument, DocumentNotFound, NotText, ServerError
 from .base import Kind
+from .contents_models import entry_of
 from .jupyter_api import JupyterApi, Refused
 from .room_state import RoomState
 from .whole_reads import read_notebook
@@ -62,8 +63,8 @@ class Freshness:
             NotText, CorruptDocument: It cannot be loaded any more.
         """
         try:
-            model, now = await self._api.dated(*_segments(path), content="0")
-            modified = str(model["last_modified"])
+            model, now = await self._api.dated_contents(path, content="0")
+            modified = str(model.get("last_modified"))
             on_disk = await self._examine(path, model, state)
             if self._modified not in (None, modified):
                 if on_disk is None:
@@ -90,7 +91,7 @@ class Freshness:
         if not now and looked is not None and began - looked < max(_LOOK, _TIMES * self._took):
             return
         try:
-            model = await self._api.get(*_segments(path), content="0")
+            model = await self._api.contents(path, content="0")
             await self._examine(path, model, state)
         except (Refused, ServerError):
             return  # gone or out of reach: others notice
@@ -98,7 +99,7 @@ class Freshness:
 
     async def _examine(self, path: str, model: Any, state: RoomState) -> str | None:
         """See that the file can be loaded; returns its hash, if that had to be asked for."""
-        modified, on_disk = str(model["last_modified"]), None
+        modified, on_disk = str(model.get("last_modified")), None
         self.writable = bool(model.get("writable", True))
         if modified != self._loadable:
             self._looked = None
@@ -110,13 +111,13 @@ class Freshness:
         return on_disk
 
     async def _hash(self, path: str) -> str | None:
-        model = await self._api.get(*_segments(path), content="0", hash="1")
+        model = await self._api.contents(path, content="0", hash="1")
         said = model.get("hash")
         return None if said is None else str(said)
 
     async def _load(self, path: str, model: Any) -> None:
         def ask() -> Awaitable[Any]:
-            return self._api.get(*_segments(path), type="file", content="1", format="text")
+            return self._api.contents(path, type="file", content="1", format="text")
 
         try:
             await (read_notebook(path, ask) if self._kind == "notebook" else ask())
@@ -127,7 +128,8 @@ class Freshness:
 
     def _unloadable(self, path: str, model: Any) -> CollaborationError:
         if self._kind == "file":
-            return NotText.binary(path, model.get("size"), model.get("mimetype"))
+            entry = entry_of(model)
+            return NotText.binary(path, entry.size, entry.mimetype)
         return CorruptDocument.notebook(path)
 
     def _is_taken_over(
@@ -141,10 +143,6 @@ class Freshness:
             return True
         # Something was taken over since it was last asked, and it may have been an earlier change.
         return state.overwrites > self._overwrites and _age(modified, now) > _NOTICED
-
-
-def _segments(path: str) -> tuple[str, ...]:
-    return ("api", "contents", *path.split("/"))
 
 
 def _age(modified: str, now: datetime | None) -> float:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from urllib.request import Request, getproxies, proxy_bypass
 
 import httpx2
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import (
     InvalidHandshake,
     InvalidMessage,
@@ -31,10 +31,22 @@ from websockets.exceptions import (
 )
 from websockets.typing import Subprotocol
 
-from ..errors import NotJupyter, ServerUnreachable, TokenRefused
+from ..documents.foreign_text import MESSAGE, quoted
+from ..errors import AnswerTooLarge, NotJupyter, ServerUnreachable, TokenRefused
+from .bounded_answers import (
+    Answer,
+    AnswerLimits,
+    BodyTooLarge,
+    deadline_for,
+    parsed,
+    read_answer,
+)
+from .bounded_websocket import BoundedConnection, bounded_by
+from .contents_models import require_model
+from .jupyterhub import Hub
 
-#: Seconds for a connection, and for an answer.
-_CONNECT, _ANSWER = 10.0, 60.0
+#: Seconds for a connection.
+_CONNECT = 10.0
 
 #: Seconds between two signs of life of a WebSocket, to wait for one, and then for its farewell:
 #: a silent network is noticed when all are over.
@@ -43,9 +55,6 @@ _PING, _PONG, _FAREWELL = 10.0, 10.0, 2.0
 #: Names in the contents API that a file or a folder may have as well: the server looks for its own
 #: before it decodes a path.
 _RESERVED = {"checkpoints": "%63heckpoints", "trust": "%74rust"}
-
-#: Bytes of one message; jupyter-collaboration sends up to this.
-_LARGEST = 1 << 30
 
 #: Statuses by which something in front of a server says that it does not get through to it.
 _AWAY = (502, 503, 504)
@@ -99,20 +108,28 @@ def is_address(url: str) -> bool:
 
 
 class Refused(Exception):
-    """The server answered with an error status that means something to the caller."""
+    """The server answered with an error status that means something to the caller.
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
+    Args:
+        said: Why, in the server's own words.
+    """
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(quoted(said) if said else f"status {status}")
         self.status = status
+        self.said = said
 
 
 class JupyterApi:
     """Asks one server; everything that goes wrong is said in a line that an agent can act on."""
 
-    def __init__(self, address: ServerAddress) -> None:
+    def __init__(self, address: ServerAddress, limits: AnswerLimits | None = None) -> None:
         self.address = address
+        self.limits = AnswerLimits() if limits is None else limits
+        self.hub: Hub | None = None
+        """The JupyterHub that the server belongs to, once an answer has shown that."""
         self._proxy = _proxy(address)
-        self._http = new_client(address)
+        self._http = _new_client(address)
 
     async def check(self) -> str | None:
         """See that a Jupyter server is there and lets us in.
@@ -149,40 +166,76 @@ class JupyterApi:
         body: Any = None,
     ) -> Any:
         """Ask for anything; the answer is what its JSON says, None if it has none."""
-        return self._read(await self._ask(method, *path, query=query, body=body))
+        return await self._read(await self.ask(method, *path, query=query, body=body))
 
-    async def dated(self, *path: str, **query: str) -> tuple[Any, datetime | None]:
-        """Read something, and when the server says that was, to a second."""
-        response = await self._ask("GET", *path, query=query)
-        content = self._read(response)
+    async def contents(self, path: str, **query: str) -> dict[str, Any]:
+        """What the contents API says about a file or a folder.
+
+        Raises:
+            Refused: The server says no, for instance 404.
+            ServerError: As above, and where the answer is not about a file.
+        """
+        return (await self.dated_contents(path, **query))[0]
+
+    async def dated_contents(
+        self, path: str, **query: str
+    ) -> tuple[dict[str, Any], datetime | None]:
+        """The same, and when the server says that was, to a second."""
+        segments = path.split("/") if path else []
+        answer = await self.ask("GET", "api", "contents", *segments, query=query)
+        model = await self._read(answer)
+        with self.understood("files"):
+            wants_text = (query.get("content"), query.get("format")) == ("1", "text")
+            require_model(model, wants_text)
         try:
-            return content, parsedate_to_datetime(response.headers["date"])
+            date = parsedate_to_datetime(answer.headers["date"])
         except (KeyError, ValueError):
-            return content, None
+            return model, None
+        return model, date if date.tzinfo is not None else None
 
-    async def _ask(
+    async def ask(
         self,
         method: str,
         *path: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-    ) -> httpx2.Response:
+    ) -> Answer:
+        """Ask for anything, and have the answer as it came.
+
+        Raises:
+            ServerError: There is none, or not within the limits.
+        """
         url, used = self._url(*path, query=query), self.address.token
+        deadline = deadline_for(self.limits, method, path, query)
+
+        async def send(method: str, url: str) -> Answer:
+            response = await self._send(method, url, body if method != "GET" else None)
+            return await read_answer(response, self.limits.size, deadline)
+
         try:
-            response = await self._send(method, url, body)
-            if _wants_proof(response):
-                # Whom it does not know by a token has to show that it has seen a page of it.
-                await self._http.get(f"{self.address.base}login")
-                response = await self._send(method, url, body)
-            if response.status_code in _REFUSED and await self._renewed(used):
-                response = await self._send(method, url, body)
+            async with deadline:
+                answer = await send(method, url)
+                if _wants_proof(answer):
+                    # Whom it does not know by a token has to show that it has seen a page of it.
+                    await send("GET", f"{self.address.base}login")
+                    answer = await send(method, url)
+                if answer.status in _REFUSED and await self._renewed(used):
+                    answer = await send(method, url)
+        except TimeoutError as error:
+            late = TimeoutError(f"no whole answer came within {round(deadline.passed, 1):g} s")
+            raise self._unreachable(late) from error
+        except BodyTooLarge as error:
+            raise self._too_large() from error
+        except httpx2.DecodingError as error:
+            raise self.not_jupyter("its answer cannot be unpacked") from error
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
-        return response
+        self.hub = Hub.answering(self.address.base, answer.headers) or self.hub
+        return answer
 
     async def websocket(
         self, *path: str, subprotocol: Subprotocol | None = None, **query: str
-    ) -> ClientConnection:
+    ) -> BoundedConnection:
         """Open a WebSocket, with a subprotocol if the server knows it.
 
         Raises:
@@ -199,24 +252,41 @@ class JupyterApi:
                     raise
                 return await self._opened(url, subprotocol)
         except InvalidStatus as error:
-            status = error.response.status_code
+            status, headers = error.response.status_code, error.response.headers
+            self.hub = Hub.answering(self.address.base, headers) or self.hub
+            if self.hub is not None:
+                stopped = self.hub.in_its_place(status, headers, is_json=True)
+                if stopped is not None:
+                    raise stopped from error
             if status in _REFUSED:
                 raise self._token_refused(status, "") from error
             if status in _AWAY:
                 raise self._unreachable(_away(status)) from error
-            raise Refused(status, f"status {status}") from error
+            raise Refused(status, "") from error
         except InvalidProxy as error:
             raise self._unreachable(ValueError(error.msg)) from error  # not its whole address
         except (InvalidMessage, ProxyError, ImportError) as error:
             # It hung up instead of answering, or the proxy cannot be used (SOCKS needs a package).
             raise self._unreachable(error) from error
         except (InvalidHandshake, InvalidURI) as error:
-            raise self.not_jupyter(str(error)) from error
+            raise self.not_jupyter(f"it opens no WebSocket ({quoted(error)})") from error
         except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
 
     async def close(self) -> None:
         await self._http.aclose()
+
+    @contextmanager
+    def understood(self, what: str) -> Iterator[None]:
+        """While an answer is taken apart: one that is not as Jupyter's are is reported as such.
+
+        Raises:
+            NotJupyter: It has other types, or lacks something.
+        """
+        try:
+            yield
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise self.not_jupyter(f"what it says about {what} makes no sense") from error
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -225,20 +295,23 @@ class JupyterApi:
         quoted = "/".join(_RESERVED.get(segment) or quote(segment, safe=":") for segment in path)
         return f"{self.address.base}{quoted}" + (f"?{urlencode(query)}" if query else "")
 
-    async def _opened(self, url: str, subprotocol: Subprotocol | None) -> ClientConnection:
-        return await connect(
+    async def _opened(self, url: str, subprotocol: Subprotocol | None) -> BoundedConnection:
+        connection = await connect(
             url,
             additional_headers=self.address.credentials,
             ssl=_context(self.address) if url.startswith("wss") else None,
-            max_size=_LARGEST,
+            max_size=self.limits.size,
             open_timeout=_CONNECT,
             ping_interval=_PING,
             ping_timeout=_PONG,
             close_timeout=_FAREWELL,
-            compression=None,
+            compression=None,  # so nothing is unpacked that is larger than what was sent
+            create_connection=bounded_by(self.limits),
             proxy=self._proxy,
             subprotocols=None if subprotocol is None else [subprotocol],
         )
+        assert isinstance(connection, BoundedConnection)
+        return connection
 
     async def _renewed(self, used: str | None) -> bool:
         """Whether the server has another token by now than the one used: it was started again."""
@@ -254,7 +327,8 @@ class JupyterApi:
     async def _send(self, method: str, url: str, body: Any) -> httpx2.Response:
         proof = self._proof() if method != "GET" else None
         headers = {} if proof is None else {"X-XSRFToken": proof}
-        return await self._http.request(method, url, json=body, headers=headers)
+        request = self._http.build_request(method, url, json=body, headers=headers)
+        return await self._http.send(request, stream=True)
 
     def _proof(self) -> str | None:
         """What shows that we have seen a page of the server; what stands in front of it may have
@@ -263,28 +337,32 @@ class JupyterApi:
         fitting = [cookie for cookie in self._http.cookies.jar if base.startswith(cookie.path)]
         return max(fitting, key=lambda cookie: len(cookie.path)).value if fitting else None
 
-    def _read(self, response: httpx2.Response) -> Any:
-        status = response.status_code
+    async def _read(self, answer: Answer) -> Any:
+        status = answer.status
         try:
-            content, is_json = json.loads(response.content) if response.content else None, True
+            content, is_json = await parsed(answer.body) if answer.body else None, True
         except ValueError:
             content, is_json = None, False
+        if self.hub is not None:
+            stopped = self.hub.in_its_place(status, answer.headers, is_json)
+            if stopped is not None:
+                raise stopped
         said = str(content.get("message") or "") if isinstance(content, dict) else ""
         if status == 403 and "Permission denied" in said:  # to the server itself
-            raise Refused(status, "the server may not do that")
+            raise Refused(status, "Permission denied")
         if status in _REFUSED:
             raise self._token_refused(status, said)
         if 300 <= status < 400:
-            where = response.headers.get("location", "")
+            where = answer.headers.get("location", "")
             if "login" in where:
                 raise self._token_refused(status, "")
-            raise self.not_jupyter(f"it redirects to {where[:200]}")
+            raise self.not_jupyter(f"it redirects to {quoted(where)}")
         if status in _AWAY and not said:
             raise self._unreachable(_away(status))
         if status >= 400:
-            raise Refused(status, said or response.reason_phrase)
+            raise Refused(status, said or answer.reason)
         if not is_json:
-            raise self.not_jupyter("its answer is not JSON")
+            raise self.not_jupyter("its answer is not JSON that can be read")
         return content
 
     def not_jupyter(self, why: str) -> NotJupyter:
@@ -298,10 +376,19 @@ class JupyterApi:
     def _unreachable(self, error: Exception) -> ServerUnreachable:
         return _unreachable(self.address, self._proxy, error)
 
+    def _too_large(self) -> AnswerTooLarge:
+        return AnswerTooLarge(
+            f"The answer of the Jupyter server at {self.address.base} has more than "
+            f"{self.limits.size:,} bytes, and was dropped.",
+            "Ask for less, or ask the person to raise --max-answer-size.",
+            url=self.address.base,
+        )
+
     def _token_refused(self, status: int, said: str) -> TokenRefused:
-        base, next_step = self.address.base, _TOKEN_REMEDY
+        base = self.address.base
+        next_step = _TOKEN_REMEDY if self.hub is None else self.hub.token_remedy
         if "not authorized" in said:  # so Jupyter's authorizer speaks of a user that it knows
-            happened = f"The Jupyter server at {base} does not allow this: {said.rstrip('.')}."
+            happened = f"The Jupyter server at {base} does not allow this: {quoted(said)}."
             next_step = "Ask whoever runs that server for the permission."
         elif self.address.token is None:
             happened = f"The Jupyter server at {base} wants a token, and none is known ({status})."
@@ -317,7 +404,7 @@ _TOKEN_REMEDY = (
 )
 
 
-def new_client(address: ServerAddress) -> httpx2.AsyncClient:
+def _new_client(address: ServerAddress) -> httpx2.AsyncClient:
     """What asks one server over HTTP: with its token, and through its proxy if it has one.
 
     Raises:
@@ -330,7 +417,7 @@ def new_client(address: ServerAddress) -> httpx2.AsyncClient:
             cookies=CookieJar(_OnlyProof()),
             # Certificates take a while to load, and nothing is to be verified over http.
             verify=address.base.startswith("https") and _context(address),
-            timeout=httpx2.Timeout(_ANSWER, connect=_CONNECT),
+            timeout=httpx2.Timeout(None, connect=_CONNECT),  # each question has its deadline
             follow_redirects=False,
             proxy=proxy,
             trust_env=False,  # it has been looked at, in one way for HTTP and for WebSockets
@@ -346,13 +433,13 @@ class _OnlyProof(DefaultCookiePolicy):
         return cookie.name == _XSRF and super().set_ok(cookie, request)
 
 
-def _wants_proof(response: httpx2.Response) -> bool:
-    request = response.request
+def _wants_proof(answer: Answer) -> bool:
+    request = answer.request
     return (
-        response.status_code == 403
+        answer.status == 403
         and request.method != "GET"
         and "X-XSRFToken" not in request.headers
-        and _XSRF.encode() in response.content
+        and _XSRF.encode() in answer.body
     )
 
 
@@ -389,6 +476,8 @@ def _away(status: int) -> Exception:
 
 def _unreachable(address: ServerAddress, proxy: str | None, error: Exception) -> ServerUnreachable:
     said = (str(error) or type(error).__name__).rstrip(".")
+    if len(said) > MESSAGE or isinstance(error, (httpx2.ProtocolError, InvalidHandshake)):
+        said = quoted(said)  # it may have the server's own words in it
     way, next_step = "", "See that it runs and that the address is right, http:// or https://."
     if "CERTIFICATE_VERIFY_FAILED" in said:
         next_step = (

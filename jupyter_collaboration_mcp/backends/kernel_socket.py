@@ -277,7 +277,8 @@ class KernelSocket:
             model = await self._api.get("api", "kernels", self.kernel_id)
         except Refused as error:
             raise self._refused(error, was_there) from error
-        return {"execution_state": "unknown", "connections": 0, **model}
+        with self._api.understood("a kernel"):
+            return {"execution_state": "unknown", "connections": 0, **model}
 
     def _refused(self, error: Refused, was_there: bool) -> KernelUnavailable:
         if error.status == 404 and was_there:
@@ -484,7 +485,7 @@ class KernelSocket:
         began = time.monotonic()
         try:
             async with asyncio.timeout(_LOOK_LIMIT):
-                model = await self._api.get("api", "kernels", self.kernel_id)
+                model = dict(await self._api.get("api", "kernels", self.kernel_id))
         except Refused as error:
             if error.status == 404:
                 self._end("gone")

@@ -99,7 +99,8 @@ class RemoteBackend:
             if refused.status == 404:
                 return None
             raise _failed(file_id, refused) from refused
-        return str(found["path"])
+        with self._api.understood("where a document is"):
+            return str(found["path"])
 
     def open_paths(self) -> dict[str, list[str]]:
         """Who is in which document, of those that we are in: only of them it is known."""

@@ -14,6 +14,7 @@ from ..errors import (
     DocumentNotFound,
     FileFailed,
     NoCollaboration,
+    NotJupyter,
     NotText,
     ReadOnly,
 )
@@ -73,7 +74,8 @@ class RemoteFiles:
         query = {"type": "directory", "content": "1"}
         model = await self._ask("list", "GET", path, query)
         people = self._backend.open_paths()
-        return [child.opened(people.get(child.path)) for child in entries_of(model)]
+        with self._api.understood("what is in a folder"):
+            return [child.opened(people.get(child.path)) for child in entries_of(model)]
 
     async def walk(
         self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
@@ -104,7 +106,9 @@ class RemoteFiles:
     # -- changing ----------------------------------------------------------------------------
 
     async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
-        return entry_of(await self._ask("write", "PUT", path, {}, new_model(kind, content)))
+        model = await self._ask("write", "PUT", path, {}, new_model(kind, content))
+        with self._api.understood("what it has written"):
+            return entry_of(model)
 
     async def delete(self, path: str) -> bool | None:
         seats = self._backend.seats_below(path)
@@ -153,17 +157,19 @@ class RemoteFiles:
                 await seat.look()
             except DocumentNotFound:  # its id did not follow: who comes next opens it anew
                 seat.end_with_file()
-        with contextlib.suppress(Refused):  # it is renamed all the same
+        with contextlib.suppress(Refused, NotJupyter):  # it is renamed all the same
             await self._take_kernels_along(path, new_path)
 
     async def _take_kernels_along(self, path: str, new_path: str) -> None:
         """A session follows its file: JupyterLab sees to that only where the file is open."""
-        for session in await self._api.get("api", "sessions"):
-            old = str(session["path"])
+        sessions = await self._api.get("api", "sessions")
+        with self._api.understood("its sessions"):
+            found = [(str(session["id"]), str(session["path"])) for session in sessions]
+        for session_id, old in found:
             if f"{old}/".startswith(f"{path}/"):
                 new = f"{new_path}{old[len(path) :]}"
                 wanted = {"path": new, "name": new.rpartition("/")[2]}
-                await self._api.request("PATCH", "api", "sessions", str(session["id"]), body=wanted)
+                await self._api.request("PATCH", "api", "sessions", session_id, body=wanted)
 
     async def _is_there(self, path: str) -> bool:
         try:
@@ -188,15 +194,17 @@ class RemoteFiles:
     async def _copy_file(self, path: str, new_path: str) -> None:
         """The server copies, so that no content goes over the wire; it chooses the name first."""
         folder = new_path.rpartition("/")[0]
-        made = await self._ask("copy", "POST", folder, {}, {"copy_from": path}, about=path)
-        if made["path"] == new_path:
+        model = await self._ask("copy", "POST", folder, {}, {"copy_from": path}, about=path)
+        with self._api.understood("the copy that it made"):
+            made = entry_of(model).path
+        if made == new_path:
             return
         try:
             wanted = {"path": new_path}
-            await self._ask("copy", "PATCH", made["path"], {}, wanted, new_path, about=path)
+            await self._ask("copy", "PATCH", made, {}, wanted, new_path, about=path)
         except CollaborationError:
             with contextlib.suppress(CollaborationError):
-                await self._ask("delete", "DELETE", made["path"], {})
+                await self._ask("delete", "DELETE", made, {})
             raise
 
     async def _ask(
@@ -211,7 +219,9 @@ class RemoteFiles:
     ) -> Any:
         segments = path.split("/") if path else []
         try:
-            model = await self._api.request(
+            if method == "GET":
+                return await self._api.contents(path, **query)
+            return await self._api.request(
                 method, "api", "contents", *segments, query=query, body=body
             )
         except Refused as refused:
@@ -225,6 +235,3 @@ class RemoteFiles:
             failed = FileFailed.to(do, about or path, str(refused))
             failed.detail["status"] = refused.status
             raise failed from refused
-        if method == "GET" and (not isinstance(model, dict) or "type" not in model):
-            raise self._api.not_jupyter("it knows no files")
-        return model

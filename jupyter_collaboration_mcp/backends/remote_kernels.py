@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from logging import Logger
 from typing import Any
 
+from ..documents.foreign_text import inline
 from ..errors import CollaborationError, KernelUnavailable
 from .base import KernelInfo, KernelLink, KernelSpec
+from .contents_models import iso_time
 from .jupyter_api import JupyterApi, Refused
 from .kernel_socket import GRACE, KernelSocket
 
 #: How often, and after how many seconds each time, it is seen whose of two kernels is in use.
 _LOOKS, _LOOK_AGAIN = 5, 0.2
+
+#: Characters of what a kernel does.
+_STATE = 40
+
+_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
 
 
 class RemoteKernels:
@@ -50,6 +58,8 @@ class RemoteKernels:
                 session = await self._api.request("POST", "api", "sessions", body=wanted)
             except Refused as error:
                 raise _not_started(name, error) from error
+            with self._api.understood("a kernel that it started"):
+                _require_session(session)
             session = await self._settle(path, session)
         return _info(session["kernel"], path)
 
@@ -157,25 +167,33 @@ class RemoteKernels:
             )
         except Refused as error:
             raise _not_started(name, error) from error
+        with self._api.understood("a kernel that it started"):
+            _require_session(changed)
         await self._drop(str(session["kernel"]["id"]))
         return _info(changed["kernel"], path)
 
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
         found = await self._get("kernelspecs")
-        specs = {
-            str(name): KernelSpec(
-                str(name),
-                str(each["spec"].get("display_name") or name),
-                str(each["spec"].get("language") or ""),
-            )
-            for name, each in found["kernelspecs"].items()
-        }
-        return specs, str(found["default"])
+        with self._api.understood("its kernelspecs"):
+            specs = {
+                str(name): KernelSpec(
+                    str(name),
+                    str(each["spec"].get("display_name") or name),
+                    str(each["spec"].get("language") or ""),
+                )
+                for name, each in found["kernelspecs"].items()
+            }
+            return specs, str(found["default"])
 
     async def running(self) -> Sequence[KernelInfo]:
         kernels, sessions = await self._get("kernels"), await self._get("sessions")
-        paths = {each["kernel"]["id"]: each["path"] for each in sessions if each.get("kernel")}
-        return [_info(kernel, paths.get(kernel["id"])) for kernel in kernels]
+        with self._api.understood("its kernels"):
+            paths = {
+                str(each["kernel"]["id"]): str(each["path"])
+                for each in sessions
+                if each.get("kernel")
+            }
+            return [_info(kernel, paths.get(str(kernel["id"]))) for kernel in kernels]
 
     async def close(self) -> None:
         tasks = list(self._connecting.values())
@@ -188,11 +206,16 @@ class RemoteKernels:
 
     async def _sessions(self, path: str) -> list[Mapping[str, Any]]:
         """The sessions of a notebook, oldest first; there should be one at most."""
-        return [
-            each
-            for each in await self._get("sessions")
-            if each["path"] == path and each["type"] == "notebook" and each.get("kernel")
-        ]
+        sessions = await self._get("sessions")
+        with self._api.understood("its sessions"):
+            found = [
+                each
+                for each in sessions
+                if each["path"] == path and each["type"] == "notebook" and each.get("kernel")
+            ]
+            for each in found:
+                _require_session(each)
+            return found
 
     async def _get(self, what: str) -> Any:
         try:
@@ -221,19 +244,34 @@ def _dead(session: Mapping[str, Any]) -> bool:
     return bool(session["kernel"].get("execution_state") == "dead")
 
 
+def _require_session(session: Mapping[str, Any]) -> None:
+    """See that something is the model of a session with a kernel, which came over the network.
+
+    Raises:
+        TypeError, KeyError, ValueError: It is none.
+    """
+    _info(session["kernel"], None)
+    int(session["kernel"].get("connections") or 0)
+    if not isinstance(session["id"], str):
+        raise TypeError("no id")
+
+
 def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
+    kernel_id = str(model["id"])
+    if not _ID.fullmatch(kernel_id):
+        raise ValueError("no id of a kernel")
     return KernelInfo(
-        id=str(model["id"]),
+        id=kernel_id,
         name=str(model["name"]),
-        state=str(model.get("execution_state") or "unknown"),
-        last_activity=model.get("last_activity"),
+        state=inline(model.get("execution_state") or "unknown", _STATE),
+        last_activity=iso_time(model.get("last_activity")),
         path=path,
     )
 
 
 def _not_started(name: str, error: Refused) -> KernelUnavailable:
     return KernelUnavailable(
-        f"The kernel {name!r} could not be started: {str(error).rstrip('.')}. Nothing was run.",
+        f"The kernel {name!r} could not be started: {error}. Nothing was run.",
         "Call list_kernels, and change_notebook_kernel to use another one.",
         kernel=name,
     )

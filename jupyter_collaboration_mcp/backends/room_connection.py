@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pycrdt import Encoder
-from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
+
+from .bounded_websocket import BoundedConnection
 
 #: The collaboration server's own type of message, beside SYNC and AWARENESS.
 RAW = 2
@@ -37,7 +38,7 @@ class Seat(Protocol):
 class RoomConnection:
     """One WebSocket, from its opening to its end, with those who wait for an answer through it."""
 
-    def __init__(self, websocket: ClientConnection, seat: Seat) -> None:
+    def __init__(self, websocket: BoundedConnection, seat: Seat) -> None:
         self.in_sync_since: float | None = None
         self._websocket = websocket
         self._seat = seat
@@ -76,7 +77,7 @@ class RoomConnection:
                     save.set_result(None)
             await self._hang_up()
             await asyncio.gather(self._sender, return_exceptions=True)
-        return websocket.close_code, websocket.close_reason or ""
+        return websocket.end
 
     def send(self, message: bytes) -> None:
         self._queue.put_nowait(message)

@@ -36,7 +36,7 @@ async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
     except Refused as refused:
         if refused.status != 404:
             raise
-        if "does not exist" in str(refused):
+        if "does not exist" in refused.said:
             raise DocumentNotFound.at(path) from refused
         if await _has_rooms(api):
             raise RoomUnavailable(
@@ -52,7 +52,8 @@ async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
             "the server.",
             url=api.address.base,
         ) from refused
-    return Session(str(answer["fileId"]), str(answer["sessionId"]))
+    with api.understood("the room of a document"):
+        return Session(str(answer["fileId"]), str(answer["sessionId"]))
 
 
 async def _has_rooms(api: JupyterApi) -> bool:

@@ -27,9 +27,9 @@ from pycrdt import (
     handle_sync_message,
     read_message,
 )
-from websockets.asyncio.client import ClientConnection
 
 from ..documents import line_ends
+from ..documents.foreign_text import quoted
 from ..errors import (
     CollaborationError,
     CorruptDocument,
@@ -41,6 +41,7 @@ from ..errors import (
     ServerUnreachable,
 )
 from .base import Authorship
+from .bounded_websocket import TOO_LARGE, BoundedConnection
 from .freshness import Freshness
 from .jupyter_api import JupyterApi, Refused
 from .room_connection import RAW, RoomConnection
@@ -321,7 +322,7 @@ class RoomSocket:
             except Exception as error:
                 self._log.exception("The connection to %s is given up", self.path)
                 if not self._refuse_entry(error):
-                    self._end(self._unavailable(f"{type(error).__name__}: {error}"))
+                    self._end(self._unavailable(f"{type(error).__name__}: {quoted(error)}"))
             if self.ended or self._entered is None or self._entered.exception() is not None:
                 return
             if began is not None and time.monotonic() - began > _STEADY:
@@ -345,8 +346,8 @@ class RoomSocket:
         code, reason = await connection.serve()
         self._judge(code, reason)
         if connection.in_sync_since is None:
-            raise _Lost(f"the server closed the connection ({code} {reason})".rstrip())
-        self._last_error = _Lost(f"the connection broke ({code} {reason})".rstrip())
+            raise _Lost(f"the server closed the connection ({_why(code, reason)})")
+        self._last_error = _Lost(f"the connection broke ({_why(code, reason)})")
         return connection.in_sync_since
 
     async def _check_session(self) -> None:
@@ -361,7 +362,7 @@ class RoomSocket:
         elif session.file_id != self._file_id:
             await self.look()  # the document may only have another path
 
-    async def _open_websocket(self) -> ClientConnection:
+    async def _open_websocket(self) -> BoundedConnection:
         try:
             return await self._api.websocket(
                 "api", "collaboration", "room", self.room_id, sessionId=self._session_id
@@ -385,9 +386,9 @@ class RoomSocket:
                 path=path,
             )
         if code == 1003:
-            raise self._unavailable(f"the server ended the session ({reason})")
-        if code == 1009:
-            raise self._unavailable("the document is too large for the server")
+            raise self._unavailable(f"the server ended the session ({_why(code, reason)})")
+        if code == TOO_LARGE:
+            raise self._unavailable(reason or "the document is too large for the server")
 
     def _refuse_entry(self, error: Exception) -> bool:
         """Whether somebody was waiting to enter, who is told."""
@@ -395,7 +396,9 @@ class RoomSocket:
         if self._entered.done():
             return False
         if not isinstance(error, CollaborationError):
-            error = self._unavailable(str(error) or type(error).__name__)
+            ours = isinstance(error, (_Lost, Refused))
+            said = str(error) if ours else f"{type(error).__name__}: {quoted(error)}"
+            error = self._unavailable(said)
         self._entered.set_exception(error)
         return True
 
@@ -584,13 +587,10 @@ class RoomSocket:
         if kind_of(self.room_id) != "file":
             return False
         try:
-            model = await self._api.get(
-                *("api", "contents", *self.path.split("/")),
-                **{"type": "file", "format": "text", "content": "1"},
-            )
+            model = await self._api.contents(self.path, type="file", format="text", content="1")
         except Refused:
             return False
-        return line_ends.plain(str(model["content"])) == str(doc.get("source", type=Text))
+        return line_ends.plain(model["content"]) == str(doc.get("source", type=Text))
 
     async def _watch_file(self) -> None:
         """The room of a deleted file goes on as if nothing had happened, and saves nothing."""
@@ -619,8 +619,9 @@ class RoomSocket:
         """
         try:
             found = await self._api.get("api", "fileid", "path", id=self._file_id)
-            path = str(found["path"])
-            await self._api.get("api", "contents", *path.split("/"), content="0")
+            with self._api.understood("where a document is"):
+                path = str(found["path"])
+            await self._api.contents(path, content="0")
         except Refused as refused:
             if refused.status == 404:
                 raise DocumentNotFound.at(self.path) from refused
@@ -628,3 +629,7 @@ class RoomSocket:
         self._path = path
         if self._state is not None:
             self._state.path = path
+
+
+def _why(code: int | None, reason: str) -> str:
+    return " ".join(filter(None, [str(code or ""), reason])) or "without a word"

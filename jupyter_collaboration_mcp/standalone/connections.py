@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from jupyter_core.paths import jupyter_data_dir
 
+from ..backends.bounded_answers import AnswerLimits
 from ..backends.jupyter_api import JupyterApi, ServerAddress, is_address
 from ..backends.remote import RemoteBackend
 from ..backends.remote_kernels import RemoteKernels
@@ -46,6 +47,8 @@ class Settings:
     insist: bool = False
     """Whether it goes before the token that Jupyter's own files have."""
     verify: bool = True
+    answers: AnswerLimits = field(default_factory=AnswerLimits)
+    """What is accepted of a server's answers."""
 
     def level_of(self, alias: str) -> Level:
         """Of a server that the person named, or that was there from the beginning."""
@@ -123,7 +126,7 @@ class Connections:
 
     def _made(self, alias: str, address: ServerAddress, level: Level, root: Path | None) -> Site:
         settings = self._settings
-        api = JupyterApi(address)
+        api = JupyterApi(address, settings.answers)
         backend = RemoteBackend(api, self._log, _root_of(address.base, root))
         kernels = RemoteKernels(api, self._log)
         workspace = Workspace(

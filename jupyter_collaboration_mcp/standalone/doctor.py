@@ -10,14 +10,13 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote
 
+from ..documents.foreign_text import inline, listed, quoted
 from ..errors import NotJupyter, ServerError, ServerUnreachable, TokenRefused
 
 if TYPE_CHECKING:
-    import httpx2
-
     from ..backends.jupyter_api import JupyterApi, ServerAddress
 
 #: What our endpoint says to OPTIONS (see transport.bridge), which no other does.
@@ -27,7 +26,10 @@ _OUR_WARNINGS = "collaboration-mcp-warning"
 #: A room and a document that no server has.
 _NOWHERE = "jupyter-collaboration-mcp-doctor"
 
-_PAGE_CONFIG = re.compile(r'<script id="jupyter-config-data"[^>]*>(.*?)</script>', re.DOTALL)
+_PAGE_CONFIG = re.compile(rb'<script id="jupyter-config-data"[^>]*>(.*?)</script>', re.DOTALL)
+
+#: Characters of a version.
+_VERSION = 40
 
 #: Characters of what a server says of itself.
 _LONGEST = 2_000
@@ -119,19 +121,23 @@ async def _first(api: JupyterApi) -> list[Check]:
         return [Check("reachable", "failed", error.happened, error.next_step)]
     except TokenRefused:  # Jupyter tells its version to anybody; what is in front of it does not
         version = None
-    except (Refused, NotJupyter):
+    except NotJupyter as error:
+        return [reachable, Check("jupyter", "failed", error.happened, error.next_step)]
+    except Refused:
         said = f"What answers at {base} is not a Jupyter server."
         remedy = "Give the address of a Jupyter server with its base URL (`jupyter server list`)."
         return [reachable, Check("jupyter", "failed", said, remedy)]
+    except ServerError as error:
+        return [reachable, Check("jupyter", "failed", error.happened, error.next_step)]
     return [reachable, *([_jupyter(version)] if version else []), await _guarded(_token, api)]
 
 
 def _jupyter(version: str) -> Check:
     major = version.partition(".")[0]
     if major.isdecimal() and int(major) < 2:
-        said = f"Jupyter Server {version} is too old for collaboration."
+        said = f"Jupyter Server {inline(version, _VERSION)} is too old for collaboration."
         return Check("jupyter", "failed", said, "Upgrade to Jupyter Server 2 and restart it.")
-    return Check("jupyter", "ok", f"Jupyter Server {version}.")
+    return Check("jupyter", "ok", f"Jupyter Server {inline(version, _VERSION)}.")
 
 
 async def _token(api: JupyterApi) -> Check:
@@ -141,6 +147,8 @@ async def _token(api: JupyterApi) -> Check:
     except TokenRefused:
         said = "The server does not accept the token." if given else "The server wants a token."
         remedy = "Put the token that `jupyter server list` shows there into JUPYTER_TOKEN."
+        if api.hub is not None:
+            remedy = f"Create one at {api.hub.token_page}, and put it into JUPYTER_TOKEN."
         return Check("token", "failed", said, remedy)
     return Check("token", "ok", "The token is accepted." if given else "No token is asked for.")
 
@@ -193,20 +201,21 @@ async def _collaboration(api: JupyterApi) -> Check:
 
 async def _browser(api: JupyterApi) -> Check:
     """Whether people's JupyterLab takes part; if not, it and an agent overwrite each other."""
-    page = await _ask(api, "GET", "lab")
-    found = _PAGE_CONFIG.search(page.text) if page.status_code == 200 else None
+    page = await api.ask("GET", "lab")
+    found = _PAGE_CONFIG.search(page.body) if page.status == 200 else None
     try:
-        config: dict[str, Any] = json.loads(found[1]) if found else {}
-    except ValueError:
-        config = {}
-    if not config:
+        config = json.loads(found[1]) if found else None
+    except (ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict):
         return Check("browser", "ok", "There is no JupyterLab on this server.")
-    version = config.get("appVersion", "of unknown version")
+    version = inline(config.get("appVersion", "of unknown version"), _VERSION)
     if str(config.get("disableRTC", False)).lower() == "true":
         said = f"JupyterLab {version} does not take part: collaboration is turned off for it."
         remedy = "Remove `disable_rtc` from that server's configuration and restart it."
         return Check("browser", "warning", said, remedy)
-    names = {part.get("name") for part in config.get("federated_extensions", [])}
+    with api.understood("JupyterLab"):
+        names = {str(part["name"]) for part in config.get("federated_extensions") or ()}
     if names.isdisjoint({"@jupyter/docprovider-extension", "@jupyter/collaboration-extension"}):
         said = f"JupyterLab {version} does not take part: it lacks the extension for it."
         return Check("browser", "warning", said, _INSTALL)
@@ -215,36 +224,33 @@ async def _browser(api: JupyterApi) -> Check:
 
 async def _extension(api: JupyterApi) -> Check:
     # OPTIONS: the only question that does not make the endpoint load the MCP SDK.
-    answer = await _ask(api, "OPTIONS", "mcp")
-    if answer.status_code != 204 or answer.headers.get("allow") != _OUR_METHODS:
+    answer = await api.ask("OPTIONS", "mcp")
+    if answer.status != 204 or answer.headers.get("allow") != _OUR_METHODS:
         return Check("extension", "ok", "It does not serve MCP itself, and need not.")
     said = f"It serves MCP itself, too, at {api.address.base}mcp."
     warnings = answer.headers.get_list(_OUR_WARNINGS)
     if not warnings:
         return Check("extension", "ok", said)
-    said = " ".join([said, *map(unquote, warnings)])
+    said = f"{said} It warns: {quoted(' '.join(map(unquote, warnings)), _LONGEST)}"
     remedy = "Look into that server's log, which names the directory of the journal."
-    return Check("extension", "warning", _one_line(said)[:_LONGEST], remedy)
-
-
-def _one_line(said: str) -> str:
-    """Words of another server, without what could move a terminal's cursor."""
-    return "".join(character if character.isprintable() else " " for character in said)
+    return Check("extension", "warning", said, remedy)
 
 
 async def _contents(api: JupyterApi) -> Check:
-    listing = await api.get("api", "contents", content="1", type="directory")
-    count = len(listing.get("content") or ()) if isinstance(listing, dict) else 0
+    listing = await api.contents("", content="1", type="directory")
+    with api.understood("files"):
+        count = len(listing["content"])
     return Check("contents", "ok", f"{count} files and directories at the top.")
 
 
 async def _kernels(api: JupyterApi) -> Check:
     specs, running = await asyncio.gather(api.get("api", "kernelspecs"), api.get("api", "kernels"))
-    names = sorted((specs or {}).get("kernelspecs") or ())
+    with api.understood("its kernels"):
+        names, count = sorted(map(str, specs["kernelspecs"])), len(running)
     if not names:
         remedy = "Run `pip install ipykernel` in that server's environment."
         return Check("kernels", "warning", "The server has no kernels to start.", remedy)
-    said = f"{', '.join(names)} to choose from, {len(running or ())} running."
+    said = f"{listed(names)} to choose from, {count} running."
     return Check("kernels", "ok", said)
 
 
@@ -255,29 +261,8 @@ async def _websocket(api: JupyterApi) -> Check:
         # Events go out there and nothing comes in.
         connection = await api.websocket("api", "events", "subscribe")
     except (Refused, NotJupyter) as error:
-        said = f"A WebSocket cannot be opened: {getattr(error, 'happened', error)}."
+        why = error.happened if isinstance(error, NotJupyter) else f"{error}."
         remedy = "Let the proxy in front of that server pass WebSockets on."
-        return Check("websocket", "failed", said.replace("..", "."), remedy)
+        return Check("websocket", "failed", f"A WebSocket cannot be opened: {why}", remedy)
     await connection.close()
     return Check("websocket", "ok", "WebSockets get through.")
-
-
-async def _ask(api: JupyterApi, method: str, path: str) -> httpx2.Response:
-    """Ask for something that is not JSON.
-
-    Raises:
-        ServerUnreachable: It went away in between.
-    """
-    import httpx2
-
-    from ..backends.jupyter_api import new_client
-
-    address = api.address
-    try:
-        async with new_client(address) as http:
-            return await http.request(method, f"{address.base}{path}")
-    except httpx2.TransportError as error:
-        raise ServerUnreachable(
-            f"{address.base}{path} does not answer: {error or type(error).__name__}.",
-            "See that the server still runs.",
-        ) from error

@@ -15,10 +15,11 @@ from typing import Any, Self, cast
 
 import pytest
 from pycrdt import Array, Doc, YMessageType, create_sync_message, handle_sync_message
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 
 from jupyter_collaboration_mcp.backends import jupyter_api, room_connection, room_socket
+from jupyter_collaboration_mcp.backends.bounded_answers import AnswerLimits
+from jupyter_collaboration_mcp.backends.bounded_websocket import BoundedConnection
 from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.remote import RemoteBackend
 from jupyter_collaboration_mcp.backends.room_socket import RoomSocket
@@ -687,8 +688,8 @@ class ClosingServer(JupyterApi):
     async def request(self, *_: Any, **__: Any) -> Any:
         return {"fileId": "file", "sessionId": "session"}
 
-    async def websocket(self, *_: Any, **__: Any) -> ClientConnection:
-        return await connect(f"ws://127.0.0.1:{self._port}")
+    async def websocket(self, *_: Any, **__: Any) -> BoundedConnection:
+        return await self._opened(f"ws://127.0.0.1:{self._port}", None)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
@@ -705,6 +706,18 @@ class ClosingServer(JupyterApi):
         assert answer is not None
         await websocket.send(answer)
         await websocket.close(self._code, "because")
+
+
+async def test_a_document_that_is_too_large_to_be_taken_is_reported_and_not_asked_for_again() -> (
+    None
+):
+    api = ClosingServer(1000)
+    api.limits = AnswerLimits(size=10_000)
+    api.document["cells"].append("x" * 20_000)
+    async with api.running():
+        with pytest.raises(RoomUnavailable, match=r"more than 10,000 bytes.*--max-answer-size"):
+            await RoomSocket(api, "json:notebook:file", "a.ipynb", LOG).enter()
+        assert api.connections == 1
 
 
 class HastyServer(ClosingServer):

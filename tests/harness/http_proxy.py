@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 HANG_UP, SILENCE = 0, -1
 
 _CHUNK = 1 << 16
+
+#: Says something to a request, of which it gets the head.
+Speech = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
 #: What makes the next request come in a connection of its own, so that it is read too.
 _KEPT_OPEN = re.compile(rb"^Connection: keep-alive\r\n", re.IGNORECASE | re.MULTILINE)
@@ -43,6 +46,12 @@ class _HttpProxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def cut(self) -> None:
+        """Break all connections; new ones are answered."""
+        for task in (tasks := list(self._tasks)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -112,12 +121,12 @@ class Front(_HttpProxy):
     Args:
         url: The server behind it.
         answers: Statuses by method and beginning of a path below the base URL: `PUT api/contents`;
-            `HANG_UP` and `SILENCE` are none.
+            `HANG_UP` and `SILENCE` are none. A `Speech` says anything else.
     """
 
-    def __init__(self, url: str, answers: Mapping[str, int]) -> None:
+    def __init__(self, url: str, answers: Mapping[str, int | Speech]) -> None:
         super().__init__()
-        self.answers = dict(answers)
+        self.answers = answers
         self._behind = urlsplit(url)
 
     @property
@@ -135,7 +144,10 @@ class Front(_HttpProxy):
         asked = f"{method} {target.removeprefix(self._behind.path)}"
         for beginning, status in self.answers.items():
             if asked.startswith(beginning):
-                if status == SILENCE:
+                if callable(status):
+                    await status(head, writer)
+                    await _finish(reader, writer)
+                elif status == SILENCE:
                     await reader.read()
                 elif status != HANG_UP:
                     await _say(reader, writer, status)

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import pytest
 from jupyter_server.auth.security import passwd
 
-from jupyter_collaboration_mcp.backends import jupyter_api
+from jupyter_collaboration_mcp.backends.bounded_answers import AnswerLimits
 from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.remote import RemoteBackend
 from jupyter_collaboration_mcp.errors import ServerUnreachable
@@ -497,12 +497,11 @@ async def test_a_room_that_might_be_live_is_never_written_behind(
 
 
 async def test_a_server_that_is_silent_about_rooms_is_not_taken_for_one_without(
-    plain: JupyterProcess, monkeypatch: pytest.MonkeyPatch
+    plain: JupyterProcess,
 ) -> None:
     path = write(plain).name
-    monkeypatch.setattr(jupyter_api, "_ANSWER", 0.5)
     async with Front(plain.url, {SESSION: SILENCE}) as front:
-        api = JupyterApi(ServerAddress(front.url, plain.token))
+        api = JupyterApi(ServerAddress(front.url, plain.token), AnswerLimits(seconds=0.5))
         with pytest.raises(ServerUnreachable):
             await RemoteBackend(api, logging.getLogger("test")).identify(path)
         await api.close()

@@ -1,0 +1,49 @@
+"""Text that is not ours, inside our own sentences: on one line, bounded, and known as foreign.
+
+Names, times and error texts come from files, people, kernels and servers. Any of them may contain
+line breaks, terminal codes or instructions to the reader, and may be very long. Longer texts, which
+have lines of their own, go between fences instead (`render.fenced`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+#: Characters of a name, and of what somebody says about an error.
+NAME, MESSAGE = 200, 300
+
+#: Names that are shown of many.
+_LISTED = 20
+
+
+def inline(text: object, limit: int = NAME) -> str:
+    """A name as it is, if it cannot be mistaken for anything else; otherwise quoted."""
+    text = str(text)
+    return text if len(text) <= limit and _is_plain(text) else quoted(text, limit)
+
+
+def quoted(text: object, limit: int = MESSAGE) -> str:
+    """Somebody else's words in quotes: no character of them ends the line or the quotes."""
+    text = str(text)
+    if len(text) <= limit:
+        return repr(text)
+    return f"{text[:limit]!r}... ({len(text):,} characters)"
+
+
+def listed(names: Iterable[str], limit: int = NAME) -> str:
+    """Names in one line; of very many, the first."""
+    every = list(names)
+    more = [f"{len(every) - _LISTED:,} more"] if len(every) > _LISTED else []
+    return ", ".join([*(inline(name, limit) for name in every[:_LISTED]), *more])
+
+
+def _is_plain(text: str) -> bool:
+    # Not printable: control characters, line and paragraph separators, marks that turn the
+    # direction of writing, and half a surrogate pair. A comma separates what we say of things.
+    return (
+        text != ""
+        and text.isprintable()
+        and text == text.strip()
+        and text[0] not in "'\"`"
+        and ", " not in text
+    )
