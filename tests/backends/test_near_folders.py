@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.backends.bounded_answers import Answer
 from jupyter_collaboration_mcp.backends.files import Listing, Wanted
 from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.remote import RemoteBackend
@@ -51,17 +52,17 @@ class Api(JupyterApi):
         self.listed: list[str] = []
         self.looked_at: list[str] = []
 
-    async def request(
+    async def ask(
         self,
         method: str,
         *path: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-    ) -> Any:
+    ) -> Answer:
         if path[:2] == ("api", "contents"):
             whole = (query or {}).get("content") == "1"
             (self.listed if whole else self.looked_at).append("/".join(path[2:]))
-        return await super().request(method, *path, query=query, body=body)
+        return await super().ask(method, *path, query=query, body=body)
 
 
 class Near:
