@@ -148,6 +148,9 @@ class DocumentNotFound(PathError):
     @classmethod
     def at(cls, path: str) -> DocumentNotFound:
         next_step = "Call list_documents to see what is there."
+        if not path:
+            next_step = "Ask the person to look for the folder that the server should serve."
+            return cls("The root folder of the Jupyter server is not there.", next_step, path=path)
         return cls(f"There is nothing at {path!r}.", next_step, path=path)
 
 

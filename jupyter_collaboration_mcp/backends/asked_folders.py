@@ -48,7 +48,8 @@ class AskedFolders:
                 return Listing(tuple(found), complete=False)
             some = [waiting.popleft() for _ in range(min(self.at_once, len(waiting)))]
             asked += len(some)
-            answers = await asyncio.gather(*map(self._still_there, some))
+            ask = self._beginning if start in some else self._still_there
+            answers = await asyncio.gather(*map(ask, some))
             for folder, children in zip(some, answers, strict=True):
                 for child in await self._new_in(folder, children, said):
                     hidden = child.name.startswith(".")
@@ -108,6 +109,15 @@ class AskedFolders:
         if waiting:
             why = f"it has more than {_LIMIT:,} folders"
             raise FileFailed.to("look through", path, why)
+
+    async def _beginning(self, path: str) -> Sequence[FileEntry]:
+        """What is in the folder where a search begins; if that cannot be listed, nothing can."""
+        try:
+            return await self.ask(path)
+        except DocumentNotFound:
+            if not path:
+                raise
+            return ()
 
     async def _still_there(self, path: str) -> Sequence[FileEntry]:
         try:

@@ -146,7 +146,17 @@ class Connections:
             await backend.close()
             await api.close()
 
-        return Site(alias, workspace, runs, level, address.base, close, api.check, root)
+        return Site(
+            alias,
+            workspace,
+            runs,
+            level,
+            address.base,
+            close,
+            api.check,
+            root,
+            patience=settings.answers.seconds,
+        )
 
     async def sweep(self) -> None:
         """Delete outputs that were put aside long ago, also those of servers that nobody joins

@@ -77,8 +77,7 @@ class DocumentTools(PlacedTools):
         documents = [file_facts(site, entry) for site, entry in found.entries]
         nothing = f"Nothing fits below {path or 'the root'!r}."
         more = "There are more; raise max_results, or narrow the search."
-        facts = {"documents": documents, "complete": found.complete}
-        return Answer(found.text(nothing, more), facts)
+        return Answer(found.text(nothing, more), {"documents": documents, **found.facts})
 
     @tool("Read a document", Level.read, core=True)
     async def get_document(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from ..backends.base import KernelInfo, KernelSpec
 from ..documents import render
-from ..errors import CollaborationError, InvalidArgument, PermissionRefused, ServerError
+from ..errors import CollaborationError, InvalidArgument, PermissionRefused
 from ..execution.run import Run
 from ..workspace import editing
 from ..workspace.permissions import Level
 from ..workspace.runs import KernelState
 from ..workspace.sites import Site, Sites
+from ..workspace.survey import survey
 from ..workspace.whole_outputs import Part, WholeOutputs
 from ..workspace.workspace import OpenDocument
 from .answers import CellIds, Timeout, about, answer, how_many
@@ -99,7 +101,10 @@ class KernelTools(PlacedTools):
         """List kernels to choose from (kernelspecs) and those that run, with their notebooks."""
         await call.authorize(Level.read, None)
         _ = self._sites.default  # no server is an error, not an empty list
-        specs, running, defaults, away = await self._all_kernels(call)
+        found = await survey(self._sites, partial(_kernels, call))
+        specs = [(site, spec) for site, there in found.answers for spec in there.specs]
+        running = [(site, kernel) for site, there in found.answers for kernel in there.running]
+        defaults = {site.alias: there.default for site, there in found.answers}
         lines = ["Kernels to choose from:"]
         for site, spec in specs:
             default = " (default)" if spec.name == defaults[site.alias] else ""
@@ -109,7 +114,8 @@ class KernelTools(PlacedTools):
         for site, kernel in running:
             document = "no document" if kernel.path is None else site.name(kernel.path)
             lines.append(f"{kernel.name} {kernel.id} {kernel.state}, {document}")
-        return Answer("\n".join([*lines, *away]), _kernel_facts(specs, running, defaults))
+        facts = {**_kernel_facts(specs, running, defaults), **found.facts}
+        return Answer("\n".join([*lines, *found.lines]), facts)
 
     @tool("Change the kernel", Level.execute, destructive=True, idempotent=True)
     async def change_notebook_kernel(
@@ -197,26 +203,19 @@ class KernelTools(PlacedTools):
         await authorize(call, level, site, site.workspace.resolve(path))
         return site, run
 
-    async def _all_kernels(
-        self, call: Call
-    ) -> tuple[
-        list[tuple[Site, KernelSpec]], list[tuple[Site, KernelInfo]], dict[str, str], list[str]
-    ]:
-        """Kernelspecs, running kernels, the default of each server, and what is wrong with some."""
-        specs, running, defaults, away = [], [], {}, []
-        for site in self._sites:
-            try:
-                found, default = await site.runs.specs()
-                kernels = await site.runs.running()
-            except ServerError as error:
-                if len(self._sites) == 1:
-                    raise
-                away.append(f"{site.alias or 'The first server'}: {error.happened}")
-                continue
-            defaults[site.alias] = default
-            specs += [(site, spec) for spec in found]
-            running += [(site, kernel) for kernel in kernels if await _seen(call, kernel)]
-        return specs, running, defaults, away
+
+class _Kernels(NamedTuple):
+    """The kernels of one server."""
+
+    specs: Sequence[KernelSpec]
+    default: str
+    running: list[KernelInfo]
+
+
+async def _kernels(call: Call, site: Site) -> _Kernels:
+    specs, default = await site.runs.specs()
+    running = [kernel for kernel in await site.runs.running() if await _seen(call, kernel)]
+    return _Kernels(specs, default, running)
 
 
 async def _seen(call: Call, kernel: KernelInfo) -> bool:

@@ -96,9 +96,7 @@ class NotebookTools(PlacedTools):
         ]
         nothing = f"No notebooks below {path_prefix or 'the root'!r}."
         more = "There are more; raise max_results or narrow path_prefix."
-        return Answer(
-            found.text(nothing, more), {"notebooks": notebooks, "complete": found.complete}
-        )
+        return Answer(found.text(nothing, more), {"notebooks": notebooks, **found.facts})
 
     @tool("Read a notebook", Level.read, core=True)
     async def get_notebook(

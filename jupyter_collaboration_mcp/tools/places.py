@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..backends.base import Kind
 from ..backends.files import FileEntry, Listing
-from ..errors import DocumentNotFound, ReadOnly, ServerError
+from ..errors import DocumentNotFound, ReadOnly
 from ..workspace.permissions import Level
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
+from ..workspace.survey import Survey, survey
 from ..workspace.workspace import Limits, OpenDocument
 from .registry import Call
 
@@ -24,13 +26,20 @@ class Found:
 
     entries: list[tuple[Site, FileEntry]]
     complete: bool
-    away: tuple[str, ...] = ()
-    """What is wrong with servers that could not be asked."""
+    """Whether these are all that the servers have that were asked."""
+    survey: Survey[Listing]
+    """What each server has said."""
 
     def text(self, nothing: str, more: str) -> str:
         """A line for each."""
         lines = [_line(site, entry) for site, entry in self.entries] or [nothing]
-        return "\n".join([*lines, *([] if self.complete else [more]), *self.away])
+        return "\n".join([*lines, *([] if self.complete else [more]), *self.survey.lines])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Whether these are all, and what is wrong with servers that could not be asked."""
+        complete = self.complete and not self.survey.troubles
+        return {"complete": complete, **self.survey.facts}
 
 
 def _line(site: Site, entry: FileEntry) -> str:
@@ -85,25 +94,17 @@ class PlacedTools:
         """List what is below a path on the server that is named, or on all if none is."""
         self._sites.require_known(path)
         site, local = self._sites.find(path)
-        places = [(site, local)]
-        if not path and len(self._sites) > 1:
-            places = [(each, "") for each in self._sites]
-        entries: list[tuple[Site, FileEntry]] = []
-        complete = True
-        away: list[str] = []
-        for site, local in places:
-            local = site.workspace.resolve_folder(local)
-            await authorize(call, Level.read, site, local)
-            try:
-                listing = await ask(site, local, max(1, limit - len(entries)))
-            except ServerError as error:
-                if len(places) == 1:
-                    raise
-                away.append(f"{site.alias or 'The first server'}: {error.happened}")
-                continue
-            entries += [(site, entry) for entry in listing.entries]
-            complete = complete and listing.complete
-        return Found(entries[:limit], complete and len(entries) <= limit, tuple(away))
+        everywhere = not path and len(self._sites) > 1
+
+        async def listing(site: Site) -> Listing:
+            folder = site.workspace.resolve_folder("" if everywhere else local)
+            await authorize(call, Level.read, site, folder)
+            return await ask(site, folder, limit)
+
+        said = await survey(self._sites if everywhere else [site], listing)
+        entries = [(site, entry) for site, found in said.answers for entry in found.entries]
+        complete = len(entries) <= limit and all(found.complete for _, found in said.answers)
+        return Found(entries[:limit], complete, said)
 
     def _site(self, here: OpenDocument) -> Site:
         return self._sites.get(here.alias)

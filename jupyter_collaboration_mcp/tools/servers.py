@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..errors import ServerError, ServerUnreachable
+from ..errors import CollaborationError, ServerUnreachable
 from ..workspace.permissions import Level
 from ..workspace.sites import DEFAULT, Site, Sites
 from .registry import Answer, Call, tool
@@ -73,12 +73,12 @@ class ServerTools:
         return Answer(text, facts)
 
 
-async def _wrong(site: Site) -> ServerError | None:
+async def _wrong(site: Site) -> CollaborationError | None:
     """What keeps a server from being used, if anything does."""
     try:
         async with asyncio.timeout(_LIMIT):
             await site.check()
-    except ServerError as error:
+    except CollaborationError as error:
         return error
     except TimeoutError:
         return ServerUnreachable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -40,6 +41,8 @@ class Site:
     """The directory that it serves, if that is known."""
     events: Sequence[str] = ()
     """What happened to the server itself that every agent should be told once."""
+    patience: float | None = None
+    """Seconds that it has to answer, where others are asked as well."""
 
     @property
     def shown(self) -> str:
@@ -243,14 +246,20 @@ class Sites:
             if (path := site.workspace.path_of(file_id)) is not None:
                 return site, path
         silent: CollaborationError | None = None
-        for site in self:
-            try:
-                path = await site.workspace.locate(file_id)
-            except CollaborationError as error:
-                silent = error
-            else:
-                if path is not None:
-                    return site, path
+        asking = [asyncio.ensure_future(_located(site, file_id)) for site in self]
+        try:
+            for answer in asyncio.as_completed(asking):
+                try:
+                    site, path = await answer
+                except CollaborationError as error:
+                    silent = error
+                else:
+                    if path is not None:
+                        return site, path
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
         if silent is not None:
             raise silent
         return None
@@ -263,3 +272,7 @@ class Sites:
 
     def _aliases(self) -> str:
         return ", ".join(site.shown for site in self) or "none"
+
+
+async def _located(site: Site, file_id: str) -> tuple[Site, str | None]:
+    return site, await site.workspace.locate(file_id)

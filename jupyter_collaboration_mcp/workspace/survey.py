@@ -1,0 +1,104 @@
+"""One question to several servers at once: one that fails does not hide what the others say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from ..errors import CollaborationError, InternalError, ServerUnreachable
+from .sites import Site
+
+_log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+#: Characters that are said about one server.
+_LONGEST = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps one server from answering."""
+
+    site: Site
+    error: CollaborationError
+
+    @property
+    def line(self) -> str:
+        """One line, beside what other servers have said."""
+        said = f"{self.site.alias or 'The first server'}: {self.error.happened}"
+        return " ".join(said.split())[:_LONGEST]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"server": self.site.alias, "code": self.error.code, "message": self.line}
+
+
+@dataclass(frozen=True, slots=True)
+class Survey(Generic[_T]):
+    """What servers have said, in their order."""
+
+    answers: list[tuple[Site, _T]] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each server that has not answered."""
+        return [trouble.line for trouble in self.troubles]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The same for programs; nothing if all is well."""
+        if not self.troubles:
+            return {}
+        return {"troubles": [trouble.facts for trouble in self.troubles]}
+
+
+async def survey(sites: Iterable[Site], ask: Callable[[Site], Awaitable[_T]]) -> Survey[_T]:
+    """Ask several servers; each has the time that its own answers have, and waits for no other.
+
+    Raises:
+        CollaborationError: None of them answers.
+    """
+    asked = list(sites)
+    if len(asked) == 1:
+        return Survey([(asked[0], await ask(asked[0]))])
+    found: Survey[_T] = Survey()
+    said = await asyncio.gather(*(_asked(site, ask) for site in asked))
+    for site, answer in zip(asked, said, strict=True):
+        if isinstance(answer, Trouble):
+            found.troubles.append(answer)
+        else:
+            found.answers.append((site, answer))
+    if found.troubles and not found.answers:
+        raise _nobody(found.troubles)
+    return found
+
+
+async def _asked(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Trouble:
+    try:
+        async with asyncio.timeout(site.patience):
+            return await ask(site)
+    except CollaborationError as error:
+        return Trouble(site, error)
+    except TimeoutError:
+        return Trouble(
+            site,
+            ServerUnreachable(
+                f"It has not answered within {site.patience:g} s.",
+                f"Ask for {site.name('')} alone, or for less.",
+                url=site.url,
+            ),
+        )
+    except Exception as error:
+        _log.exception("%s could not be asked", site.shown)
+        return Trouble(site, InternalError.of(error))
+
+
+def _nobody(troubles: list[Trouble]) -> CollaborationError:
+    first = troubles[0].error
+    lines = " ".join(trouble.line for trouble in troubles)
+    return type(first)(f"None of the servers answers. {lines}", first.next_step, **first.detail)

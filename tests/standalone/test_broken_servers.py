@@ -1,0 +1,122 @@
+"""A server that is broken, slow or hostile: a line beside what the others have, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import AgentClient, over_stdio, text_of
+from tests.harness.http_proxy import HANG_UP, SILENCE, Front, Speech
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.speeches import Flood, bomb, dripping, saying
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+FILES, KERNELS = ("list_notebooks", "list_documents"), ("list_kernels",)
+LISTS = (*FILES, *KERNELS)
+
+
+class Place(NamedTuple):
+    """An agent at a good server, and at one that is said to be broken: the same, by another way."""
+
+    ada: AgentClient
+    front: Front
+
+
+@pytest.fixture(scope="module")
+async def good(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
+    async with make_server(extensions={"jupyter_collaboration_mcp": False}) as server:
+        notebooks.write(Path(server.root) / "work.ipynb", notebooks.numbered(1))
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def place(
+    good: JupyterProcess, tmp_path_factory: pytest.TempPathFactory, anyio_backend: str
+) -> AsyncIterator[Place]:
+    async with (
+        Front(good.url, {}) as front,
+        over_stdio(
+            tmp_path_factory.mktemp("home"),
+            f"--server=bad={front.url}",
+            f"--server=good={good.url}",
+            "--answer-timeout=1",
+            "--max-answer-size=10,000,000",
+            JUPYTER_TOKEN=good.token,
+        ) as ada,
+    ):
+        yield Place(ada, front)
+
+
+def model(**more: Any) -> dict[str, Any]:
+    return {"name": "", "path": "", "type": "directory", "content": [], **more}
+
+
+@pytest.mark.parametrize(
+    ("answers", "tools", "said"),
+    [
+        ({"GET api": 500}, LISTS, ""),
+        ({"GET api": HANG_UP}, LISTS, "cannot be reached"),
+        ({"GET api": SILENCE}, LISTS, "within 1 s"),
+        ({"GET api": dripping()}, LISTS, "within 1 s"),
+        ({"GET api": Flood()}, LISTS, "more than 10,000,000 bytes"),
+        ({"GET api": bomb(100_000_000)}, LISTS, "more than 10,000,000 bytes"),
+        ({"GET api": saying(b"{")}, LISTS, "not JSON"),
+        ({"GET api": saying(None)}, LISTS, "is not a Jupyter server"),
+        ({"GET api": saying([])}, LISTS, "is not a Jupyter server"),
+        ({"GET api": saying({})}, LISTS, "is not a Jupyter server"),
+        ({"GET api": saying("text")}, LISTS, "is not a Jupyter server"),
+        ({"GET api": saying([None, 1, "x"])}, LISTS, "is not a Jupyter server"),
+        ({"GET api/contents": 404}, FILES, "root folder of the Jupyter server is not there"),
+        ({"GET api/contents": 403}, FILES, "does not accept the token"),
+        ({"GET api/contents": saying(model(content=None))}, FILES, "makes no sense"),
+        ({"GET api/contents": saying(model(content=[None]))}, FILES, "makes no sense"),
+        ({"GET api/contents": saying(model(path=None))}, FILES, "makes no sense"),
+        ({"GET api/contents?type=directory": 500}, FILES, "could not list"),
+        ({"GET api/kernelspecs": saying({"kernelspecs": {"a": None}})}, KERNELS, "no sense"),
+        ({"GET api/kernelspecs": 500}, KERNELS, "'Because'"),
+        ({"GET api/sessions": saying({"a": 1})}, KERNELS, "no sense"),
+        ({"GET api/sessions": saying([{"kernel": {"id": "1"}}])}, KERNELS, "no sense"),
+        ({"GET api/kernels": saying([None])}, KERNELS, "no sense"),
+    ],
+)
+async def test_a_broken_server_is_one_line_beside_what_the_others_have(
+    place: Place, answers: dict[str, int | Speech], tools: tuple[str, ...], said: str
+) -> None:
+    ada, front = place
+    front.answers = answers
+    for tool in LISTS:
+        result = await ada.call(tool)
+        text, facts = text_of(result), result.structured_content
+        assert not result.is_error, text
+        assert ("good:python3" if tool in KERNELS else "good:work.ipynb") in text
+        lines = [line for line in text.splitlines() if line.startswith("bad: ")]
+        if tool in tools:
+            (line,) = lines
+            assert said in line
+            (trouble,) = facts["troubles"]
+            assert (trouble["server"], trouble["message"]) == ("bad", line)
+            assert facts.get("complete") in (None, False)
+        else:
+            assert not lines
+    states = {each["alias"]: each["state"] for each in (await ada.ask("list_servers"))["servers"]}
+    assert states["good"] == "ok"
+
+
+async def test_where_no_server_answers_each_is_named_in_an_error(
+    good: JupyterProcess, tmp_path: Path
+) -> None:
+    async with (
+        Front(good.url, {"GET api": 500}) as one,
+        Front(good.url, {"GET api": saying([])}) as two,
+        over_stdio(tmp_path, f"--server=one={one.url}", f"--server=two={two.url}") as ada,
+    ):
+        for tool in LISTS:
+            error = await ada.refused(tool)
+            assert "one: " in error["message"]
+            assert "two: " in error["message"]
