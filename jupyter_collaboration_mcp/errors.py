@@ -316,11 +316,20 @@ class InternalError(CollaborationError):
     code = "internal_error"
 
     @classmethod
-    def of(cls, error: Exception) -> InternalError:
+    def of(cls, error: BaseException) -> InternalError:
         said = f"{type(error).__name__}: {error}".removesuffix(": ")
         return cls(
             f"This failed by a mistake of the tool itself ({said[:500]}).",
             "See whether it took effect before you repeat it; the log of the server says more.",
+        )
+
+    @classmethod
+    def undone(cls, error: BaseException) -> InternalError:
+        """Of an edit that failed halfway; no part of it has left this process."""
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return cls(
+            f"The edit failed by a mistake of the tool itself ({said[:500]}). Nothing was changed.",
+            "Read the document again, and try another edit; the log of the server says more.",
         )
 
 

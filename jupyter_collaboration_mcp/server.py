@@ -30,6 +30,7 @@ from pydantic import AnyUrl, PrivateAttr, ValidationError
 from . import __version__
 from .documents.images import ImageLimits
 from .errors import CollaborationError, InternalError, InvalidArgument, PermissionRefused
+from .panics import contained
 from .resources.outputs import TEMPLATES, OutputResources, next_page
 from .tools import limits
 from .tools.documents import DocumentTools
@@ -139,8 +140,9 @@ class CollaborationServer(MCPServer[Any]):
         assert context is not None  # only requests come here
         address = str(uri)
         try:
-            await self.gate.ready()
-            parts = await self.resources.read(self.gate.reader(context), address)
+            with contained():
+                await self.gate.ready()
+                parts = await self.resources.read(self.gate.reader(context), address)
         except CollaborationError as error:
             raise ResourceNotFoundError(f"{error.code}: {error}") from error
         return [_content(address, part) for part in parts]
@@ -271,7 +273,8 @@ class _ServedTool(Tool):
             validated = registered.validated(parsed)
             call = self._gate.call(context, registered)
             await self._gate.ready()
-            answer = await registered.function(call, **validated)
+            with contained():
+                answer = await registered.function(call, **validated)
             answer = _with_news(answer, self._gate.news(call.agent.key))
         except ValidationError as error:
             return _failed(_invalid(registered.name, error), echoes)

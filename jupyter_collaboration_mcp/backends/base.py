@@ -94,6 +94,9 @@ class RoomLink(Protocol):
     def record(self, authorship: Authorship) -> None:
         """Keep who wrote what; it is durable with the next acknowledgement."""
 
+    def give_up(self) -> None:
+        """Be dead from now on: the Doc of who sits here has what the room must never get."""
+
     async def current(self) -> None:
         """Return when `receive` will give everything that the room has now.
 

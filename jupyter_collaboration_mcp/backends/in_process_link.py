@@ -34,6 +34,7 @@ class InProcessLink:
         self._watch = watch
         self._journal = journal
         self._notices = notices
+        self._warnings: list[str] = []
         self._room = watch.room
         self._path = ""
         self._channel = MemoryChannel(self._room.room_id)
@@ -43,6 +44,7 @@ class InProcessLink:
         self._wishes: dict[int, Any] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._given_up = False
         self._overwrites = watch.overwrites
         self._before_overwrite: int | None = None  # updates that came before it
         self.on_end: Callable[[], None] | None = None  # never: who uses a dead room opens it anew
@@ -77,7 +79,7 @@ class InProcessLink:
 
     @property
     def alive(self) -> bool:
-        return not self._closed and self._backend.lives(self._room)
+        return not (self._closed or self._given_up) and self._backend.lives(self._room)
 
     @property
     def saved(self) -> bool:
@@ -115,6 +117,8 @@ class InProcessLink:
         notices, self._notices[:] = list(self._notices), []
         if notices:
             self._journal.forget_notices(self.room_id)
+        notices += self._warnings
+        self._warnings.clear()
         if (failure := self._watch.failure) is not None:
             self._watch.failure = None
             notices.append(
@@ -127,6 +131,10 @@ class InProcessLink:
                 "saved yet would be lost with it."
             )
         return notices
+
+    def warn(self, notice: str) -> None:
+        """Have something said in the next answer."""
+        self._warnings.append(notice)
 
     def send(self, message: bytes) -> None:
         if message[0] != YMessageType.SYNC:
@@ -157,6 +165,9 @@ class InProcessLink:
                 authorship.time,
             ),
         )
+
+    def give_up(self) -> None:
+        self._given_up = True
 
     async def current(self) -> None:
         if self._watch.unloadable is not None:

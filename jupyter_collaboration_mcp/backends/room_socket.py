@@ -40,6 +40,7 @@ from ..errors import (
     RoomUnavailable,
     ServerUnreachable,
 )
+from ..panics import contained
 from .base import Authorship
 from .bounded_websocket import TOO_LARGE, BoundedConnection
 from .freshness import Freshness
@@ -60,6 +61,9 @@ _STEADY = 2.0
 
 #: Seconds for a whole attempt to connect, and to have the document for the first time.
 _ATTEMPT, _ENTRY = 20.0, 60.0
+
+#: Seconds to have a document that the server cannot load, unless it has it in its store.
+_DOUBTED = 5.0
 
 #: Seconds that a call waits for the server to be there again, and for its answer.
 _AWAY, _ANSWER = 15.0, 30.0
@@ -127,8 +131,11 @@ class RoomSocket:
         self._entered: asyncio.Future[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def enter(self) -> None:
+    async def enter(self, doubt: str | None = None) -> None:
         """Sit down, and have the whole document.
+
+        Args:
+            doubt: Why the server may not be able to load it. It does not say so (B24).
 
         Raises:
             CollaborationError: The server, the document or its room is not to be had.
@@ -136,12 +143,15 @@ class RoomSocket:
         loop = asyncio.get_running_loop()
         self._entered = loop.create_future()
         self._tasks = [loop.create_task(self._stay_connected())]
+        limit = _ENTRY if doubt is None else _DOUBTED
         try:
-            async with asyncio.timeout(_ENTRY):
+            async with asyncio.timeout(limit):
                 await self._entered
         except TimeoutError as error:
             await self.close()
-            raise self._unavailable(f"the server did not send it within {_ENTRY:g} s") from error
+            if doubt is not None:
+                raise CorruptDocument.notebook(self.path, doubt) from error
+            raise self._unavailable(f"the server did not send it within {limit:g} s") from error
         except BaseException:
             await self.close()
             raise
@@ -233,6 +243,9 @@ class RoomSocket:
     def record(self, authorship: Authorship) -> None:
         """Another server remembers no authors."""
 
+    def give_up(self) -> None:
+        self._end(self._unavailable("an edit failed halfway"))
+
     async def current(self) -> None:
         try:
             if self._state is not None:
@@ -311,7 +324,8 @@ class RoomSocket:
         while True:
             began = None
             try:
-                began = await self._connect_once()
+                with contained():
+                    began = await self._connect_once()
             except (_Lost, Refused, ServerUnreachable, NotJupyter, TimeoutError) as error:
                 self._last_error = error
                 if not self._refuse_entry(error):

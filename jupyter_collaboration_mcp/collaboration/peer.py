@@ -20,6 +20,8 @@ from ..backends.base import Authorship, RoomLink
 from ..backends.updates import decode_state, sole_author
 from ..documents.notebook import CellChange, Notebook
 from ..documents.text_document import Document, TextDocument
+from ..errors import CollaborationError, InternalError
+from ..panics import contained, is_panic
 from .changes import REDONE, ChangeLog
 from .overwritten import redo
 from .presence import Presence
@@ -93,10 +95,13 @@ class RoomPeer:
         self._clock = 0
         self._seats: dict[str, Seat] = {}
         self._receiving = False
+        self._withholding = False
         self._unsaved = Unsaved(self.document)
         self._updates = 0
         self._overwritten: Texts | None = None
         """What the cells with unsaved changes said before the file came over them."""
+        self.broken = False
+        """Whether an edit failed halfway, so that the Doc has what the room never got."""
         self._clients = {self.doc.client_id}  # as whom it has written, in rooms before too
         self.notes: list[str] = []
         """What the next answer should say once, whoever gets it."""
@@ -144,7 +149,7 @@ class RoomPeer:
         """One call's changes: one transaction, one step to take back, one author."""
         record = CallRecord()
         self._author = seat.name
-        with self.doc.transaction(origin=seat.agent):
+        with self._all_or_nothing(seat.agent):
             yield record
         self._attribute(seat, call)
         if record.changes:
@@ -155,6 +160,33 @@ class RoomPeer:
             seat.presence.write_at(*record.written)
         elif seat.presence is not None and record.wrote_text:
             seat.presence.write_at(self.doc.client_id, self._clock - 1)
+
+    @contextmanager
+    def _all_or_nothing(self, origin: str) -> Iterator[None]:
+        """A transaction of which the room gets nothing if it fails halfway.
+
+        pycrdt takes nothing back: the Doc keeps what was done until then. So it is given up, and
+        whoever goes on joins the room anew.
+        """
+        known = self._updates
+        try:
+            with self.doc.transaction(origin=origin):
+                try:
+                    yield
+                except BaseException:
+                    self._withholding = True
+                    raise
+        except BaseException as error:
+            if self._updates > known:
+                self.broken = True
+                self.link.give_up()
+            if isinstance(error, CollaborationError) or not self._withholding:
+                raise
+            if isinstance(error, Exception) or is_panic(error):
+                raise InternalError.undone(error) from error
+            raise
+        finally:
+            self._withholding = False
 
     async def acknowledged(self) -> None:
         """Return when all edits are with the room, and would survive what it promises to survive.
@@ -174,6 +206,10 @@ class RoomPeer:
 
     def inherit(self, lost: RoomPeer) -> None:
         """Do again what the room has lost since another peer did it."""
+        if lost.broken:  # and the room has lost nothing
+            for step in lost.unsaved:
+                self._keep(step, acknowledged=True)
+            return
         lost._receive()  # how it was in the end
         self._author = REDONE
         self._clients |= lost._clients
@@ -213,7 +249,7 @@ class RoomPeer:
     def output(self, seat: Seat) -> Iterator[None]:
         """What a run of an agent shows in its cell: no step to take back, no caret."""
         self._author = seat.name
-        with self.doc.transaction(origin=f"{seat.agent} run"):
+        with self._all_or_nothing(f"{seat.agent} run"):
             yield
         self._attribute(seat, "run")
 
@@ -221,7 +257,7 @@ class RoomPeer:
     def take_back(self, seat: Seat, steps: int, changes: Sequence[Change]) -> Iterator[None]:
         """A transaction that takes back the last steps of an agent, which has these changes."""
         self._author = seat.name
-        with self.doc.transaction(origin=seat.agent):
+        with self._all_or_nothing(seat.agent):
             yield
         self._attribute(seat, "undo_agent_changes")
         seat.undo.pop(steps)
@@ -260,7 +296,7 @@ class RoomPeer:
             for update in self.link.receive():
                 before, known = self._unsaved.before(), self._updates
                 self._author = self._name_of(sole_author(update))
-                with self.doc.transaction(origin=_ROOM):
+                with contained(), self.doc.transaction(origin=_ROOM):
                     self.doc.apply_update(update)
                 if self._updates > known:
                     self._unsaved.after(update, before)
@@ -278,7 +314,7 @@ class RoomPeer:
 
     def _on_update(self, event: TransactionEvent) -> None:
         self._updates += 1
-        if not self._receiving:
+        if not (self._receiving or self._withholding):
             self.link.send(create_update_message(event.update))
 
     def _on_change(self, changes: list[CellChange]) -> None:

@@ -81,6 +81,9 @@ class MemoryLink:
     async def stale(self) -> bool:
         return False
 
+    def give_up(self) -> None:
+        self.alive = False
+
     async def current(self) -> None:
         pass
 

@@ -1,0 +1,80 @@
+"""An edit that fails halfway changes nothing for anybody, whatever made it fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from pycrdt import Map
+
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
+from jupyter_collaboration_mcp.documents.notebook import new_cell
+from jupyter_collaboration_mcp.errors import CellNotFound, InternalError
+from tests.harness.memory_room import MemoryLink, MemoryRoom
+
+Fail = Callable[[RoomPeer], None]
+
+
+def panic(peer: RoomPeer) -> None:
+    """As a map that is half filled when pycrdt comes to what it cannot hold."""
+    peer.doc.get("meta", type=Map)["metadata"] = Map({"first": 1, "number": 2**70})
+
+
+def raise_error(peer: RoomPeer) -> None:
+    raise ValueError("a mistake")
+
+
+def change_and_fail(peer: RoomPeer, transaction: AbstractContextManager[Any], fail: Fail) -> None:
+    with transaction:
+        peer.notebook.set_source(0, "changed")
+        peer.notebook.insert(1, [new_cell("code", "inserted")])
+        fail(peer)
+
+
+@pytest.mark.parametrize("fail", [panic, raise_error])
+@pytest.mark.parametrize("kind", ["edit", "output", "undo"])
+def test_the_room_gets_nothing_of_what_fails_halfway(kind: str, fail: Fail) -> None:
+    room = MemoryRoom(["a", "b"])
+    seat, before = room.seat(), room.doc.get_update()
+    transactions: dict[str, AbstractContextManager[Any]] = {
+        "edit": room.peer.edit(seat, "test"),
+        "output": room.peer.output(seat),
+        "undo": room.peer.take_back(seat, 0, ()),
+    }
+    with pytest.raises(InternalError, match=r"Nothing was changed") as raised:
+        change_and_fail(room.peer, transactions[kind], fail)
+    assert raised.value.__cause__ is not None
+    assert room.doc.get_update() == before
+    assert room.sources() == ["a", "b"]
+    assert len(seat.undo) == 0
+    assert not room.link.alive  # whoever goes on joins anew
+
+
+def test_who_joins_anew_finds_what_the_room_has_and_goes_on() -> None:
+    room = MemoryRoom(["a", "b"])
+    seat, broken = room.seat(), room.peer
+    with broken.edit(seat, "test") as record:
+        broken.notebook.set_source(1, "kept")
+        record(SourceChanged("cell-1", "b", "kept"))
+    with pytest.raises(InternalError):
+        change_and_fail(broken, broken.edit(seat, "test"), panic)
+    peer = RoomPeer(MemoryLink(room.doc))
+    peer.inherit(broken)
+    assert [peer.notebook.source(index) for index in range(len(peer.notebook))] == ["a", "kept"]
+    assert [step.changes for step in peer.unsaved] == [(SourceChanged("cell-1", "b", "kept"),)]
+    with peer.edit(seat, "test"):
+        peer.notebook.set_source(0, "again")
+    assert room.sources() == ["again", "kept"]
+
+
+def test_an_error_before_anything_is_changed_leaves_the_peer_as_it_is() -> None:
+    room = MemoryRoom(["a"])
+    with pytest.raises(CellNotFound), room.peer.edit(room.seat(), "test"):
+        room.peer.notebook.find("nowhere")
+    assert room.link.alive
+    with room.peer.edit(room.seat(), "test"):
+        room.peer.notebook.set_source(0, "changed")
+    assert room.sources() == ["changed"]

@@ -1,0 +1,43 @@
+"""What a tool does wrong is an answer, whatever it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mcp import Client
+from pycrdt import Doc, Map
+
+from jupyter_collaboration_mcp import server
+from jupyter_collaboration_mcp.server import ServerOptions, build_server
+from jupyter_collaboration_mcp.tools.registry import Answer, Call, collect, tool
+from jupyter_collaboration_mcp.workspace.permissions import Level
+from jupyter_collaboration_mcp.workspace.sites import Sites
+from tests.harness.agents import text_of
+
+pytestmark = pytest.mark.anyio
+
+
+class Tools:
+    @tool("Panic", Level.read)
+    async def panic(self, call: Call) -> Answer:
+        """Do what pycrdt panics at."""
+        shared: Map[Any] = Doc[Any]().get("map", type=Map)
+        shared["number"] = 2**70
+        return Answer("not reached", {})
+
+    @tool("Answer", Level.read)
+    async def answer(self, call: Call) -> Answer:
+        """Say something."""
+        return Answer("fine", {})
+
+
+async def test_a_panic_of_a_library_fails_its_own_call_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "all_tools", lambda *_: collect("notebook", Tools()))
+    async with Client(build_server(Sites([]), ServerOptions())) as client:
+        failed = await client.call_tool("panic", {})
+        assert failed.is_error
+        assert text_of(failed).startswith("internal_error: ")
+        assert text_of(await client.call_tool("answer", {})) == "fine"
