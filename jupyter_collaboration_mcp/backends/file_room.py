@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from jupyter_ydoc import YFile, YNotebook
 from pycrdt import Doc, YMessageType, handle_sync_message
 
-from ..documents import line_ends
-from ..errors import DocumentNotFound, RoomUnavailable, ServerError
+from ..documents import line_ends, well_formed
+from ..errors import CorruptDocument, DocumentNotFound, RoomUnavailable, ServerError
 from .base import Authorship, Kind
 from .jupyter_api import JupyterApi, Refused
+from .kept_numbers import keep_numbers
 from .room_ids import kind_of
+from .whole_reads import read_notebook
 
 #: What the id of a file has before its kind, where a room has a format.
 PREFIX = "file:"
@@ -30,6 +33,7 @@ class FileRooms:
     def __init__(self, api: JupyterApi) -> None:
         self._api = api
         self._paths: dict[str, str] = {}
+        keep_numbers()
 
     def identify(self, path: str, kind: Kind) -> str:
         """A name for a document, as a room would have one."""
@@ -73,6 +77,7 @@ class FileRoom:
         self._document = (YNotebook if self._kind == "notebook" else YFile)(self._doc)
         self._original = ""  # a text with its line ends
         self._received: list[bytes] = []
+        self._notices: list[str] = []
         self._sending = False
         self._modified: str | None = None
         self._asking = asyncio.Lock()  # nobody reads the file while somebody's edit is on its way
@@ -82,13 +87,34 @@ class FileRoom:
         """Have what the file has."""
         # Of a notebook no format may be named.
         form = self._form if self._kind == "file" else {"type": "notebook"}
-        model = await self._ask("GET", {**form, "content": "1"})
+        try:
+            model = await self._ask("GET", {**form, "content": "1"})
+        except RoomUnavailable:
+            if self._kind == "notebook":
+                await self._require_readable()
+            raise
         self._modified = str(model.get("last_modified"))
         self.writable = bool(model.get("writable", True))
         content = model["content"]
         if self._kind == "file":
             self._original, content = content, line_ends.plain(content)
+        else:
+            await self._prepare(content)
         self._document.set(content)
+
+    async def _require_readable(self) -> None:
+        """See that a notebook is one which the server has refused to read."""
+        query = {"type": "file", "format": "text", "content": "1"}
+        await read_notebook(self.path, lambda: self._ask("GET", query))
+
+    async def _prepare(self, notebook: Any) -> None:
+        try:
+            # Where there is no collaboration, a browser cannot read NaN and Infinity either.
+            rounded = await asyncio.to_thread(well_formed.prepare, notebook, math.inf)
+        except ValueError as error:
+            raise CorruptDocument.notebook(self.path, str(error)) from error
+        if rounded:
+            self._notices = [well_formed.rounding(self.path, rounded)]
 
     def attach(self, doc: Doc[Any]) -> None:
         """Nobody asks what this room lacks: it is told everything."""
@@ -101,7 +127,8 @@ class FileRoom:
         """Nobody comes."""
 
     def notices(self) -> Sequence[str]:
-        return ()
+        notices, self._notices = self._notices, []
+        return notices
 
     def send(self, message: bytes) -> None:
         if message[0] == YMessageType.SYNC:
@@ -118,6 +145,9 @@ class FileRoom:
 
     def record(self, authorship: Authorship) -> None:
         """A file remembers no authors."""
+
+    def give_up(self) -> None:
+        self.alive = False
 
     async def current(self) -> None:
         async with self._asking:

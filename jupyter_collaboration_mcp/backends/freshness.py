@@ -6,11 +6,13 @@ A file that it cannot load it forgets, and saves the next edit over it: so nobod
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable
 from datetime import datetime
 from typing import Any
 
+from ..documents import well_formed
 from ..errors import CollaborationError, CorruptDocument, DocumentNotFound, NotText, ServerError
 from .base import Kind
 from .contents_models import entry_of
@@ -45,8 +47,8 @@ class Freshness:
         self._overwrites = 0  # of the room, until then
         self._suspect: str | None = None  # when the file was changed by somebody, perhaps
         self._overwrites_before = 0  # of the room, until that was seen
-        # When the file was known to be loadable. A text has been read before its room was joined.
-        self._loadable = modified if kind == "file" else None
+        # When the file was known to be loadable: it has been read before its room was joined.
+        self._loadable = modified
         self._looked: float | None = None  # and it was loadable
         self._took = 0.0  # seconds, to look
 
@@ -120,11 +122,16 @@ class Freshness:
             return self._api.contents(path, type="file", content="1", format="text")
 
         try:
-            await (read_notebook(path, ask) if self._kind == "notebook" else ask())
+            if self._kind == "file":
+                await ask()
+                return
+            notebook = await read_notebook(path, ask)
         except Refused as refused:
             if refused.status == 400:
                 raise self._unloadable(path, model) from refused
             raise
+        if (why := await asyncio.to_thread(well_formed.oversized, notebook)) is not None:
+            raise CorruptDocument.notebook(path, why)
 
     def _unloadable(self, path: str, model: Any) -> CollaborationError:
         if self._kind == "file":

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tornado.web import HTTPError
 
+from ..documents import well_formed
 from ..documents.render import people
 from ..errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
+from ..panics import contained
 from .base import Kind, RoomLink
 from .file_ids import take_names_as_they_are
 from .held_saves import hold_saves_during_renames
@@ -24,7 +26,9 @@ from .in_process_files import InProcessFiles
 from .in_process_link import InProcessLink
 from .journal import Journal, JournalError
 from .kept_line_ends import keep_line_ends
+from .kept_numbers import keep_numbers
 from .linked_files import look_behind_links
+from .loadable_contents import LoadableContents, load_carefully
 from .local_disk import LocalDisk
 from .room_ids import PREFIXES, room_prefix
 from .taken_over import take_over_carefully, tell_of_writes
@@ -70,6 +74,7 @@ class InProcessBackend:
         self._notices = journal.notices()
         self._places: dict[str, tuple[str, ...]] = {}
         self._placed = 0.0
+        self._loadable: LoadableContents | None = None
         self.files = InProcessFiles(self)
         self.log = serverapp.log
 
@@ -87,9 +92,11 @@ class InProcessBackend:
         """Put right what other extensions do wrong for everybody."""
         take_names_as_they_are(self._settings.get("file_id_manager"))
         keep_readers_from_writers(self.contents)
+        keep_numbers()
         with contextlib.suppress(RoomUnavailable):  # there are no rooms, then
             look_behind_links(self.ydoc.file_loaders, self.contents)
             hold_saves_during_renames(self.contents, self.files.held, self.moved)
+            self._loadable = load_carefully(self.ydoc.file_loaders)
             self._keep_rooms_apart()
 
     def _keep_rooms_apart(self) -> None:
@@ -111,7 +118,8 @@ class InProcessBackend:
     def _apart(self, start: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
         async def start_alone(**options: Any) -> None:
             try:
-                await start(**options)
+                with contained():
+                    await start(**options)
             except Exception:
                 self.log.debug("A room ended while it was starting", exc_info=True)
 
@@ -273,6 +281,9 @@ class InProcessBackend:
         room = await self._open(room_id)
         watch = self._watch(room)
         link = InProcessLink(self, watch, self._journal, self._notices.get(room_id, []))
+        path = self._path_of(room_id) or room_id
+        if self._loadable is not None and (rounded := self._loadable.rounded(path)):
+            link.warn(well_formed.rounding(path, rounded))
         await link.enter()
         self._keep(room)  # the last person may have left just now, who saw nobody else here
         return link

@@ -120,7 +120,7 @@ class InProcessFiles:
         if error.status_code == 404:
             return DocumentNotFound.at(path)
         if kind == "notebook":
-            return CorruptDocument.notebook(path, str(error.log_message or error.reason))
+            return CorruptDocument.notebook(path, self._why(path, error))
         entry = await self.look(path)
         return NotText.binary(path, entry.size, entry.mimetype)
 
@@ -318,9 +318,20 @@ class InProcessFiles:
                 raise ReadOnly.at(path) from error
             if status in (409, FileExistsError):
                 raise AlreadyExists.at(new_path or path, "file") from error
-            root = str(getattr(self._contents, "root_dir", ""))
-            why = (reason(error) or type(error).__name__).replace(f"{root}{os.sep}", "")
+            why = self._within_root(reason(error) or type(error).__name__)
             raise FileFailed.to(do, path, why) from error
+
+    def _why(self, path: str, error: HTTPError) -> str:
+        """Why a notebook cannot be loaded, in the words of who tried."""
+        said = self._within_root(str(error.log_message or error.reason))
+        return said.removeprefix(f"Unreadable Notebook: {path} ")
+
+    def _within_root(self, said: str) -> str:
+        """The same with paths that begin at the server's root."""
+        root = str(getattr(self._contents, "root_dir", ""))
+        for folder in {root, os.path.realpath(root)} - {""}:
+            said = said.replace(f"{folder.rstrip(os.sep)}{os.sep}", "")
+        return said
 
     def _with_people(self, entries: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
         people = self._backend.open_paths()

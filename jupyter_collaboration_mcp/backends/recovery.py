@@ -25,8 +25,10 @@ from tornado.web import HTTPError
 
 from ..documents import line_ends
 from ..documents.notebook import Notebook
+from ..panics import contained
 from .journal import Journal, UnsavedRoom
 from .kept_line_ends import with_line_ends
+from .kept_numbers import keep_numbers
 from .updates import decode_state, first_block
 
 StoreFactory = Callable[..., BaseYStore]
@@ -68,7 +70,8 @@ class Recovery:
         for unsaved in self._journal.unsaved():
             began = time.perf_counter()
             try:
-                outcome = await self._recover(unsaved)
+                with contained():
+                    outcome = await self._recover(unsaved)
             except Incomplete:
                 try:
                     kept = self._journal.keep_aside(unsaved.room)
@@ -209,6 +212,7 @@ def recover(
     The notary's SQLite handle belongs to the thread that first loads a notebook: in another
     thread, every later load would fail.
     """
+    keep_numbers()
     for journal in journals:
         if journal.unsaved():
             recovery = Recovery(journal, contents, make_store, log)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from logging import Logger
 from pathlib import Path
 
+from ..documents import well_formed
 from ..documents.render import people
 from ..errors import DocumentNotFound, NoCollaboration, RoomUnavailable
 from .base import Kind, RoomLink
@@ -42,6 +43,7 @@ class RemoteBackend:
         self._writable: dict[str, bool] = {}  # by path
         self._modified: dict[str, str | None] = {}  # by path, before the room is joined
         self._distrusted: dict[str, str | None] = {}  # the same, of rooms that lost their file
+        self._doubts: dict[str, str | None] = {}  # why a path may not be loaded
         self._unwelcome: dict[str, str] = {}  # what has to be said of a path, once
         self.files = RemoteFiles(api, self, root)
 
@@ -67,6 +69,10 @@ class RemoteBackend:
             raise _failed(path, refused) from refused
         except NoCollaboration:
             return self._file_rooms.identify(path, kind_of(prefix))
+        if entry.type == "notebook":
+            # A server that cannot load it lets whoever joins its room wait for ever (B24).
+            notebook = await self.files.read(path, "notebook")
+            self._doubts[path] = await asyncio.to_thread(well_formed.oversized, notebook)
         room_id = f"{prefix}{session.file_id}"
         self._forget_lost_seats()
         self._rooms[path] = room_id
@@ -142,7 +148,7 @@ class RemoteBackend:
         link = RoomSocket(self._api, room_id, path, self._log, modified, writable)
         if path in self._unwelcome:
             link.warn(self._unwelcome.pop(path))
-        await link.enter()
+        await link.enter(self._doubts.pop(path, None))
         self._links[room_id] = link
         self._paths[file_id] = path
         return link

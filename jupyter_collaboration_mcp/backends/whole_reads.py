@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 from weakref import WeakValueDictionary
 
+from ..documents import well_formed
 from ..errors import CorruptDocument
 
 #: Seconds before somebody looks again at what may just have been half written.
@@ -63,13 +65,19 @@ async def read_notebook(path: str, ask: Callable[[], Awaitable[Any]]) -> Any:
         text = str((await ask())["content"])
         try:
             return await asyncio.to_thread(_parsed, text)
-        except Exception as error:  # nbformat has no base for all that it raises
+        except json.JSONDecodeError as error:  # it may be half written
             if not pauses:
-                raise CorruptDocument.notebook(path) from error
+                raise CorruptDocument.notebook(path, "it is not JSON") from error
             await asyncio.sleep(pauses.pop(0))
+        except Exception as error:  # nbformat has no base for all that it raises
+            said = str(error).partition("\n")[0] or type(error).__name__
+            raise CorruptDocument.notebook(path, said[:300]) from error
 
 
 def _parsed(text: str) -> Any:
     from nbformat import converter, reader  # take their time, and are seldom needed
 
-    return converter.convert(reader.reads(text), 4)  # type: ignore[no-untyped-call]
+    json.loads(text)  # else nbformat says that it is not JSON, whatever is wrong with it
+    notebook = converter.convert(reader.reads(text), 4)  # type: ignore[no-untyped-call]
+    well_formed.require_stock(notebook)
+    return notebook

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidArgument
+from .json_values import require_storable
 from .notebook import new_cell
-from .text import require_storable
 
 
 def new_notebook(content: str | None = None) -> dict[str, Any]:
@@ -72,8 +72,7 @@ def _valid(content: str) -> dict[str, Any]:
             f"content looks like a notebook, and is none: {said}. Nothing was written.",
             "Give valid nbformat 4 JSON, or the code of the first cell.",
         ) from None
-    # JSON can write half of a surrogate pair in letters that are harmless by themselves.
-    require_storable(json.dumps(given, ensure_ascii=False))
+    require_storable(given, "content")
     return dict(notebook)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pycrdt import Array, Assoc, Doc, Map, Text
 
 from ..errors import AmbiguousCell, CellNotFound
-from . import text
+from . import json_values, text
 from .differ import Differ
 from .render import CellView
 from .revisions import revision
@@ -280,9 +280,9 @@ class Notebook:
         """A code cell has ended. Count and state together: JupyterLab shows one by the other."""
         shared = self._cells[index].shared
         if timings:
-            self.set_metadata(index, {"execution": dict(timings)})
+            self.set_metadata(index, {"execution": json_values.storable(timings)})
         if count is not None:
-            shared["execution_count"] = count
+            shared["execution_count"] = json_values.storable(count)
         shared["execution_state"] = "idle"
 
     def running(self) -> list[int]:

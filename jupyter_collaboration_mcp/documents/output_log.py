@@ -6,13 +6,13 @@ smallest change. What is too large for a document is handed out, to be kept else
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pycrdt import Array, Assoc, Map, Text
 
+from . import json_values
 from .outputs import byte_count, line_safe
 from .screen import Screen
 
@@ -40,9 +40,6 @@ _FOR_ERRORS = 100_000
 
 #: Characters of what an error says that stay when the error itself is too large.
 _MESSAGE = 1_000
-
-#: From here on JavaScript has no exact integers, and from 64 bits on pycrdt has none at all.
-_LARGEST = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +149,7 @@ class OutputLog:
         if not text:
             return
         self.changed = True
-        text = _storable_text(text)
+        text = json_values.storable_text(text)
         if self._cut is None:
             text = self._show_printed(name, text)
         if text:
@@ -503,39 +500,7 @@ def _dropped(how_many: str) -> dict[str, Any]:
 def _storable(output: Mapping[str, Any]) -> dict[str, Any]:
     """The same as a document can hold it, and as JavaScript would have read it."""
     try:
-        return {_storable_text(key): _storable_value(value) for key, value in output.items()}
+        return dict(json_values.storable(output))
     except RecursionError:
         said = "[an output that the notebook cannot hold: it is nested too deeply]"
         return {**_dropped(""), "data": {"text/plain": said}}
-
-
-def _storable_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return _storable_text(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, int):
-        return value if -_LARGEST < value < _LARGEST else _rounded(value)
-    if isinstance(value, Mapping):
-        return {_storable_text(key): _storable_value(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_storable_value(item) for item in value]
-    return value
-
-
-def _storable_text(text: str) -> str:
-    """Without halves of characters, which no document can hold."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="replace").decode()
-    return text
-
-
-def _rounded(value: int) -> float | None:
-    try:
-        return float(value)
-    except OverflowError:
-        return None

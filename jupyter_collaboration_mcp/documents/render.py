@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
 from . import outputs
+from .json_values import flaw
 from .text import clip
 
 
@@ -216,9 +218,8 @@ def _block(cell: CellView, header: str, room: int, output_limit: int, metadata: 
     tail = ""
     more: dict[str, Any] = {}
     if metadata and cell.metadata:
-        content = json.dumps(cell.metadata, ensure_ascii=False, default=str)
+        content, more["metadata"] = _metadata(cell.metadata)
         tail += f"\nmetadata: {clip(content, min(_LONGEST_METADATA, room // 4))}"
-        more["metadata"] = cell.metadata if len(content) <= _LONGEST_METADATA else "too long"
     if output_limit and cell.outputs:
         described = _outputs(cell, output_limit, room // 3)
         tail += f"\n{_count(len(cell.outputs), 'output')}:\n{fenced(described)}"
@@ -226,6 +227,15 @@ def _block(cell: CellView, header: str, room: int, output_limit: int, metadata: 
     frame = len(header) + len(fenced(cell.source)) - len(cell.source) + 1
     shown = clip(cell.source, max(0, room - frame - len(tail)))
     return _Block(f"{header}\n{fenced(shown)}{tail}", _facts(cell, source=shown, **more))
+
+
+def _metadata(metadata: Mapping[str, Any]) -> tuple[str, Any]:
+    """Metadata as a text and as a fact; people's programs may write there what is no JSON."""
+    if (found := flaw(metadata, math.inf, None)) is not None:
+        said = f"cannot be shown: {found.said('metadata')}"
+        return said, said
+    content = json.dumps(metadata, ensure_ascii=False)
+    return content, metadata if len(content) <= _LONGEST_METADATA else "too long"
 
 
 def _outputs(cell: CellView, limit: int, room: int) -> str:

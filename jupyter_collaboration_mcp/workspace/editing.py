@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ..collaboration import undo
 from ..collaboration.peer import CallRecord
-from ..documents import text
+from ..documents import json_values, text
 from ..documents.differ import Differ
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
@@ -91,6 +91,8 @@ def update_cells(
     """Change cells; returns their ids in the order of the updates."""
     notebook = here.peer.notebook
     _check_size(limits, [update.content or update.new_text or "" for update in updates], "updates")
+    for number, update in enumerate(updates):
+        json_values.require_storable(update.metadata, f"updates[{number}].metadata")
     indexes = [_resolve(notebook, update.cell) for update in updates]
     _guard(here, [(i, update.if_revision) for i, update in zip(indexes, updates, strict=True)])
     pending: dict[int, _Pending] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,31 @@ async def test_what_somebody_else_wrote_in_the_same_moment_is_not_overwritten(
     await peer.catch_up()
     assert str(peer.text) == "by somebody else"
     await api.close()
+
+
+async def test_large_integers_are_rounded_and_what_is_no_json_is_refused(
+    ada: AgentClient, root: Path
+) -> None:
+    cells = [notebooks.code("one", "x", metadata={"k": 2**70}, execution_count=2**64 - 1)]
+    notebooks.write(root / "large.ipynb", notebooks.notebook(cells))
+    before = (root / "large.ipynb").read_bytes()
+    said = await ada.say("get_notebook", path="large.ipynb", format="full")
+    assert "cells[0].metadata.k, cells[0].execution_count" in said
+    assert (root / "large.ipynb").read_bytes() == before
+    await ada.write("large.ipynb", "one", "edited")
+    saved = json.loads((root / "large.ipynb").read_text())["cells"][0]
+    assert (saved["source"], saved["metadata"]["k"]) == (["edited"], 2.0**70)
+    for name, cell in {
+        "nan": notebooks.code("one", "x", metadata={"k": float("nan")}),
+        "number": {**notebooks.code("one", ""), "source": 5},
+        "half": notebooks.code("one", "\ud83d"),
+        "deep": notebooks.code("one", "x", metadata=json.loads('{"k":' * 300 + "1" + "}" * 300)),
+    }.items():
+        notebooks.write(root / f"{name}.ipynb", notebooks.notebook([cell]))
+    (root / "none.ipynb").write_text("{ half a noteb")
+    for name in ("nan", "number", "half", "deep", "none"):
+        before = (root / f"{name}.ipynb").read_bytes()
+        error = await ada.refused("get_notebook", path=f"{name}.ipynb")
+        assert error["code"] == "corrupt_document", (name, error)
+        assert str(root) not in error["message"]
+        assert (root / f"{name}.ipynb").read_bytes() == before
