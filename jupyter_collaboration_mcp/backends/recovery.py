@@ -29,6 +29,8 @@ from ..panics import contained
 from .journal import Journal, UnsavedRoom
 from .kept_line_ends import with_line_ends
 from .kept_numbers import keep_numbers
+from .local_disk import LocalDisk
+from .torn_files import TornFile
 from .updates import decode_state, first_block
 
 StoreFactory = Callable[..., BaseYStore]
@@ -121,7 +123,10 @@ class Recovery:
         if on_disk is not None and on_disk["content"] == rebuilt.content:
             self._journal.recovered(unsaved.room, None)
             return "the file was up to date"
-        if on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store):
+        ours = on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store)
+        if not ours and kind == "file":
+            ours = await self._was_torn(unsaved, rebuilt, store)
+        if ours:
             await self._save(model, kind, unsaved.path)
             self._journal.recovered(unsaved.room, None)
             return "unsaved edits are in the file again"
@@ -164,11 +169,38 @@ class Recovery:
             return True
         # The server may have died between writing the file and remembering its hash: replay
         # what happened since, and see whether the document ever read like the file.
+        content = on_disk["content"]
+        return await self._replay(unsaved, rebuilt, store, content, content.__eq__)
+
+    async def _was_torn(self, unsaved: UnsavedRoom, rebuilt: _Rebuilt, store: BaseYStore) -> bool:
+        """Whether the server died while it wrote a text; then its last whole text is put back."""
+        torn = TornFile.at(LocalDisk.below(self._contents), unsaved.path)
+        if torn is None:
+            return False
+        beginning = torn.beginning
+
+        def begins(text: Any) -> bool:
+            return str(text).startswith(beginning)
+
+        if not await self._replay(unsaved, rebuilt, store, beginning, begins):
+            return False
+        torn.put_back()
+        return True
+
+    async def _replay(
+        self,
+        unsaved: UnsavedRoom,
+        rebuilt: _Rebuilt,
+        store: BaseYStore,
+        content: Any,
+        fits: Callable[[Any], bool],
+    ) -> bool:
+        """Whether what the document has been through since it was saved ever fitted a file."""
         rows = [(stamp, update) async for update, _metadata, stamp in store.read()]
         rows = sorted(rows + rebuilt.journaled, key=lambda row: row[0])
         file_type = unsaved.room.split(":", 2)[1]
         since = unsaved.base_time - _CLOCK_SLACK
-        return await _Replay(file_type, on_disk["content"]).passes(rows, since)
+        return await _Replay(file_type, content, fits).passes(rows, since)
 
     async def _load(self, path: str, kind: str, file_format: str) -> Any | None:
         # Reading also repairs: for a notebook that the crash left half written, Jupyter's
@@ -222,7 +254,8 @@ def recover(
 class _Replay:
     """Runs through the history of a document to see whether it ever had some content."""
 
-    def __init__(self, file_type: str, content: Any) -> None:
+    def __init__(self, file_type: str, content: Any, fits: Callable[[Any], bool]) -> None:
+        self._fits = fits
         self._doc: Doc[Any] = Doc()
         self._document = _model(file_type, self._doc)
         self._content = content
@@ -234,7 +267,7 @@ class _Replay:
             self._doc.apply_update(update)
             if stamp < since or not self._may_be_equal():
                 continue
-            if await self._document.aget() == self._content:
+            if self._fits(await self._document.aget()):
                 return True
         return False
 

@@ -136,6 +136,35 @@ async def test_a_half_written_file_is_mended(server: JupyterProcess) -> None:
     assert notebooks.sources(file)[1] == "whole"
 
 
+async def test_half_written_texts_are_mended(server: JupyterProcess) -> None:
+    """As of a notebook; but half a text can be read, and may end within a character."""
+    before, after = b"one\r\ntwo\r\n", "one\r\ntwo\r\nbécause\r\n".encode()
+    left = [b"", b"one\r\ntw", b"one\r", "one\r\ntwo\r\nbé".encode()[:-1]]
+    files = [Path(server.root) / f"half-{number}.md" for number in range(len(left))]
+    theirs = Path(server.root) / "theirs.md"
+    for file in (*files, theirs):
+        file.write_bytes(before)
+    async with agent(server) as ada:
+        for file in (*files, theirs):
+            operations = [{"content": "bécause\n"}]
+            await ada.ask("batch_update_document", path=file.name, operations=operations)
+        server.kill()
+    for file in (*files, theirs):
+        shutil.copy(file, file.with_name(f".~{file.name}"))
+    for file, written in zip(files, left, strict=True):
+        file.write_bytes(written)
+    theirs.write_text("one\nthree\n")  # by somebody else
+    await server.start()
+    assert [file.read_bytes() for file in files] == [after] * len(files)
+    assert theirs.read_text() == "one\nthree\n"
+    assert len(list(Path(server.root).glob("theirs.recovered-*.md"))) == 1
+    assert sorted(Path(server.root).glob("*half*")) == files
+    async with agent(server) as ada:
+        for file in files:
+            read = await ada.ask("get_document", path=file.name)
+            assert read["content"] == "one\ntwo\nbécause\n"
+
+
 async def test_a_save_whose_hash_was_never_recorded_is_known_as_ours(
     server: JupyterProcess,
 ) -> None:
