@@ -153,6 +153,15 @@ class DocumentNotFound(PathError):
             return cls("The root folder of the Jupyter server is not there.", next_step, path=path)
         return cls(f"There is nothing at {path!r}.", next_step, path=path)
 
+    @classmethod
+    def moved(cls, path: str, new_path: str) -> DocumentNotFound:
+        return cls(
+            f"{path!r} was renamed to {new_path!r}. Nothing was done.",
+            "Repeat the call with the new path.",
+            path=path,
+            new_path=new_path,
+        )
+
 
 class NotANotebook(PathError):
     code = "not_a_notebook"

@@ -142,7 +142,9 @@ class CollaborationServer(MCPServer[Any]):
         try:
             with contained():
                 await self.gate.ready()
-                parts = await self.resources.read(self.gate.reader(context), address)
+                call = self.gate.reader(context)
+                async with call.rechecked():
+                    parts = await self.resources.read(call, address)
         except CollaborationError as error:
             raise ResourceNotFoundError(f"{error.code}: {error}") from error
         return [_content(address, part) for part in parts]
@@ -213,9 +215,11 @@ class _Gate:
             client,
         )
 
+        granted: set[tuple[Level, str | None]] = set()
+
         async def authorize(level: Level, path: str | None) -> None:
             self._require(caller, level)
-            if caller is not None:
+            if caller is not None and (level, path) not in granted:
                 action, resource = _AUTHORIZER[level]
                 if not await caller.authorize(action, resource, path):
                     raise PermissionRefused(
@@ -224,11 +228,13 @@ class _Gate:
                         "Ask the person who runs this Jupyter server.",
                         level=level.name,
                     )
+                granted.add((level, path))
 
         async def report(progress: float, message: str) -> None:
             await ctx.session.report_progress(progress, None, message)
 
-        return Call(agent, authorize, caller is not None and caller.by_path, report)
+        by_path = caller is not None and caller.by_path
+        return Call(agent, authorize, by_path, [], report)
 
     def _visible(self, caller: Caller | None) -> list[RegisteredTool]:
         tools = list(self._tools)
@@ -274,7 +280,8 @@ class _ServedTool(Tool):
             call = self._gate.call(context, registered)
             await self._gate.ready()
             with contained():
-                answer = await registered.function(call, **validated)
+                async with call.rechecked():
+                    answer = await registered.function(call, **validated)
             answer = _with_news(answer, self._gate.news(call.agent.key))
         except ValidationError as error:
             return _failed(_invalid(registered.name, error), echoes)

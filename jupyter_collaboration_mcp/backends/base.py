@@ -56,6 +56,27 @@ class RoomLink(Protocol):
     def path(self) -> str:
         """Where the document is now; it follows a rename."""
 
+    def whereabouts(self) -> Sequence[str]:
+        """The paths of the file itself: where the document's path leads to, and what it was loaded
+        from if a link led elsewhere then. Who works on it must be allowed to touch them.
+
+        Raises:
+            DocumentNotFound: There is no file any more, as far as that is known.
+            PathRefused: It is out of the root.
+        """
+
+    @property
+    def loads(self) -> int:
+        """How often it was loaded from another file than before, as far as that is known."""
+
+    def loaded_since(self, loads: int) -> Sequence[str]:
+        """The paths of the files that it was loaded from since then.
+
+        Raises:
+            PathRefused: One is out of the root.
+            RoomUnavailable: There were too many.
+        """
+
     @property
     def alive(self) -> bool:
         """Whether the room still lives: editing a dead one would vanish silently (B3)."""

@@ -116,6 +116,16 @@ class FileRoom:
         if rounded:
             self._notices = [well_formed.rounding(self.path, rounded)]
 
+    def whereabouts(self) -> Sequence[str]:
+        return (self.path,)
+
+    @property
+    def loads(self) -> int:
+        return 0
+
+    def loaded_since(self, loads: int) -> Sequence[str]:
+        return ()
+
     def attach(self, doc: Doc[Any]) -> None:
         """Nobody asks what this room lacks: it is told everything."""
 

@@ -6,11 +6,14 @@ copy has the unsaved edits, and nothing brings a deleted file back.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 FileType = Literal["notebook", "file", "directory"]
+
+Permit = Callable[[str], Awaitable[None]]
+"""Refuses a path that somebody may not touch in the way that they want to."""
 
 Shown = Callable[[str, FileType], bool]
 """Whether an entry may be shown, by its path and type."""
@@ -82,6 +85,18 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """What is copied: just what was decided on, whatever is there by then."""
+
+    path: str
+    type: FileType
+    real: str
+    """The path of what it leads to, where it is opened."""
+    names: frozenset[str] | None = None
+    """Of a folder, what may be copied of it, by paths within it; None if all of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """Some of the files below a path; `complete` says whether these are all."""
 
@@ -102,6 +117,9 @@ class Files(Protocol):
 
     def resolved(self, path: str) -> str:
         """The path of what a link leads to, as far as that is known; else the path itself."""
+
+    def is_gone(self, path: str) -> bool:
+        """Whether nothing is at a path any more, as far as that is cheap to know."""
 
     async def children(self, path: str, shown: Shown, limit: int) -> Listing:
         """What may be shown of what is in a folder, by name.
@@ -126,8 +144,13 @@ class Files(Protocol):
             FileFailed: A part of it cannot be looked into.
         """
 
-    async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
+    async def read(
+        self, path: str, kind: Literal["notebook", "file"], permit: Permit | None = None
+    ) -> Any:
         """What a file says: a notebook as nbformat has it, or a text.
+
+        Args:
+            permit: Called with the path of the file that was really read, before it is handed out.
 
         Raises:
             DocumentNotFound: There is none.
@@ -161,7 +184,7 @@ class Files(Protocol):
             same_kind: Else a notebook becomes a text or the reverse: its room stays behind.
         """
 
-    async def copy(self, path: str, new_path: str) -> Sequence[str]:
+    async def copy(self, source: Source, new_path: str) -> Sequence[str]:
         """Copy a file or a folder, with the unsaved edits of what is open.
 
         Returns what has to be said about it.

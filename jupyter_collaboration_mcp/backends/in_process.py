@@ -27,9 +27,10 @@ from .in_process_link import InProcessLink
 from .journal import Journal, JournalError
 from .kept_line_ends import keep_line_ends
 from .kept_numbers import keep_numbers
-from .linked_files import look_behind_links
+from .linked_files import look_behind_links, remember_loads
 from .loadable_contents import LoadableContents, load_carefully
 from .local_disk import LocalDisk
+from .opened_files import report_opened_files
 from .room_ids import PREFIXES, room_prefix
 from .taken_over import take_over_carefully, tell_of_writes
 from .threads import end_with_the_process
@@ -93,6 +94,8 @@ class InProcessBackend:
         take_names_as_they_are(self._settings.get("file_id_manager"))
         keep_readers_from_writers(self.contents)
         keep_numbers()
+        if LocalDisk.below(self.contents) is not None:
+            report_opened_files(self.contents)
         with contextlib.suppress(RoomUnavailable):  # there are no rooms, then
             look_behind_links(self.ydoc.file_loaders, self.contents)
             hold_saves_during_renames(self.contents, self.files.held, self.moved)
@@ -109,6 +112,8 @@ class InProcessBackend:
         start_room = server.start_room
 
         async def start_apart(room: Any) -> None:
+            if hasattr(room, "_file"):
+                remember_loads(room._file, self.contents)  # before the first one
             if not room.started.is_set():
                 room.start = self._apart(room.start)
             await start_room(room)

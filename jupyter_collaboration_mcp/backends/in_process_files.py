@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jupyter_server.utils import ensure_async
 from tornado.web import HTTPError
@@ -31,12 +31,23 @@ from ..errors import (
     ReadOnly,
 )
 from .asked_folders import AskedFolders
+from .base import Kind
 from .contents_models import entries_of, entry_of, new_model
 from .failed_saves import as_before_if_it_fails, reason
-from .files import FileEntry, FileType, Listing, Names, Shown, Wanted
+from .files import (
+    FileEntry,
+    FileType,
+    Listing,
+    Names,
+    Permit,
+    Shown,
+    Source,
+    Wanted,
+)
 from .folders import Folders
 from .held_saves import held
 from .local_disk import LocalDisk
+from .opened_files import opened_files
 
 if TYPE_CHECKING:
     from jupyter_server_ydoc.rooms import DocumentRoom
@@ -65,6 +76,9 @@ class InProcessFiles:
     def followed(self, path: str) -> str:
         """The path under which a file is opened, whatever link it was named by."""
         return path if self._disk is None else self._disk.followed(path)
+
+    def is_gone(self, path: str) -> bool:
+        return self._disk is not None and not self._disk.real(path).exists()
 
     def placed(self, path: str) -> str:
         """The path of a file or a link itself, whatever links to folders it was named by."""
@@ -103,17 +117,45 @@ class InProcessFiles:
                 return
             yield names
 
-    async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
+    async def read(self, path: str, kind: Kind, permit: Permit | None = None) -> Any:
         self.check(path)
         file_format = "json" if kind == "notebook" else "text"
-        with self._told("read", path):
+        with self._told("read", path), opened_files() as opened:
             try:
                 model = await ensure_async(self._contents.get(path, type=kind, format=file_format))
             except HTTPError as error:
                 if error.status_code == 400:
                     raise await self.unreadable(path, kind, error) from error
                 raise
+        if permit is not None:
+            for file in opened:
+                await permit(self.within(file, path))
         return model["content"]
+
+    def within(self, file: str, path: str) -> str:
+        """The path of a file that was opened by some path.
+
+        Raises:
+            PathRefused: It is out of the root.
+        """
+        at = None if self._disk is None else self._disk.path_of(file)
+        if at is None:
+            raise _out(path)
+        return at
+
+    def whereabouts(self, path: str) -> str:
+        """Where a path leads to.
+
+        Raises:
+            DocumentNotFound: Nowhere.
+            PathRefused: Out of the root.
+        """
+        if self._disk is None:
+            return path
+        real = self._disk.real(path)
+        if not real.exists():
+            raise DocumentNotFound.at(path)
+        return self.within(str(real), path)
 
     async def unreadable(self, path: str, kind: str, error: HTTPError) -> CollaborationError:
         """Why a file cannot be loaded as what it should be."""
@@ -135,11 +177,7 @@ class InProcessFiles:
             return
         real, root = os.path.realpath(Path(root, path)), os.path.realpath(root)
         if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
-            raise PathRefused(
-                f"{path!r} is, or is in, a symbolic link that leads out of the server's root.",
-                "Work on a file within the root.",
-                path=path,
-            )
+            raise _out(path)
 
     async def _check_new(self, path: str) -> None:
         """Refuse a place in which this server shows nothing; what may be there is not ours."""
@@ -230,35 +268,30 @@ class InProcessFiles:
             # Its checkpoints could not follow: the file has its new path all the same.
             self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
 
-    async def copy(self, path: str, new_path: str) -> Sequence[str]:
+    async def copy(self, source: Source, new_path: str) -> Sequence[str]:
+        path = source.path
         self.check(path)
         await self._check_new(new_path)
         self._check_outside(path, new_path)
-        source, entry = self.followed(path), await self.look(path)
-        await self._save_all(self._backend.rooms_below(source))
-        if entry.type == "directory":
-            await self._copy_folder(path, new_path)
-        else:
-            async with self.held(source):  # a save empties a file before it writes
+        await self._save_all(self._backend.rooms_below(source.real))
+        async with AsyncExitStack() as stack:
+            if source.type != "directory":  # a save empties a file before it writes
+                await stack.enter_async_context(self.held(source.real))
+            if self._disk is not None:
+                with self._told("copy", path, new_path):
+                    await self._disk.copy(source, new_path)
+            elif source.type == "directory":
+                await self._asked.copy(path, new_path, self._make_folder, self._copy_file)
+            else:
                 await self._copy_file(path, new_path)
         return ()
-
-    async def _copy_folder(self, path: str, new_path: str) -> None:
-        if self._disk is not None:
-            with self._told("copy", path, new_path):
-                await self._disk.copy(path, new_path)
-        else:
-            await self._asked.copy(path, new_path, self._make_folder, self._copy_file)
 
     async def _make_folder(self, path: str) -> None:
         await self.create(path, "directory", None)
 
     async def _copy_file(self, path: str, new_path: str) -> None:
         with self._told("copy", path, new_path):
-            if self._disk is not None:
-                await self._disk.copy(path, new_path)
-            else:
-                await ensure_async(self._contents.copy(path, new_path))
+            await ensure_async(self._contents.copy(path, new_path))
 
     async def _save_all(self, rooms: Sequence[DocumentRoom]) -> None:
         for room in rooms:
@@ -336,3 +369,11 @@ class InProcessFiles:
     def _with_people(self, entries: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
         people = self._backend.open_paths()
         return tuple(entry.opened(people.get(entry.path)) for entry in entries)
+
+
+def _out(path: str) -> PathRefused:
+    return PathRefused(
+        f"{path!r} is, or is in, a symbolic link that leads out of the server's root.",
+        "Work on a file within the root.",
+        path=path,
+    )

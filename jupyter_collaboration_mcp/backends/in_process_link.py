@@ -12,7 +12,9 @@ from pycrdt import Doc, YMessageType, handle_sync_message
 from ..errors import DocumentNotFound, RoomUnavailable
 from .base import Authorship
 from .journal import Journal, JournalError
+from .linked_files import loads_of
 from .memory_channel import MemoryChannel
+from .opened_files import Load
 from .room_ids import kind_of
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class InProcessLink:
         self._notices = notices
         self._warnings: list[str] = []
         self._room = watch.room
+        self._loads = loads_of(self._room._file)
         self._path = ""
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
@@ -76,6 +79,26 @@ class InProcessLink:
         with contextlib.suppress(RuntimeError):  # it is gone
             self._path = str(self._room._file.path)
         return self._path
+
+    def whereabouts(self) -> Sequence[str]:
+        files, path = self._backend.files, self.path
+        last = self._loads.last
+        led_to = [last] if last is not None and last.linked else []
+        return [files.whereabouts(path), *self._paths(led_to)]
+
+    @property
+    def loads(self) -> int:
+        return self._loads.count
+
+    def loaded_since(self, loads: int) -> Sequence[str]:
+        if (new := self._loads.since(loads)) is None:
+            raise RoomUnavailable(
+                f"{self.path} has led to another file all the time.", "Try again in a moment."
+            )
+        return self._paths(new)
+
+    def _paths(self, loads: Sequence[Load]) -> list[str]:
+        return [self._backend.files.within(load.file, self.path) for load in loads]
 
     @property
     def alive(self) -> bool:
@@ -175,9 +198,11 @@ class InProcessLink:
         await self._between_takeovers()
 
     async def _between_takeovers(self) -> None:
-        # While the room takes over a changed file it holds a transaction across awaits (B13).
-        while self._room._update_lock.locked():
-            async with self._room._update_lock:
+        # While the room takes over a changed file it holds a transaction across awaits (B13). What
+        # waits for the lock has been loaded, and is not in the room yet.
+        lock = self._room._update_lock
+        while lock.locked() or lock._waiters:
+            async with lock:
                 pass
 
     async def acknowledged(self) -> None:

@@ -1,7 +1,8 @@
 """What a link leads to, as the rooms of jupyter-server-ydoc should see it.
 
 Jupyter gives a link its own time of change, which stays the same when somebody changes the file
-behind it: a room that people opened through a link would never notice, and save over it.
+behind it: a room that people opened through a link would never notice, and save over it. And which
+file a room has loaded, it does not say: a link may lead elsewhere by then.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any
 from jupyter_server.utils import ensure_async
 
 from .local_disk import LocalDisk
+from .opened_files import Load, Loads, opened_files
 
 _CONTENTS = "contents_manager"
+_LOADS = "_loads"
 
 
 def look_behind_links(loaders: Any, contents: Any) -> None:
@@ -21,6 +24,32 @@ def look_behind_links(loaders: Any, contents: Any) -> None:
     if (disk := LocalDisk.below(contents)) is not None:
         linked = LinkedContents(contents, disk)
         loaders._settings = ChainMap({_CONTENTS: linked}, loaders._settings)
+
+
+def remember_loads(loader: Any, contents: Any) -> None:
+    """Have the loader of a file remember which file it has really loaded."""
+    disk = LocalDisk.below(contents)
+    if disk is None or hasattr(loader, _LOADS):
+        return
+    load = loader.load_content
+    loads = Loads()
+
+    async def load_content(file_format: str, file_type: str) -> dict[str, Any]:
+        path = loader.path
+        with opened_files() as opened:
+            model: dict[str, Any] = await load(file_format, file_type)
+        if opened:
+            loads.add(Load(opened[-1], linked=disk.path_of(opened[-1]) != path))
+        return model
+
+    loader.load_content = load_content
+    setattr(loader, _LOADS, loads)
+
+
+def loads_of(loader: Any) -> Loads:
+    """What the loader of a file remembers."""
+    loads: Loads = getattr(loader, _LOADS, None) or Loads()
+    return loads
 
 
 class LinkedContents:

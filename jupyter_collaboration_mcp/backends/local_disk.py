@@ -16,8 +16,10 @@ from jupyter_server.services.contents.filemanager import (
     FileContentsManager,
 )
 
-from .files import CHECKPOINTS
+from .copied_files import copy_opened
+from .files import Source
 from .folders import Folders
+from .opened_files import opened_exactly
 
 
 class LocalDisk:
@@ -38,11 +40,15 @@ class LocalDisk:
 
     def resolved(self, path: str) -> str:
         """The path of what a link leads to; the path itself if it leads out of the root."""
-        real = os.path.realpath(self._place(path))
+        at = self.path_of(os.path.realpath(self._place(path)))
+        return path if at is None else at
+
+    def path_of(self, real: str) -> str | None:
+        """The path of a file by where it really is; None if it is out of the root."""
         if real == self._root:
             return ""
         within = f"{self._root.rstrip(os.sep)}{os.sep}"
-        return real[len(within) :].replace(os.sep, "/") if real.startswith(within) else path
+        return real[len(within) :].replace(os.sep, "/") if real.startswith(within) else None
 
     def followed(self, path: str) -> str:
         """The path of what a link leads to, if the manager serves that; else the path itself."""
@@ -99,7 +105,7 @@ class LocalDisk:
     def is_file(self, path: str) -> bool:
         return self._place(path).is_file()
 
-    async def copy(self, path: str, new_path: str) -> None:
+    async def copy(self, source: Source, new_path: str) -> None:
         """Copy a file or a folder; Jupyter would read all of it.
 
         Raises:
@@ -107,13 +113,19 @@ class LocalDisk:
             OSError: It cannot be copied, and nothing of it is left.
         """
         try:
-            await asyncio.to_thread(_copy, self._place(path), self._place(new_path))
+            await asyncio.to_thread(self._copy, source, self._place(new_path))
         except FileExistsError:
             raise
         except Exception:
             self.remove_rest(new_path)
             raise
-        self._manager.emit(data={"action": "copy", "path": new_path, "source_path": path})
+        self._manager.emit(data={"action": "copy", "path": new_path, "source_path": source.path})
+
+    def _copy(self, source: Source, target: Path) -> None:
+        if os.path.lexists(target):
+            raise FileExistsError(target)
+        with opened_exactly(self._root, source.real) as file:
+            copy_opened(file, target, source.names)
 
     def remove_rest(self, path: str) -> None:
         """Take away what a failed write has left of what was not there before."""
@@ -126,13 +138,3 @@ class LocalDisk:
 
     def _place(self, path: str) -> Path:
         return Path(self._manager._get_os_path(path))
-
-
-def _copy(source: Path, target: Path) -> None:
-    if os.path.lexists(target):
-        raise FileExistsError(target)
-    if source.is_dir():
-        ignore = shutil.ignore_patterns(CHECKPOINTS)
-        shutil.copytree(source, target, symlinks=True, ignore=ignore)
-    else:
-        shutil.copy2(source, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..errors import (
     AlreadyExists,
@@ -19,8 +19,18 @@ from ..errors import (
     ReadOnly,
 )
 from .asked_folders import AskedFolders
+from .base import Kind
 from .contents_models import entries_of, entry_of, new_model
-from .files import FileEntry, FileType, Listing, Names, Shown, Wanted
+from .files import (
+    FileEntry,
+    FileType,
+    Listing,
+    Names,
+    Permit,
+    Shown,
+    Source,
+    Wanted,
+)
 from .jupyter_api import JupyterApi, Refused
 from .near_folders import NearFolders
 from .room_session import open_session
@@ -67,6 +77,9 @@ class RemoteFiles:
     def resolved(self, path: str) -> str:
         return path  # from outside, a link looks like a file
 
+    def is_gone(self, path: str) -> bool:
+        return False  # it would have to be asked for
+
     async def children(self, path: str, shown: Shown, limit: int) -> Listing:
         return await self._folders.children(path, shown, limit)
 
@@ -86,7 +99,7 @@ class RemoteFiles:
         async for some in self._asked.everything(path):
             yield [(entry.path, entry.path) for entry in some]
 
-    async def read(self, path: str, kind: Literal["notebook", "file"]) -> Any:
+    async def read(self, path: str, kind: Kind, permit: Permit | None = None) -> Any:
         def ask() -> Awaitable[Any]:
             query = {"type": "file", "content": "1", "format": "text"}
             return self._ask("read", "GET", path, query)
@@ -178,10 +191,11 @@ class RemoteFiles:
             return False
         return True
 
-    async def copy(self, path: str, new_path: str) -> Sequence[str]:
+    async def copy(self, source: Source, new_path: str) -> Sequence[str]:
+        path = source.path
         for seat in self._backend.seats_below(path):
             await seat.save(always=True)
-        if (await self.look(path)).type == "directory":
+        if source.type == "directory":
             # A server that copies a file does not ask its authorizer whether we may read it.
             await self._asked.copy(path, new_path, self._make_folder, self._copy_file, self.look)
             return (_FOLDER_COPIED,)

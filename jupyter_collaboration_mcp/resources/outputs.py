@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..errors import DocumentNotFound, InvalidArgument
-from ..tools.places import authorize
+from ..tools.places import authorize, visit
 from ..tools.registry import Call
 from ..workspace.permissions import Level
 from ..workspace.sites import Sites
@@ -62,7 +62,7 @@ class OutputResources:
                 f"There is no notebook {address.notebook!r}.", "Use a link from an answer."
             )
         site, path = found
-        path = site.workspace.resolve(path)
+        path = site.workspace.resolve(await site.workspace.find(address.notebook, path))
         site.require(Level.read)
         await authorize(call, Level.read, site, path)
         outputs = WholeOutputs(site.runs)
@@ -70,7 +70,7 @@ class OutputResources:
             return await outputs.of_run_id(
                 address.notebook, address.run, address.index, address.offset
             )
-        here = await site.open(call.agent, path)
+        here = await visit(call, Level.read, site, path)
         return await outputs.of_cell(here, address.cell, address.index, address.offset)
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ..backends.files import FileEntry, FileType
+from ..backends.base import Kind
+from ..backends.files import FileEntry, FileType, Permit
 from ..documents import render
 from ..documents.new_notebook import for_kernel, from_template, new_notebook
 from ..documents.text import clip, require_storable
@@ -22,7 +23,7 @@ from ..errors import (
 from ..workspace.permissions import Authorize, Level
 from ..workspace.sites import Site
 from .documents import file_facts
-from .places import PlacedTools, authorize
+from .places import PlacedTools, authorize, permit, visit
 from .registry import Answer, Call, tool
 
 #: What a document is on disk.
@@ -65,7 +66,7 @@ class FileTools(PlacedTools):
         kind = _TYPES[type]
         made = await self._content(call, site, kind, content, template, kernel)
         entry, folders, saved = await site.workspace.filing.create(
-            call.agent, local, kind, made, overwrite
+            call.agent, local, kind, made, overwrite, permit(call, Level.write)
         )
         facts = {"created_document": True, **file_facts(site, entry), "folders": folders}
         text = f"Created the {_word(entry)} {site.name(entry.path)}{_also(folders)}."
@@ -84,7 +85,7 @@ class FileTools(PlacedTools):
         """Type, format, MIME type, size, times, whether it is writable, who has it open, and the
         beginning of its content. Works for notebooks, folders and binary files too."""
         site, local = await self._place(call, Level.read, path)
-        entry = await self._looked(site, local, path)
+        entry = await self._looked(site, local, path, permit(call, Level.read))
         limit = min(max_content_length, site.workspace.limits.answer_length)
         file_format, shown = await self._shown(call, site, entry, limit)
         facts = {
@@ -157,9 +158,11 @@ class FileTools(PlacedTools):
 
     # -- parts -------------------------------------------------------------------------------
 
-    async def _looked(self, site: Site, local: str, path: str) -> FileEntry:
+    async def _looked(
+        self, site: Site, local: str, path: str, allowed: Permit | None = None
+    ) -> FileEntry:
         try:
-            return await site.workspace.filing.look(local)
+            return await site.workspace.filing.look(local, allowed)
         except DocumentNotFound as error:
             raise self._sites.unknown(path, error) from error
 
@@ -225,9 +228,9 @@ class FileTools(PlacedTools):
                 f"The template {template!r} is a {_word(entry)}, not a {kind}.",
                 f"Name a {kind}, or give another type.",
             )
-        return await site.workspace.filing.read(
-            call.agent, local, "notebook" if kind == "notebook" else "file"
-        )
+        named: Kind = "notebook" if kind == "notebook" else "file"
+        allowed = permit(call, Level.read)
+        return await site.workspace.filing.read(call.agent, local, named, allowed)
 
     async def _kernelspec(self, site: Site, name: str | None) -> dict[str, str]:
         specs, default = await site.runs.specs()
@@ -258,7 +261,7 @@ class FileTools(PlacedTools):
             if not limit:
                 return "json", None
             try:
-                here = await site.open(call.agent, entry.path)
+                here = await visit(call, Level.read, site, entry.path)
                 await here.peer.refresh()
             except CorruptDocument:
                 return None, None
@@ -266,7 +269,7 @@ class FileTools(PlacedTools):
             cells = list(notebook.views(range(len(notebook))))
             return "json", render.outline(cells, max_length=max(200, limit)).text
         try:
-            here = await site.open(call.agent, entry.path, "file")
+            here = await visit(call, Level.read, site, entry.path, "file")
             await here.peer.refresh()
         except NotText:
             return "base64", None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..backends.base import Kind
-from ..backends.files import FileEntry, Listing
+from ..backends.files import FileEntry, Listing, Permit
 from ..errors import DocumentNotFound, ReadOnly
 from ..workspace.permissions import Level
 from ..workspace.runs import Runs
@@ -59,6 +60,20 @@ async def authorize(call: Call, level: Level, site: Site, path: str) -> None:
         await call.authorize(level, name)
 
 
+def permit(call: Call, level: Level) -> Permit | None:
+    """How to ask whether the caller may do something at a path, if that depends on the path."""
+    return partial(call.authorize, level) if call.by_path else None
+
+
+async def visit(
+    call: Call, level: Level, site: Site, path: str, kind: Kind | None = "notebook"
+) -> OpenDocument:
+    """Join a document, if the caller may touch what was opened and what is read until the end."""
+    here = await site.open(call.agent, path, kind, permit(call, level))
+    call.rechecks.append(lambda: site.workspace.recheck(here, permit(call, level)))
+    return here
+
+
 class PlacedTools:
     """Tools that work on the documents of one or several servers."""
 
@@ -71,13 +86,15 @@ class PlacedTools:
         """Join a document, if the caller may do what it wants to there."""
         site, local = await self._place(call, level, path)
         try:
-            here = await site.open(call.agent, local, kind)
+            here = await visit(call, level, site, local, kind)
         except DocumentNotFound as error:
             raise self._sites.unknown(path, error) from error
         if level is Level.write and not here.peer.link.writable:
             await here.peer.refresh()  # nor can a file be written that is gone
-            # A server would take the edit and never save it.
-            raise ReadOnly.at(here.name)
+            here = await site.workspace.again(here, permit(call, level))  # or was just renamed
+            if not here.peer.link.writable:
+                # A server would take the edit and never save it.
+                raise ReadOnly.at(here.name)
         if level is Level.read:
             await here.peer.refresh()
         return here

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args
@@ -33,8 +34,19 @@ class Call:
     """Refuses what the connection's level or Jupyter's authorizer does not allow on a path."""
     by_path: bool
     """Whether an authorizer may decide otherwise for another path."""
+    rechecks: list[Callable[[], Awaitable[None]]]
+    """Called before the answer is given: what it is from may have changed since it was opened."""
     report: Callable[[float, str], Awaitable[None]]
     """Tells a client that wants to know how far it is; also keeps it from giving up."""
+
+    @asynccontextmanager
+    async def rechecked(self) -> AsyncIterator[None]:
+        """Give no answer, nor an error that may quote something, that may not be given any more."""
+        try:
+            yield
+        finally:
+            for recheck in self.rechecks:
+                await recheck()
 
 
 @dataclass(frozen=True, slots=True)

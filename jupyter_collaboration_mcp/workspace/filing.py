@@ -5,12 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..backends.base import Kind
-from ..backends.files import FileEntry, Files, FileType, Listing, Wanted
+from ..backends.files import (
+    FileEntry,
+    Files,
+    FileType,
+    Listing,
+    Permit,
+    Source,
+    Wanted,
+)
 from ..documents import file_types
 from ..errors import (
     AlreadyExists,
@@ -38,6 +47,9 @@ if TYPE_CHECKING:
 #: Entries of a folder that are counted to say how many there are.
 _COUNTED = 100
 
+#: How often something is looked at that is another file by then.
+_LOOKS = 10
+
 #: Seconds for which thousands of paths are asked about before others get their turn.
 _TURN = 0.001
 
@@ -53,15 +65,21 @@ class Filing:
 
     # -- looking -----------------------------------------------------------------------------
 
-    async def look(self, path: str) -> FileEntry:
+    async def look(self, path: str, permit: Permit | None = None) -> FileEntry:
         """What is at a path.
 
         Raises:
             PathError: Nothing, or nothing that may be seen.
         """
-        return await self._files.look(path)
+        for _ in range(_LOOKS):
+            real = self._files.resolved(path)
+            await self._require(path, real, permit)
+            entry = await self._files.look(path)
+            if self._files.resolved(path) == real:
+                return entry
+        raise FileFailed.to("look at", path, "it leads to another file all the time")
 
-    async def read(self, agent: Agent, path: str, kind: Kind) -> Any:
+    async def read(self, agent: Agent, path: str, kind: Kind, permit: Permit | None) -> Any:
         """What a file says, with what is unsaved in its room.
 
         Raises:
@@ -69,9 +87,15 @@ class Filing:
             TooLarge: It is too large to be opened.
         """
         with contextlib.suppress(RoomUnavailable):  # as it is on disk, then
-            here = await self._workspace.open(agent, path, kind)
+            here = await self._workspace.open(agent, path, kind, permit)
             await here.peer.link.flush()
-        return await self._files.read(path, kind)
+        return await self._files.read(path, kind, lambda at: self._require(path, at, permit))
+
+    async def _require(self, path: str, real: str, permit: Permit | None) -> None:
+        """Refuse a path that leads to what may not be touched."""
+        self._workspace.rules.check(path, real)
+        if permit is not None:
+            await permit(real)
 
     async def exists(self, path: str) -> bool:
         return await self._found(path) is not None
@@ -122,7 +146,13 @@ class Filing:
     # -- changing ----------------------------------------------------------------------------
 
     async def create(
-        self, agent: Agent, path: str, kind: FileType, content: Any, overwrite: bool
+        self,
+        agent: Agent,
+        path: str,
+        kind: FileType,
+        content: Any,
+        overwrite: bool,
+        permit: Permit | None,
     ) -> tuple[FileEntry, list[str], bool]:
         """Write a new file, or make a folder.
 
@@ -133,10 +163,16 @@ class Filing:
         """
         _require_name(path)
         async with self._changing:
-            return await self._create(agent, path, kind, content, overwrite)
+            return await self._create(agent, path, kind, content, overwrite, permit)
 
     async def _create(
-        self, agent: Agent, path: str, kind: FileType, content: Any, overwrite: bool
+        self,
+        agent: Agent,
+        path: str,
+        kind: FileType,
+        content: Any,
+        overwrite: bool,
+        permit: Permit | None,
     ) -> tuple[FileEntry, list[str], bool]:
         there = await self._found(path)
         if there is None:
@@ -147,15 +183,15 @@ class Filing:
             raise AlreadyExists.at(path, there.type)
         if not there.writable:
             raise ReadOnly.at(path)
-        entry, saved = await self._overwrite(agent, path, kind, content)
+        entry, saved = await self._overwrite(agent, path, kind, content, permit)
         return entry, [], saved
 
     async def _overwrite(
-        self, agent: Agent, path: str, kind: Kind, content: Any
+        self, agent: Agent, path: str, kind: Kind, content: Any, permit: Permit | None
     ) -> tuple[FileEntry, bool]:
         """A text is changed in its room: its people see it at once, and the agent can undo it."""
         try:
-            here = await self._workspace.open(agent, path, kind)
+            here = await self._workspace.open(agent, path, kind, permit)
         except (NotText, TooLarge, CorruptDocument):
             return await self._files.create(path, kind, content), True
         if kind == "file":
@@ -188,7 +224,9 @@ class Filing:
             entry = await self._files.look(path)
             if entry.type == "directory" and not recursive:
                 await self._require_empty(path)
-            await self._require_all_allowed(entry, [Level.write], authorize)
+            await self._require_all_allowed(
+                entry, self._files.resolved(path), [Level.write], authorize
+            )
             return entry, await self._delete(path)
 
     async def _delete(self, path: str) -> bool | None:
@@ -238,8 +276,8 @@ class Filing:
             PermissionRefused: Something in a folder may not be touched, or not be there.
         """
         async with self._changing:
-            entry = await self._prepare(path, new_path, authorize)
-            other_kind = entry.type != "directory" and _is_notebook(path) != _is_notebook(new_path)
+            source = await self._prepare(path, new_path, authorize)
+            other_kind = source.type != "directory" and _is_notebook(path) != _is_notebook(new_path)
             if other_kind:
                 await self._require_nobody_in(agent, path, new_path)
             await self._files.vacate(new_path)
@@ -275,18 +313,20 @@ class Filing:
             authorize: As for `rename`.
         """
         async with self._changing:
-            entry = await self._prepare(path, new_path, authorize)
+            source = await self._prepare(path, new_path, authorize)
             async with self._parents(new_path) as made, self._nothing_left(new_path):
-                if entry.type != "directory":
+                if source.type != "directory":
                     await self._be_there(agent, path)
-                return made, await self._files.copy(path, new_path)
+                return made, await self._files.copy(source, new_path)
 
     async def _be_there(self, agent: Agent, path: str) -> None:
         """People may have unsaved edits; only who is in the room can have them saved."""
         with contextlib.suppress(CollaborationError):  # what is no document is copied as it is
             await self._workspace.open(agent, path, None)
 
-    async def _prepare(self, path: str, new_path: str, authorize: Authorize | None) -> FileEntry:
+    async def _prepare(self, path: str, new_path: str, authorize: Authorize | None) -> Source:
+        """What is to be copied or moved, if it may be; a link that leads elsewhere later does not
+        count."""
         _require_name(path)
         _require_name(new_path)
         if path == new_path or new_path.startswith(f"{path}/"):
@@ -296,10 +336,14 @@ class Filing:
         entry = await self._files.look(path)
         if (there := await self._found(new_path)) is not None:
             raise AlreadyExists.at(new_path, there.type)
+        real = self._files.resolved(path)
         # What was refused in the old place could be read in the new one.
-        await self._require_all_allowed(entry, [Level.read, Level.write], authorize, new_path)
+        levels = [Level.read, Level.write]
+        for level in levels:
+            await self._require(path, real, authorize and partial(authorize, level))
+        names = await self._require_all_allowed(entry, real, levels, authorize, new_path)
         await self._workspace.forget(new_path)
-        return entry
+        return Source(path, entry.type, real, names)
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -382,44 +426,54 @@ class Filing:
     async def _require_all_allowed(
         self,
         entry: FileEntry,
+        real: str,
         levels: Sequence[Level],
         authorize: Authorize | None,
         new_path: str | None = None,
-    ) -> None:
+    ) -> frozenset[str] | None:
         """A folder with something in it that may not be touched stays as it is.
 
         Args:
+            real: Where the folder is.
             levels: What is done to what is in it.
             new_path: Where the folder would be; nothing may be made there that may not.
+
+        Returns what is in it, by paths within it; None if nobody had to decide about that.
         """
         rules = self._workspace.rules
-        if entry.type != "directory" or (not rules and authorize is None):
-            return
+        if entry.type != "directory":
+            return frozenset()
+        if not rules and authorize is None:
+            return None
+        decided: list[str] = []
         targets = () if new_path is None else self._workspace.names(new_path)
         turn_ends = time.monotonic() + _TURN
-        async with aclosing(self._files.everything(entry.path)) as everything:
+        async with aclosing(self._files.everything(real)) as everything:
             async for some in everything:
-                for names in some:
-                    within = names[0][len(entry.path) :]
+                for path, leads_to in some:
+                    within = path[len(real) :]
+                    names = dict.fromkeys([entry.path + within, path, leads_to])
                     new_names = [target + within for target in targets]
                     if not all(map(rules.visible, (*names, *new_names))):
                         raise _kept(entry, "this server's configuration keeps from agents")
                     if authorize is not None:
                         await self._authorize(entry, authorize, levels, names, new_names)
+                    decided.append(within[1:])
                     if time.monotonic() > turn_ends:
                         await asyncio.sleep(0)
                         turn_ends = time.monotonic() + _TURN
+        return frozenset(decided)
 
     async def _authorize(
         self,
         entry: FileEntry,
         authorize: Authorize,
         levels: Sequence[Level],
-        names: Sequence[str],
-        new_names: Sequence[str],
+        names: Iterable[str],
+        new_names: Iterable[str],
     ) -> None:
         try:
-            for name in dict.fromkeys(names):
+            for name in names:
                 for level in levels:
                     await authorize(level, name)
             for name in new_names:

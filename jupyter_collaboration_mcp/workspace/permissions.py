@@ -46,13 +46,13 @@ class PathRules:
         """Whether there are any."""
         return bool(self.allowed or self.denied)
 
-    def check(self, path: str, real: str) -> None:
+    def check(self, path: str, *real: str) -> None:
         """Refuse a path that configuration keeps from agents.
 
         Args:
             real: What it leads to, if it is a link.
         """
-        if not self.visible(path) or not self.visible(real):
+        if not all(map(self.visible, (path, *real))):
             raise _kept(path)
 
     def check_folder(self, path: str, real: str) -> None:

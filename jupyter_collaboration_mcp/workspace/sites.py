@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..backends.base import Kind
+from ..backends.files import Permit
 from ..collaboration.peer import RoomPeer
 from ..errors import CollaborationError, DocumentNotFound, PermissionRefused, UnknownServer
 from ..execution.run import Run
@@ -63,9 +64,15 @@ class Site:
                 level=level.name,
             )
 
-    async def open(self, agent: Agent, path: str, kind: Kind | None = "notebook") -> OpenDocument:
+    async def open(
+        self,
+        agent: Agent,
+        path: str,
+        kind: Kind | None = "notebook",
+        permit: Permit | None = None,
+    ) -> OpenDocument:
         """Join a document of this server."""
-        return await self.workspace.open(agent, path, kind)
+        return await self.workspace.open(agent, path, kind, permit)
 
     async def check(self) -> str | None:
         """See that it is there and lets us in; returns when it was started, if it says so.

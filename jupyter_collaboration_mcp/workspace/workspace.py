@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from logging import Logger
 
 from ..backends.base import KINDS, Backend, Kind, RoomLink
+from ..backends.files import Permit
 from ..collaboration.peer import RoomPeer, Seat
 from ..errors import (
     CollaborationError,
@@ -29,6 +31,12 @@ _FOLLOW = 0.5
 
 #: Seconds after which it is said that an edit is still not saved.
 _LATE = 10.0
+
+#: Seconds that a file may be away while it is moved: its id follows a moment later.
+_MOVING = 0.5
+
+#: How often it is decided anew whether a file may be touched that is another one by then.
+_TRIES = 10
 
 #: Agents at documents whose steps to take back are kept after they left.
 _SEATS = 500
@@ -56,6 +64,8 @@ class OpenDocument:
     """Of the server, if it has one."""
     other_path: str | None = None
     """Of the room, if the path is a link or the room was opened through one."""
+    loads: int = 0
+    """How often the room had been loaded when it was decided that the agent may be here."""
 
     @property
     def room_path(self) -> str:
@@ -75,6 +85,8 @@ class _Open:
     since: float = field(default_factory=time.monotonic)
     gone: bool = False
     """Whether there is no such document any more."""
+    paths: set[str] = field(default_factory=set)
+    """By which it was opened."""
 
 
 class Workspace:
@@ -130,27 +142,107 @@ class Workspace:
             return True  # thousands are asked for
         return rules.visible(path) and rules.visible(self._backend.files.resolved(path))
 
-    async def open(self, agent: Agent, path: str, kind: Kind | None = "notebook") -> OpenDocument:
+    async def open(
+        self,
+        agent: Agent,
+        path: str,
+        kind: Kind | None = "notebook",
+        permit: Permit | None = None,
+    ) -> OpenDocument:
         """Join the document's room, or be there already, and catch up with it.
 
         Args:
             kind: What it has to be; None if it may be either.
+            permit: Asked about the file that was opened. What it was asked about before may have
+                been another one: a link may lead elsewhere by now, and a file may be moved.
 
         Raises:
             PathError: There is no such document, or it cannot be read.
+            PermissionRefused: It may not be touched.
         """
         path = self.resolve(path)
-        opened, seat = await self._open_at(agent, path, kind)
         try:
-            await opened.peer.catch_up()
+            room_id, opened = await self._open_at(path, kind)
+        except DocumentNotFound as error:
+            raise await self._renamed(path, error, permit) from error
+        for each in self._open.values():
+            each.paths.discard(path)  # it may have been another one's
+        opened.paths.add(path)
+        try:
+            path, loads = await self._decide(path, opened.peer, permit)
         except RoomUnavailable:
             if opened.peer.link.alive:
                 raise
             # It ended while it was asked: its server was restarted, say. Once more, in a new one.
-            opened, seat = await self._open_at(agent, path, kind)
-            await opened.peer.catch_up()
+            room_id, opened = await self._open_at(path, kind)
+            path, loads = await self._decide(path, opened.peer, permit)
+        seat = self._seat(room_id, opened, agent)
         other_path = self._other_path(path, opened.peer.link.path)
-        return OpenDocument(path, opened.peer, seat, self.alias, other_path)
+        return OpenDocument(path, opened.peer, seat, self.alias, other_path, loads)
+
+    async def _renamed(
+        self, path: str, error: DocumentNotFound, permit: Permit | None
+    ) -> DocumentNotFound:
+        """Say of what is not there any more where it is by now, if it is open."""
+        deadline = time.monotonic() + _MOVING
+        links = [opened.peer.link for opened in self._open.values() if path in opened.paths]
+        for link in links:
+            with contextlib.suppress(CollaborationError):
+                while link.alive and link.path == path and time.monotonic() < deadline:
+                    await asyncio.sleep(_MOVING / 20)
+                    with contextlib.suppress(DocumentNotFound):
+                        await link.stale()  # it looks where its file is
+                if link.alive and link.path != path:
+                    await self._require(link.path, link.whereabouts(), permit)
+                    return DocumentNotFound.moved(path, link.path)
+        return error
+
+    async def again(self, here: OpenDocument, permit: Permit | None) -> OpenDocument:
+        """The same document, wherever it is by now."""
+        path, loads = await self._decide(here.path, here.peer, permit)
+        other_path = self._other_path(path, here.peer.link.path)
+        return replace(here, path=path, other_path=other_path, loads=loads)
+
+    async def recheck(self, here: OpenDocument, permit: Permit | None) -> None:
+        """Refuse what was read if another file was loaded meanwhile, and may not be touched."""
+        await self._require(here.path, here.peer.link.loaded_since(here.loads), permit)
+
+    async def _decide(self, path: str, peer: RoomPeer, permit: Permit | None) -> tuple[str, int]:
+        """Catch up with a room, if what it was loaded from may be touched.
+
+        Returns the path of the document, which may have been moved in this moment, and the number
+        of loads that this was decided for.
+        """
+        link = peer.link
+        for _ in range(_TRIES):
+            loads, at = link.loads, link.path
+            await self._require(path, await self._whereabouts(path, link), permit)
+            await peer.catch_up()
+            if link.loads == loads and link.path == at:
+                break
+        else:
+            raise RoomUnavailable(
+                f"{path!r} leads to another file all the time.", "Try again in a moment."
+            )
+        moved = link.path != path and self._backend.files.is_gone(path)
+        return link.path if moved else path, loads
+
+    async def _whereabouts(self, path: str, link: RoomLink) -> Sequence[str]:
+        """Where the file of a room is; one that is being moved is nowhere for a moment."""
+        deadline = time.monotonic() + _MOVING
+        while True:
+            try:
+                return link.whereabouts()
+            except DocumentNotFound:
+                if time.monotonic() > deadline:
+                    raise DocumentNotFound.at(path) from None
+                await asyncio.sleep(_MOVING / 20)
+
+    async def _require(self, path: str, names: Sequence[str], permit: Permit | None) -> None:
+        self.rules.check(path, *names)
+        if permit is not None:
+            for name in names:
+                await permit(name)
 
     def _other_path(self, path: str, room_path: str) -> str | None:
         resolved = self._backend.files.resolved
@@ -158,13 +250,13 @@ class Workspace:
         is_link = room_path != path and resolved(room_path) == resolved(path)
         return room_path if is_link else None
 
-    async def _open_at(self, agent: Agent, path: str, kind: Kind | None) -> tuple[_Open, Seat]:
+    async def _open_at(self, path: str, kind: Kind | None) -> tuple[str, _Open]:
         room_id = None if kind is None else self._backend.known(path, kind)
         opened = self._open.get(room_id) if room_id is not None else None
         if opened is None or room_id is None or not opened.peer.link.alive:
             room_id = await self._backend.identify(path, kind)
             opened = await self._living(room_id)
-        return opened, self._seat(room_id, opened, agent)
+        return room_id, opened
 
     async def peer(self, room_id: str) -> RoomPeer:
         """The peer of a room that is current; the room is opened again if it died."""
@@ -181,6 +273,28 @@ class Workspace:
     def path_of(self, file_id: str) -> str | None:
         """Where the notebook with a file id is, as far as that is known."""
         return self._backend.path_of(file_id)
+
+    async def find(self, file_id: str, last_path: str) -> str:
+        """Where the notebook with a file id is by now.
+
+        Args:
+            last_path: Where it was, if its id is not known any more.
+
+        Raises:
+            DocumentNotFound: It is not there any more; who may see it is not known then.
+        """
+        deadline = time.monotonic() + _MOVING
+        while True:
+            path = self.path_of(file_id) or last_path
+            if not self._backend.files.is_gone(path):
+                return path
+            if time.monotonic() > deadline:
+                raise DocumentNotFound(
+                    f"The notebook {path!r} is not there any more: it was moved or deleted.",
+                    "Call list_notebooks to see what is there.",
+                    path=path,
+                )
+            await asyncio.sleep(_MOVING / 20)
 
     async def locate(self, file_id: str) -> str | None:
         """Where the notebook with a file id is, also if it was never open here."""
@@ -254,6 +368,8 @@ class Workspace:
             raise
         peer.notes += self._unsaid.pop(room_id, [])
         self._open[room_id] = _Open(peer, agents)
+        if before is not None:
+            self._open[room_id].paths |= before.paths
         return peer
 
     async def _take_over(

@@ -53,6 +53,14 @@ class MemoryLink:
         self.recorded: list[Authorship] = []
         room.observe(self._on_update)
 
+    loads = 0
+
+    def whereabouts(self) -> Sequence[str]:
+        return (self.path,)
+
+    def loaded_since(self, loads: int) -> Sequence[str]:
+        return ()
+
     def attach(self, doc: Doc[Any]) -> None:
         pass
 
@@ -88,6 +96,9 @@ class MemoryLink:
         pass
 
     async def acknowledged(self) -> None:
+        pass
+
+    async def save_overdue(self) -> None:
         pass
 
     async def flush(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -696,3 +697,45 @@ async def test_a_save_that_is_on_its_way_does_not_bring_the_old_path_back(
 def hops(server: JupyterProcess) -> set[str]:
     names = {path.name for path in Path(server.root).glob("*hop-*")}
     return {name for name in names if not name.startswith(".~")}
+
+
+# -- renamed in the same moment ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".md", ".ipynb"])
+async def test_an_edit_that_races_with_a_rename_is_done_or_told_the_new_path(
+    server: JupyterProcess, ada: AgentClient, ending: str
+) -> None:
+    """By a person, who does not wait for agents; for a moment the file is at neither path."""
+    file = write(server, f"race-0{ending}", "text\n")
+    paths = [f"race-{number}{ending}" for number in range(15)]
+
+    async def edit(path: str, word: str) -> Any:
+        if ending == ".md":
+            operations = [{"old_text": "text", "new_text": f"{word} text"}]
+            return await ada.call("batch_update_document", path=path, operations=operations)
+        update = {"index": 0, "old_text": "x", "new_text": f"{word} x"}
+        return await ada.call(
+            "batch_update_notebook_cells", path=path, updates=[update], exec=False
+        )
+
+    done: list[str] = []
+    async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
+        for number, (path, new_path) in enumerate(pairwise(paths)):
+            word = f"word{number}"
+            url = f"{server.url}api/contents/{path}"
+            await ada.ask("get_document_info", path=path)
+            renamed, result = await asyncio.gather(
+                http.patch(url, json={"path": new_path}), edit(path, word)
+            )
+            renamed.raise_for_status()
+            if result.is_error:
+                error = result.structured_content["error"]
+                assert error["code"] == "document_not_found", error
+                assert error["new_path"] == new_path
+                result = await edit(new_path, word)
+                assert not result.is_error, result
+            done.append(word)
+    last = file.with_name(paths[-1])
+    await until(lambda: last.exists() and all(word in last.read_text() for word in done))
+    assert shown(file.parent) & set(paths) == {paths[-1]}

@@ -47,7 +47,9 @@ class Server:
     """A backend whose rooms are in memory."""
 
     def __init__(self) -> None:
-        self.files = SimpleNamespace(forget=lambda _path: None, resolved=lambda path: path)
+        self.files = SimpleNamespace(
+            forget=lambda _path: None, resolved=lambda path: path, is_gone=lambda _path: False
+        )
         self.links: list[Link] = []
         self.away = False
 
