@@ -147,6 +147,9 @@ class RoomLink(Protocol):
             NotText, CorruptDocument: It cannot be loaded any more.
         """
 
+    async def save_overdue(self) -> None:
+        """Have saved what the server should have saved long ago, if it does not try by itself."""
+
     async def flush(self) -> None:
         """Save what is unsaved, as far as the server is allowed to.
 

@@ -210,6 +210,9 @@ class FileRoom:
     async def stale(self) -> bool:
         return False
 
+    async def save_overdue(self) -> None:
+        """Every edit is saved before it is acknowledged."""
+
     async def flush(self) -> None:
         """All of it is saved already."""
 

@@ -420,9 +420,9 @@ class InProcessBackend:
             del self._watches[room_id]
             watch.close()
         elif action == "save":
-            watch.failure = None
+            watch.on_save_ended(None)
         elif data.get("level") == "ERROR" and "Error saving file" in data.get("msg", ""):
-            watch.failure = str(data["msg"]).partition("\n")[2]
+            watch.on_save_ended(str(data["msg"]).partition("\n")[2])
 
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") in ("rename", "delete"):

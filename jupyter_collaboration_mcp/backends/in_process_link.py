@@ -238,6 +238,9 @@ class InProcessLink:
             kind = kind_of(self.room_id)
             raise await self._backend.files.unreadable(self.path, kind, error) from error
 
+    async def save_overdue(self) -> None:
+        """The watch of the room sees to that."""
+
     async def flush(self) -> None:
         await self._backend.flush(self._watch)
 

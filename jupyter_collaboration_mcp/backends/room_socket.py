@@ -279,6 +279,11 @@ class RoomSocket:
                 path=self.path,
             ) from error
 
+    async def save_overdue(self) -> None:
+        # A save that failed is not tried again by the server, and nobody is told of it.
+        if any(state.get("autosave", True) for state in self.states.values() if state):
+            await self.flush()
+
     async def flush(self) -> None:
         try:
             await self.save()

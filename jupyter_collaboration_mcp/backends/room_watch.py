@@ -25,6 +25,10 @@ from .updates import decode_state, encode_state, sole_author
 #: A save sets `dirty` and then `hash` within this many seconds.
 _RELEARN_DELAY = 0.2
 
+#: Seconds until a save that failed is tried again, at first and at most.
+_SAVE_AGAIN = 1.0
+_SAVE_AGAIN_LIMIT = 30.0
+
 #: The store may have an update this much later than the journal, in seconds.
 _STORE_DELAY = 0.02
 
@@ -48,12 +52,14 @@ class RoomWatch:
         self._last = 0  # journal position of the latest update
         self._last_content = 0  # ... of the latest one that is not the server's own
         self._covered = 0  # ... through which the file has everything
+        self._attempted = 0  # ... through which somebody wanted it to
         self._stored = 0  # ... through which the store has everything
         self._bytes = 0  # journaled and not yet trimmed
         self._in_flight: dict[bytes, int] = {}  # updates that the store does not have yet
         self._snapshots: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
         self._relearn: asyncio.TimerHandle | None = None
+        self._saving_again: asyncio.Task[None] | None = None
         self._updates = room.ydoc.observe(self._on_update)
         self._state: Map[Any] = room.ydoc.get("state", type=Map)
         self._states = self._state.observe(self._on_state)
@@ -195,9 +201,27 @@ class RoomWatch:
         async def aget(*args: Any, **kwargs: Any) -> Any:
             if (task := asyncio.current_task()) is not None:
                 self._snapshots[task] = self._last
+            self._attempted = self._last_content
             return await take(*args, **kwargs)
 
         document.aget = aget
+
+    def on_save_ended(self, failure: str | None) -> None:
+        """A save has ended, one way or the other. What could not be saved is saved later: the room
+        itself waits for the next edit, also when the disk has room again."""
+        self.failure = failure
+        if self._saving_again is None or self._saving_again.done():
+            self._saving_again = self._spawn(self._save_again())
+
+    async def _save_again(self) -> None:
+        pause = _SAVE_AGAIN
+        while not self.saved_through(self._attempted):
+            await asyncio.sleep(pause)
+            pause = min(_SAVE_AGAIN_LIMIT, 2 * pause)
+            if self.saved_through(self._attempted) or self.unloadable is not None:
+                continue  # the file has to be put right first
+            if (save := self.room._save_to_disc()) is not None:
+                await asyncio.wait([save])
 
     def _watch_overwrites(self) -> None:
         document = self.room._document
@@ -285,7 +309,8 @@ class RoomWatch:
             if self._marked:
                 self._mark()
 
-    def _spawn(self, work: Any) -> None:
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task

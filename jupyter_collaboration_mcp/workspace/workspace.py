@@ -436,6 +436,8 @@ class Workspace:
             waited += pause
             pause = min(_HEARTBEAT, 1.5 * pause)
             try:
+                if waited > _LATE:
+                    await opened.peer.link.save_overdue()
                 await opened.peer.catch_up()
             except CollaborationError as error:
                 self._log.debug("%s: %s", room_id, error.happened)
