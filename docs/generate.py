@@ -87,7 +87,9 @@ on, also if its client goes away. `get_run` waits further. The runs of all agent
 made one after another. A cell that is asked for again while it runs, unchanged, is not run twice:
 the answer is about the run that is under way. Code that fails is an answer, not an error of the
 call: the run is `failed` and its error is among the outputs. It is an error of the call if the
-code could not be run to its end, because the kernel died, say.
+code could not be run to its end, because the kernel died, say. What threads and tasks put out
+after the end is added to the run and its cell, until the cell is run again, cleared or deleted;
+the state stays as it is.
 
 **Outputs** come as a digest: printed text with its beginning and end, errors with the lines of the
 user's own code, tables with their shape and first rows, pictures as images that are scaled down.

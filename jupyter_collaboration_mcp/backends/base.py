@@ -259,7 +259,8 @@ class KernelLink(Protocol):
     def listen(self, receiver: Callable[[KernelMessage], None]) -> None:
         """Have a function called with each message that belongs to a request of this link.
 
-        Updates of displays come whoever caused them: a display may be updated from anywhere.
+        Also to those that it made by itself: a thread's output belongs to the latest one. Updates
+        of displays come whoever caused them: a display may be updated from anywhere.
         """
 
     def execute(
@@ -272,6 +273,10 @@ class KernelLink(Protocol):
         user_expressions: Mapping[str, str] | None = None,
     ) -> str:
         """Ask the kernel to run code; returns the id of the request."""
+
+    def finish(self, request: str) -> None:
+        """A request is over, and nothing is missing of it. What its threads and tasks put out
+        later is passed on all the same."""
 
     def forget(self, request: str) -> None:
         """No more messages of a request are wanted."""

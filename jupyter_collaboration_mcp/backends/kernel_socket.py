@@ -177,6 +177,10 @@ class KernelSocket:
         self._requests[request] = _Request()
         return request
 
+    def finish(self, request: str) -> None:
+        if (asked := self._requests.get(request)) is not None:
+            asked.replied = asked.idle = True  # or the end was given up waiting for
+
     def forget(self, request: str) -> None:
         self._requests.pop(request, None)
 
@@ -572,11 +576,11 @@ class KernelSocket:
                 self._follow(frame)
             elif kind == "shutdown_reply":
                 self._end("restarted" if frame.content().get("restart") else "gone")
-        if request in self._questions:
-            if kind == "kernel_info_reply":
-                self._introduce(frame)
+        if kind == "kernel_info_reply" and request in self._questions:
+            self._introduce(frame)
             return
-        if request not in self._requests and kind != "update_display_data":
+        ours = request in self._requests or request in self._questions
+        if not ours and kind != "update_display_data":
             return
         if kind == "input_request":
             self._input_header = frame.header

@@ -161,6 +161,9 @@ class ZmqLink:
         self._requests.add(request)
         return request
 
+    def finish(self, request: str) -> None:
+        pass  # what is said of it is passed on until it is forgotten
+
     def forget(self, request: str) -> None:
         self._requests.discard(request)
 

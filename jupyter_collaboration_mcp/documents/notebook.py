@@ -285,6 +285,10 @@ class Notebook:
             shared["execution_count"] = json_values.storable(count)
         shared["execution_state"] = "idle"
 
+    def has_count(self, index: int, count: int | None) -> bool:
+        """Whether a code cell shows this execution count."""
+        return bool(self._cells[index].shared.get("execution_count") == count)
+
     def running(self) -> list[int]:
         """The cells that show a star."""
         with self.doc.transaction():

@@ -137,6 +137,8 @@ class OutputLog:
         self._clear_later = False
         self._clear_cell = False
         self._ended = False
+        self._displays: set[str] = set()
+        self._grows = False
         self._written_to_the_end = False
         self.changed = False
         """Whether the cell does not show all of this."""
@@ -167,6 +169,8 @@ class OutputLog:
             self._drop()
             return
         entry = _Entry({}, display_id=display_id)
+        if display_id is not None:
+            self._displays.add(display_id)
         self._entries.append(entry)
         self._set(len(self._entries) - 1, entry, output, size)
 
@@ -179,6 +183,8 @@ class OutputLog:
 
     def update(self, display_id: str, data: Any, metadata: Any, size: int) -> bool:
         """Give displays another content; says whether there are any of this id."""
+        if display_id not in self._displays:  # most logs are asked for the displays of others
+            return False
         found = False
         for index, entry in enumerate(self._entries):
             if entry.display_id == display_id:
@@ -188,7 +194,10 @@ class OutputLog:
         return found
 
     def end(self) -> None:
-        """Nothing more will come: what is left out can be said for good."""
+        """The run is over: what is left out can be said for good, unless more comes all the same.
+
+        A thread or a task may put something out later.
+        """
         self._ended = True
         if self._cut is not None:
             self._entries[self._cut.index].changed = self.changed = True
@@ -202,7 +211,9 @@ class OutputLog:
 
     def _clear(self) -> None:
         self._entries.clear()
+        self._displays.clear()
         self._large.clear()
+        self._grows = False
         self._cut = self._dropped = None
         self._printed = self._rich = 0
         self._clear_later = False
@@ -245,6 +256,9 @@ class OutputLog:
         cut.lines += text.count("\n")
         cut.tail = (cut.tail + text[-_TAIL:])[-_TAIL:]
         cut.rest.append(text)
+        if self._ended and not self._grows:
+            # Not how much there is: that would be a change of the document each time.
+            self._grows = self._entries[cut.index].changed = True
 
     def _last_stream(self) -> int | None:
         indexes = range(len(self._entries) - 1, -1, -1)
@@ -281,6 +295,10 @@ class OutputLog:
             self._dropped = _Dropped(_Entry(_dropped("more are")))
             self._entries.append(self._dropped.entry)
         self._dropped.count += 1
+        said = _dropped("more are")
+        if self._ended and self._dropped.entry.output != said:
+            self._dropped.entry.output = said
+            self._dropped.entry.changed = True
 
     # -- read --------------------------------------------------------------------------------
 
@@ -291,11 +309,6 @@ class OutputLog:
     def length(self) -> int:
         """Characters that were printed."""
         return self._printed if self._cut is None else self._cut.length
-
-    @property
-    def has_displays(self) -> bool:
-        """Whether something in it could be updated later."""
-        return any(entry.display_id is not None for entry in self._entries)
 
     @property
     def size(self) -> int:
@@ -332,6 +345,12 @@ class OutputLog:
             cut.rest.clear()
             cut.begins = False
         return parts
+
+    def shown_in(self, shared: Array[Any]) -> bool:
+        """Whether a cell, which may have been moved, still shows what was written to it."""
+        self._follow_move(shared)
+        spots = [entry.spot for entry in self._entries if entry.spot is not None]
+        return not spots or any(_find(shared, spot) is not None for spot in spots)
 
     # -- write; the caller holds the transaction ----------------------------------------------
 
@@ -431,6 +450,8 @@ class OutputLog:
             return ""
         begin = "" if screen.on_new_line else "\n"
         said = f"{byte_count(self._cut.length)} in all" if self._ended else "still running"
+        if self._grows:
+            said = "more came after the end of the run"
         return f"{begin}{self._notice(index, said)}\n"
 
     def _follow_move(self, shared: Array[Any]) -> None:

@@ -24,7 +24,9 @@ from ..errors import (
     RunBroken,
     SecretRefused,
 )
+from .finished_runs import FinishedRuns
 from .interrupts import Interrupts
+from .kernel_output import log_output, update_display
 from .output_writer import ENDINGS, OutputWriter
 from .run import Run, RunState
 from .side_files import SideFiles
@@ -45,7 +47,7 @@ _LOST_REPLY = 0.5
 #: How often a request is sent again that the kernel dropped because another one failed.
 _AGAIN = 5
 
-#: Runs whose displays can still be updated.
+#: Questions of ours that are remembered.
 _REMEMBERED = 50
 
 _FATES: dict[Fate, tuple[str, str]] = {
@@ -116,8 +118,8 @@ class Executor:
         self._requests: dict[str, Run] = {}
         self._interrupted: Run | None = None
         self._questions: dict[str, _Question] = {}
-        self._asked: deque[str] = deque(maxlen=_REMEMBERED)  # one may work on after its time-out
-        self._displays: deque[Run] = deque(maxlen=_REMEMBERED)
+        self._asked: deque[str] = deque()  # one may work on after its time-out
+        self._finished = FinishedRuns(self._writer, link.forget)
         self._done = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -143,7 +145,8 @@ class Executor:
     def busy_for_others(self) -> bool:
         """Whether it works on something that no agent asked for."""
         request = self.link.busy_with
-        return request is not None and request not in self._requests and request not in self._asked
+        ours = (self._requests, self._asked, self._finished)
+        return request is not None and not any(request in requests for requests in ours)
 
     def submit(self, runs: Iterable[Run]) -> None:
         """Queue runs, to be made in this order."""
@@ -233,6 +236,8 @@ class Executor:
             user_expressions=expressions,
         )
         question = self._questions[request] = _Question()
+        if len(self._asked) == _REMEMBERED:
+            self.link.forget(self._asked.popleft())
         self._asked.append(request)
         try:
             content = await asyncio.wait_for(question.answer, timeout)
@@ -243,7 +248,6 @@ class Executor:
             ) from error
         finally:
             del self._questions[request]
-            self.link.forget(request)
         return dict(content)
 
     def lose(self, fate: Fate) -> None:
@@ -254,6 +258,7 @@ class Executor:
         for question in self._questions.values():
             if not question.answer.done():
                 question.answer.set_exception(_lost(fate, None))
+        self._finished.clear()
         self._done.set()
         # What was not sent must not reach the process that is started in its place.
         self._spawn(self.link.close())
@@ -324,6 +329,14 @@ class Executor:
             await self._end(run)
         finally:
             self._requests.pop(request, None)
+            self._follow_on(request, run)
+
+    def _follow_on(self, request: str, run: Run) -> None:
+        """Go on listening to what a run may have left at work: a thread, say."""
+        if run.over and self.lost is None:
+            self.link.finish(request)
+            self._finished.add(request, run)
+        else:
             self.link.forget(request)
 
     def _begin(self, run: Run) -> None:
@@ -367,8 +380,6 @@ class Executor:
                 # says more than that its notebook is out of reach as well.
                 self._log.warning("The end of %s could not be shown: %s", run.id, error)
                 run.error = run.error or error
-        if run.log.has_displays:
-            self._displays.append(run)
         run.become(state)
 
     async def _give_up(self, run: Run, error: CollaborationError) -> None:
@@ -435,9 +446,9 @@ class Executor:
             return
         if (question := self._questions.get(message.parent)) is not None:
             question.hear(message)
-            return
         run = self._requests.get(message.parent)
         if run is None:
+            self._finished.receive(message)
             return
         if not run.idle:  # a thread may go on printing when only the reply is missing
             run.heard = time.monotonic()
@@ -468,22 +479,13 @@ class Executor:
                     run.idle = True
                 elif state == "busy" and run.state is RunState.queued:
                     run.become(RunState.working)  # else it asks already, on another channel
-                return
             case "execute_input":
                 run.timings["iopub.execute_input"] = message.date
                 if isinstance(count := content.get("execution_count"), int):
                     run.count = count
-                return
-            case "stream":
-                run.log.print(str(content.get("name", "stdout")), str(content.get("text", "")))
-            case "display_data" | "execute_result" | "error":
-                transient = content.get("transient") or {}
-                run.log.add(_output(message), message.size, transient.get("display_id"))
-            case "clear_output":
-                run.log.clear(bool(content.get("wait")))
             case _:
-                return
-        self._writer.write_soon(run)
+                log_output(run.log, message)
+                self._writer.write_soon(run)
 
     def _on_input_request(self, run: Run, message: KernelMessage) -> None:
         if message.type != "input_request":
@@ -503,15 +505,11 @@ class Executor:
         run.become(RunState.input_required)
 
     def _update_display(self, message: KernelMessage) -> None:
-        content = message.content
-        display_id = (content.get("transient") or {}).get("display_id")
-        if display_id is None:
-            return
-        data, metadata = content.get("data", {}), content.get("metadata", {})
-        runs = [*self._displays, *([] if self.current is None else [self.current])]
-        for run in runs:
-            if run.log.update(str(display_id), data, metadata, message.size):
-                self._writer.write_soon(run)
+        """A display may be updated from anywhere."""
+        run = self.current
+        if run is not None and update_display(run.log, message):
+            self._writer.write_soon(run)
+        self._finished.update_display(message)
 
     def _spawn(self, work: Awaitable[None]) -> None:
         async def run() -> None:
@@ -577,26 +575,6 @@ def _was_interrupted(run: Run) -> bool:
         or (output.get("name") == "stderr" and _INTERRUPTION in output["text"])
         for output in run.log.outputs()
     )
-
-
-def _output(message: KernelMessage) -> dict[str, Any]:
-    """An output as nbformat stores it."""
-    content = message.content
-    if message.type == "error":
-        return {
-            "output_type": "error",
-            "ename": str(content.get("ename", "")),
-            "evalue": str(content.get("evalue", "")),
-            "traceback": [str(line) for line in content.get("traceback") or ()],
-        }
-    output: dict[str, Any] = {
-        "output_type": message.type,
-        "data": dict(content.get("data") or {}),
-        "metadata": dict(content.get("metadata") or {}),
-    }
-    if message.type == "execute_result":
-        output["execution_count"] = content.get("execution_count")
-    return output
 
 
 def _last_words(fate: Fate) -> dict[str, Any]:

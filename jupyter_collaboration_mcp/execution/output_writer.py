@@ -12,6 +12,10 @@ from .side_files import SideFiles
 #: Seconds between two changes of a cell that prints: at most 20 transactions a second.
 _FLUSH = 0.05
 
+#: Seconds, doubled each time, after which a run that is over is written again if that failed, and
+#: how often. Before its end a run needs none of this: the end writes it all.
+_RETRY, _ATTEMPTS = 0.25, 6
+
 #: Not failures of a write, but the end of the task or of the process.
 ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
@@ -23,6 +27,7 @@ class OutputWriter:
         self._side_files = side_files
         self._log = log
         self._writes: dict[Run, asyncio.TimerHandle | asyncio.Task[None]] = {}
+        self._failures: dict[Run, int] = {}
         self._closed = False
 
     def write_soon(self, run: Run) -> None:
@@ -32,6 +37,8 @@ class OutputWriter:
             # What prints for minutes is drawn less often: each change is stored for ever.
             run.writes += 1
             delay = _FLUSH * min(10, 1 + run.writes // 200)
+            if failures := self._failures.get(run):
+                delay = _RETRY * 2**failures
             self._writes[run] = loop.call_later(delay, self._write_now, run)
 
     async def finish(self, run: Run) -> None:
@@ -61,19 +68,30 @@ class OutputWriter:
 
     async def _write(self, run: Run) -> None:
         try:
-            if run.target is not None:
-                await run.target.write(run.log)
-            else:
+            if run.target is None:
                 run.log.changed = False
+            elif not await run.target.write(run.log):
+                run.target = None
             await self._keep_overflow(run)
         except CollaborationError as error:
-            run.log.changed = False  # the next output tries again, and the end writes it all
             self._log.warning("The output of %s could not be shown: %s", run.id, error)
+            self._fail(run)
         except BaseException as error:
             if isinstance(error, ENDINGS):
                 raise
-            run.log.changed = False
             self._log.exception("The output of %s could not be shown", run.id)
+            self._fail(run)
+        else:
+            self._failures.pop(run, None)
+
+    def _fail(self, run: Run) -> None:
+        """Try again with the next output, and when a run is over, also without one."""
+        failures = self._failures[run] = self._failures.get(run, 0) + 1
+        if not run.over or failures > _ATTEMPTS:
+            del self._failures[run]
+            run.log.changed = False
+        else:
+            run.log.changed = True
 
     def _written(self, run: Run) -> None:
         del self._writes[run]

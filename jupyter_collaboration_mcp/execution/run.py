@@ -45,8 +45,12 @@ class Target(Protocol):
     def begin(self) -> None:
         """Show that the cell runs, with no outputs."""
 
-    async def write(self, log: OutputLog) -> None:
-        """Show what is in the log by now."""
+    async def write(self, log: OutputLog) -> bool:
+        """Show what is in the log by now, also after the end.
+
+        Returns whether the cell still shows this run: when it has ended, the cell may be run
+        again, cleared or deleted. Nothing is shown then.
+        """
 
     async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
         """Show all of it, and that the cell has ended; durable when this returns."""

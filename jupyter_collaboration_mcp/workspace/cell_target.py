@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..collaboration.peer import RoomPeer, Seat
 from ..documents.output_log import OutputLog
-from ..errors import CellNotFound
+from ..errors import CellNotFound, PathError
 from .workspace import OpenDocument, Workspace
 
 
@@ -20,6 +20,7 @@ class CellTarget:
         self._seat: Seat = here.seat
         self._cell_id = cell_id
         self._over = False
+        self._count: int | None = None
 
     async def ready(self) -> None:
         if await self._find() is None:
@@ -34,16 +35,37 @@ class CellTarget:
         with self._peer.output(self._seat):
             self._peer.notebook.begin_run(self._peer.notebook.find(self._cell_id))
 
-    async def write(self, log: OutputLog) -> None:
+    async def write(self, log: OutputLog) -> bool:
+        if self._over:
+            return await self._write_late(log)
         index = await self._find()
         log.changed = False
         if index is not None:
             with self._peer.output(self._seat):
                 log.write(self._peer.notebook.outputs(index))
+        return True
+
+    async def _write_late(self, log: OutputLog) -> bool:
+        try:
+            index = await self._find()
+        except PathError:
+            return False  # the notebook was deleted
+        notebook = self._peer.notebook
+        # Whoever runs or clears a cell removes its count first, here and in JupyterLab, and no
+        # other run of the same kernel gets this one.
+        if index is None or not notebook.has_count(index, self._count):
+            return False
+        outputs = notebook.outputs(index)
+        if not log.shown_in(outputs):
+            return False
+        with self._peer.output(self._seat):
+            log.write(outputs)
+        await self._peer.acknowledged()
+        return True
 
     async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
         index = await self._find()
-        self._over = True
+        self._over, self._count = True, count
         log.changed = False
         if index is None:
             return
@@ -61,15 +83,7 @@ class CellTarget:
 
     async def _find(self) -> int | None:
         """Where the cell is now. Nothing may be awaited between this and an edit."""
-        if not self._over:
-            self._peer = await self._workspace.peer(self._room_id)
-        else:
-            # A display that is updated later does not open a notebook that everybody has left.
-            peer = self._workspace.peer_of(self._room_id)
-            if peer is None or not peer.link.alive:
-                return None
-            await peer.catch_up()
-            self._peer = peer
+        self._peer = await self._workspace.peer(self._room_id)
         notebook = self._peer.notebook
         index = notebook.find(self._cell_id) if notebook.has(self._cell_id) else None
         if index is not None and notebook.cell_type(index) != "code":

@@ -268,6 +268,7 @@ class Workspace:
                 raise
             opened = await self._living(room_id)  # as above: it ended while it was asked
             await opened.peer.catch_up()
+        opened.since = time.monotonic()  # not left before it has been idle, though nobody is there
         return opened.peer
 
     def path_of(self, file_id: str) -> str | None:

@@ -59,8 +59,9 @@ class FakeTarget:
     def begin(self) -> None:
         self.events.append("begin")
 
-    async def write(self, log: OutputLog) -> None:
+    async def write(self, log: OutputLog) -> bool:
         log.changed = False
+        return True
 
     async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
         self.events.append("end")

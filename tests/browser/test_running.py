@@ -278,6 +278,36 @@ async def test_output_that_is_cut_says_so_above_what_comes_after_it(show: Show) 
     assert after == "'after it'"
 
 
+async def test_late_output_is_shown_until_the_person_runs_the_cell_again(show: Show) -> None:
+    source = """\
+import asyncio, pathlib
+times = globals().get("times", 0) + 1
+async def later(run):
+    for name in "late", "later":
+        while not pathlib.Path(name).exists(): await asyncio.sleep(0.02)
+        print(name, run, flush=True)
+left = asyncio.create_task(later(times))
+"""
+    scene = await show(task=source, witness="print('seen')")
+    page = scene.page
+    (run,) = await scene.start("task")
+    assert (await scene.end(run))["state"] == "completed"
+    await page.wait_for_prompts({0: "[1]:"})
+    scene.go("late")
+    await page.wait_for_output("late 1", 0)
+    assert await page.outputs(0) == ["late 1\n"]
+    await page.run(0)
+    await page.wait_for_output("late 2", 0)  # JupyterLab's own doing
+    scene.go("later")
+    await page.wait_for_output("later 2", 0)
+    (witness,) = await scene.start("witness")
+    await page.wait_for_output("seen", 1)
+    assert await page.outputs(0) == ["late 2\nlater 2\n"]
+    facts = await scene.end(run)
+    assert (facts["state"], facts["outputs"][0]["text"]) == ("completed", "late 1\nlater 1")
+    assert (await scene.end(witness))["state"] == "completed"
+
+
 async def test_an_interrupted_run_loses_its_star(show: Show) -> None:
     scene = await show(forever="print('begun')\n" + wait_for("never"), after="1")
     page = scene.page

@@ -565,6 +565,54 @@ def test_an_ended_run_does_not_touch_what_another_run_put_out() -> None:
     assert cell.show(log) == [display("a")]
 
 
+@pytest.mark.parametrize("what", ["moved", "cleared", "run again", "added to"])
+def test_a_run_that_is_over_knows_whether_a_cell_still_shows_it(what: str) -> None:
+    log, cell = new_log(), Cell()
+    assert log.shown_in(cell.outputs)
+    log.print("stdout", "one")
+    log.add(display("a"), 10)
+    log.end()
+    copies = cell.show(log)
+    with somebody(cell) as outputs:
+        if what == "added to":
+            outputs.append(Map(display("theirs")))
+        else:
+            outputs.clear()
+        if what == "moved":
+            outputs.extend([Map({**copies[0], "text": Text("one")}), Map(copies[1])])
+        elif what == "run again":
+            outputs.append(Map({**copies[0], "text": Text("two")}))
+    still = what in ("moved", "added to")
+    assert log.shown_in(cell.outputs) is still
+    if still:
+        log.print("stdout", "late")
+        assert cell.show(log)[-1]["text"] == "late"
+
+
+def test_what_comes_after_the_end_and_is_too_much_is_said_to_come_once() -> None:
+    log, cell, files = new_log(stream=10, count=2), Cell(), Files()
+    log.print("stdout", "0123456789ab")
+    for name in "abc":
+        log.add(display(name), 10)
+    log.end()
+    files.keep(log)
+    text, _, dropped = cell.show(log)
+    assert text["text"] == "0123456789\n[0: 12 B in all]\n"
+    assert "2 more were left out" in str(dropped)
+    for number in range(3):
+        log.print("stderr", "late")
+        log.add(display("late"), 10)
+        files.keep(log)
+        text, _, dropped = cell.show(log)
+        assert text["text"] == "0123456789\n[0: more came after the end of the run]\n"
+        assert "more are left out" in str(dropped)
+        assert len(cell.updates) == 2, number
+    assert files.content[0] == "0123456789ab" + 3 * "late"
+    log.clear(wait=False)
+    log.print("stdout", "anew")
+    assert [output["text"] for output in cell.show(log)] == ["anew"]
+
+
 SOMEBODY = st.one_of(
     st.tuples(st.just("print"), NAMES, st.sampled_from(["", "\n", "\r", "é😀"])),
     st.tuples(st.just("add"), st.none() | IDS),

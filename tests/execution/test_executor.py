@@ -20,7 +20,7 @@ from jupyter_collaboration_mcp.errors import (
     RunBroken,
 )
 from jupyter_collaboration_mcp.execution import executor as module
-from jupyter_collaboration_mcp.execution import interrupts, output_writer
+from jupyter_collaboration_mcp.execution import finished_runs, interrupts, output_writer
 from jupyter_collaboration_mcp.execution.executor import Executor, ExecutorSettings
 from jupyter_collaboration_mcp.execution.run import Batch, Run, RunState
 from jupyter_collaboration_mcp.execution.side_files import SideFiles, SideLimits
@@ -50,6 +50,7 @@ class FakeLink:
         self.fate_now: Fate = "alive"
         self.sent: list[str] = []
         self.replies: list[str] = []
+        self.forgotten: set[str] = set()
         self.closed = False
         self._receiver: Callable[[KernelMessage], None] = lambda _: None
 
@@ -71,8 +72,11 @@ class FakeLink:
         asyncio.get_running_loop().call_soon(self._work, request, code)
         return request
 
-    def forget(self, request: str) -> None:
+    def finish(self, request: str) -> None:
         pass
+
+    def forget(self, request: str) -> None:
+        self.forgotten.add(request)
 
     def reply_to_input(self, text: str) -> None:
         assert not self.closed
@@ -83,6 +87,10 @@ class FakeLink:
 
     async def close(self) -> None:
         self.closed = True
+
+    def say_late(self, number: int, kind: str, content: Mapping[str, Any]) -> None:
+        """Say something of a request by its number."""
+        self._say("iopub", kind, f"request-{number}", content)
 
     def answer(self, reply: Mapping[str, Any] | None) -> None:
         """The latest code, which was interrupted, ends; None if the reply is lost."""
@@ -141,6 +149,7 @@ class FakeTarget:
         wait: Awaitable[object] | None = None,
     ) -> None:
         self.calls: list[str] = []
+        self.mine = True
         self._fails = fails
         self._fault = fault
         self._wait = wait
@@ -153,9 +162,10 @@ class FakeTarget:
     def begin(self) -> None:
         self._note("begin")
 
-    async def write(self, log: OutputLog) -> None:
+    async def write(self, log: OutputLog) -> bool:
         self._note("write")
         log.changed = False
+        return self.mine
 
     async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
         self._note("end")
@@ -639,3 +649,115 @@ async def test_an_error_long_after_an_interrupt_that_was_caught_is_a_failure(
     await interrupting
     await kernel.finish(run)
     assert run.state is RunState.failed
+
+
+# -- what is put out after the end ------------------------------------------------------------
+
+
+def shown(run: Run) -> str:
+    return "".join(output["text"] for output in run.log.outputs())
+
+
+async def test_output_after_the_end_goes_to_its_own_run_and_changes_no_state(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_writer, "_FLUSH", 0)
+    kernel = make()
+    targets = [FakeTarget(), FakeTarget()]
+    runs = [kernel.run(code, target) for code, target in zip(("ok", "fail"), targets, strict=True)]
+    kernel.submit(*runs)
+    await kernel.finish(*runs)
+    current = kernel.run("go on")
+    kernel.submit(current)
+    await until(lambda: current.state is RunState.working)
+    for request in (1, 2):
+        kernel.link.say_late(request, "status", {"execution_state": "busy"})
+        kernel.link.say_late(request, "stream", {"name": "stdout", "text": f"late {request}"})
+        kernel.link.say_late(request, "comm_msg", {"data": {"text": "no output"}})
+        kernel.link.say_late(request, "status", {"execution_state": "idle"})
+    await until(lambda: all(target.calls[-1] == "write" for target in targets))
+    assert [shown(run) for run in (*runs, current)] == ["late 1", "late 2", ""]
+    assert [run.state for run in runs] == [RunState.completed, RunState.failed]
+    assert current.state is RunState.working
+    assert [target.calls.count("write") for target in targets] == [1, 1]
+    await kernel.executor.close()
+
+
+async def test_a_run_that_does_not_own_its_cell_any_more_still_has_its_output(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_writer, "_FLUSH", 0)
+    kernel = make()
+    target = FakeTarget()
+    run = kernel.run("ok", target)
+    kernel.submit(run)
+    await kernel.finish(run)
+    target.mine = False
+    for word in ("one", "two"):
+        kernel.link.print(word)
+        await turns()
+    assert shown(run) == "onetwo"
+    assert target.calls.count("write") == 1
+
+
+async def test_late_output_that_cannot_be_shown_is_tried_again_a_few_times(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_writer, "_FLUSH", 0)
+    monkeypatch.setattr(output_writer, "_RETRY", 0)
+    kernel = make()
+    target = FakeTarget("write", RuntimeError)
+    run = kernel.run("ok", target)
+    kernel.submit(run)
+    await kernel.finish(run)
+    kernel.link.print("late")
+    await until(lambda: target.calls.count("write") == 7)
+    await turns()
+    assert target.calls.count("write") == 7
+    kernel.link.print("again")
+    await until(lambda: target.calls.count("write") > 7)
+    await kernel.executor.close()
+    assert run.state is RunState.completed
+
+
+async def test_of_many_runs_those_are_followed_that_still_speak(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finished_runs, "_FOLLOWED", 3)
+    kernel = make()
+    runs = [kernel.run("ok") for _ in range(6)]
+    runs[2].cell_id = runs[3].cell_id = "same"
+    for run in runs[:4]:
+        kernel.submit(run)
+        await kernel.finish(run)
+        kernel.link.say_late(1, "stream", {"name": "stdout", "text": "."})
+    # The second was silent longest; of the two of one cell the older one goes next.
+    for run, gone in ((runs[4], {2, 3}), (runs[5], {2, 3, 4})):
+        kernel.submit(run)
+        await kernel.finish(run)
+        kernel.link.say_late(1, "stream", {"name": "stdout", "text": "."})
+        assert kernel.link.forgotten == {f"request-{number}" for number in gone}
+    assert shown(runs[0]) == "......"
+
+
+async def test_large_outputs_of_runs_that_are_over_are_not_kept_for_ever(
+    make: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finished_runs, "_FOLLOWED_SIZE", 100)
+    kernel = make()
+    for _ in range(4):
+        run = kernel.run("ok")
+        kernel.submit(run)
+        await kernel.finish(run)
+        kernel.link.print("x" * 60)
+    assert kernel.link.forgotten == {"request-1", "request-2"}
+
+
+async def test_nothing_is_followed_when_the_kernel_is_gone(make: MakeKernel) -> None:
+    kernel = make()
+    run = kernel.run("ok", FakeTarget())
+    kernel.submit(run)
+    await kernel.finish(run)
+    kernel.executor.lose("restarted")
+    kernel.link.print("late")
+    assert shown(run) == ""

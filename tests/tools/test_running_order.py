@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -283,13 +284,13 @@ class Late:
     def __init__(self, server: JupyterProcess, ada: AgentClient, api: KernelApi) -> None:
         self.server = server
         self.ada = ada
-        self._api = api
+        self.api = api
         self._kernel: str | None = None
 
     async def notebook(self, path: str, *sources: str) -> str:
         cells = [notebooks.code(f"cell-{n}", source) for n, source in enumerate(sources)]
         notebooks.write(Path(self.server.root) / path, notebooks.notebook(cells))
-        session = await self._api.open(path, kernel_id=self._kernel)
+        session = await self.api.open(path, kernel_id=self._kernel)
         if self._kernel is None:
             # A kernel takes longer to start than an agent may be idle here.
             await self.ada.ask("inspect_variables", path=path)
@@ -358,22 +359,31 @@ async def test_a_late_update_does_not_bring_back_what_a_person_removed(
         assert ana.awareness_users() == []
 
 
-async def test_a_late_update_does_not_open_a_notebook_that_everybody_has_left(
-    late: Late, gate: MakeGate
+@pytest.mark.parametrize("how", ["printed", "updated"])
+async def test_late_output_reaches_a_notebook_that_everybody_has_left(
+    late: Late, gate: MakeGate, how: str
 ) -> None:
-    path = await late.notebook("left.ipynb", FIRST)
-    told = await run(late.ada, path, 0)
+    door = gate()
+    says = "print('late')" if how == "printed" else "handle.update('late')"
+    waiting = f"{door.code}\n{says}".replace("time.sleep", "await asyncio.sleep")
+    body = textwrap.indent(waiting, "    ")
+    task = f"import asyncio\nasync def later():\n{body}\nleft = asyncio.create_task(later())"
+    path = await late.notebook(f"left-{how}.ipynb", f"{FIRST}\n{task}")
+    await run(late.ada, path, 0)
 
     async def is_open() -> bool:
         return await late.is_open(path)
 
     await eventually(is_open, lambda opened: not opened)
-    file = Path(late.server.root) / path
-    saved = file.read_bytes()
-    await late.update("other.ipynb", "handle.update('late')", told["run_id"], gate(), gate())
-    assert not await is_open()
-    assert file.read_bytes() == saved
-    assert b"first" in saved
+    door.open()
+
+    async def saved() -> list[dict[str, Any]]:
+        content = await late.api.contents(path)
+        return list(content["cells"][0]["outputs"])
+
+    outputs = await eventually(saved, lambda outputs: "late" in str(outputs))
+    assert len(outputs) == (2 if how == "printed" else 1)
+    await eventually(is_open, lambda opened: not opened)  # and it is left again
 
 
 async def test_a_late_update_is_shown_where_the_agent_still_is(late: Late, gate: MakeGate) -> None:

@@ -1,0 +1,75 @@
+"""Runs that are over, whose threads, tasks and callbacks may still put something out.
+
+What they put out goes to their log, so that the run shows it, and to their cell for as long as
+that shows the same run. Their state stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from ..backends.base import KernelMessage
+from .kernel_output import log_output, update_display
+from .output_writer import OutputWriter
+from .run import Run
+
+#: Runs of one kernel that are followed after their end, and the characters and bytes of what they
+#: have put out. Those go first whose cell was run again, then those that were silent longest.
+_FOLLOWED = 500
+_FOLLOWED_SIZE = 50_000_000
+
+
+class FinishedRuns:
+    """Follows the runs of one kernel process after their end.
+
+    Args:
+        writer: Takes what they put out.
+        forget: Called with a request of which no more messages are wanted.
+    """
+
+    def __init__(self, writer: OutputWriter, forget: Callable[[str], None]) -> None:
+        self._writer = writer
+        self._forget = forget
+        self._runs: OrderedDict[str, Run] = OrderedDict()  # who was heard last is last
+        self._last = ""
+
+    def __contains__(self, request: str) -> bool:
+        return request in self._runs
+
+    def add(self, request: str, run: Run) -> None:
+        """Follow a run that has just ended."""
+        if run.cell_id is not None:
+            for other, before in list(self._runs.items()):
+                if (before.room_id, before.cell_id) == (run.room_id, run.cell_id):
+                    self._runs.move_to_end(other, last=False)
+        self._runs[request] = run
+        self._last = request
+        size = sum(each.log.size for each in self._runs.values())
+        while len(self._runs) > 1 and (len(self._runs) > _FOLLOWED or size > _FOLLOWED_SIZE):
+            forgotten, silent = self._runs.popitem(last=False)
+            size -= silent.log.size
+            self._forget(forgotten)
+
+    def receive(self, message: KernelMessage) -> None:
+        """Take what the kernel says of one of them, or of a question of ours.
+
+        Questions put nothing out. It is a thread that does: Python kernels name the latest
+        request as the cause of what threads print, whatever it was.
+        """
+        request = message.parent if message.parent in self._runs else self._last
+        run = self._runs.get(request)
+        if run is not None and message.channel == "iopub":
+            self._runs.move_to_end(request)
+            log_output(run.log, message)
+            self._writer.write_soon(run)
+
+    def update_display(self, message: KernelMessage) -> None:
+        """Update a display wherever they show it."""
+        for run in self._runs.values():
+            if update_display(run.log, message):
+                self._writer.write_soon(run)
+
+    def clear(self) -> None:
+        """Follow none of them any more: their kernel is gone."""
+        self._runs.clear()
