@@ -579,7 +579,8 @@ class KernelSocket:
         if kind == "kernel_info_reply" and request in self._questions:
             self._introduce(frame)
             return
-        ours = request in self._requests or request in self._questions
+        # A question of our own puts nothing out; a thread does, in its name.
+        ours = request in self._requests or (request in self._questions and kind != "status")
         if not ours and kind != "update_display_data":
             return
         if kind == "input_request":

@@ -285,6 +285,10 @@ class Notebook:
             shared["execution_count"] = json_values.storable(count)
         shared["execution_state"] = "idle"
 
+    def identity(self, index: int) -> bytes:
+        """What a cell keeps until it is moved or replaced, and no other cell ever has."""
+        return bytes(self._array.sticky_index(index, Assoc.AFTER).encode())
+
     def has_count(self, index: int, count: int | None) -> bool:
         """Whether a code cell shows this execution count."""
         return bool(self._cells[index].shared.get("execution_count") == count)

@@ -346,9 +346,14 @@ class OutputLog:
             cut.begins = False
         return parts
 
-    def shown_in(self, shared: Array[Any]) -> bool:
-        """Whether a cell, which may have been moved, still shows what was written to it."""
-        self._follow_move(shared)
+    def shown_in(self, shared: Array[Any], moved: bool) -> bool:
+        """Whether a cell still shows what was written to it.
+
+        Args:
+            moved: Whether it is a copy by now, where outputs are known by what they say.
+        """
+        if moved:
+            self._follow_move(shared)
         spots = [entry.spot for entry in self._entries if entry.spot is not None]
         return not spots or any(_find(shared, spot) is not None for spot in spots)
 

@@ -21,6 +21,7 @@ class CellTarget:
         self._cell_id = cell_id
         self._over = False
         self._count: int | None = None
+        self._identity = b""
 
     async def ready(self) -> None:
         if await self._find() is None:
@@ -56,8 +57,10 @@ class CellTarget:
         if index is None or not notebook.has_count(index, self._count):
             return False
         outputs = notebook.outputs(index)
-        if not log.shown_in(outputs):
+        identity = notebook.identity(index)
+        if not log.shown_in(outputs, moved=identity != self._identity):
             return False
+        self._identity = identity
         with self._peer.output(self._seat):
             log.write(outputs)
         await self._peer.acknowledged()
@@ -70,6 +73,7 @@ class CellTarget:
         if index is None:
             return
         notebook = self._peer.notebook
+        self._identity = notebook.identity(index)
         with self._peer.output(self._seat):
             log.write(notebook.outputs(index))
             notebook.end_run(index, count, timings)

@@ -60,6 +60,7 @@ async def test_output_after_the_end_is_in_the_cell_the_file_and_the_run(
     ana = await tab(path)
     told = await run(ada, path, 0)
     assert told["state"] == state
+    await ana.flush()
     before = outputs_of(ana, 0)
     first.open()
     await ana.until(lambda: printed_in(ana, 0) == "late\n")
