@@ -120,7 +120,7 @@ class Recovery:
         model = {"type": file_type, "format": file_format, "content": rebuilt.content}
         kind = "notebook" if file_type == "notebook" else "file"
         on_disk = await self._load(unsaved.path, kind, file_format)
-        if on_disk is not None and on_disk["content"] == rebuilt.content:
+        if on_disk is not None and on_disk["content"] == _without_trust(rebuilt.content):
             self._journal.recovered(unsaved.room, None)
             return "the file was up to date"
         ours = on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store)
@@ -215,7 +215,7 @@ class Recovery:
         content = model["content"]
         if kind == "file" and isinstance(content, str):
             content = line_ends.plain(content)
-        return {"content": content, "hash": with_hash.get("hash")}
+        return {"content": _without_trust(content), "hash": with_hash.get("hash")}
 
     async def _save(self, model: dict[str, Any], kind: str, path: str) -> None:
         # The contents manager changes what it is given (signs it, strips trust).
@@ -267,7 +267,7 @@ class _Replay:
             self._doc.apply_update(update)
             if stamp < since or not self._may_be_equal():
                 continue
-            if self._fits(await self._document.aget()):
+            if self._fits(_without_trust(await self._document.aget())):
                 return True
         return False
 
@@ -291,6 +291,20 @@ def _complete(doc: Doc[Any], journaled: Sequence[tuple[float, bytes]]) -> bool:
     clocks = decode_state(doc.get_state())
     begins = [first_block(update) for _time, update in journaled]
     return all(clocks.get(begin[0], 0) > begin[1] for begin in begins if begin is not None)
+
+
+def _without_trust(content: Any) -> Any:
+    """Without the marks of trust, which no file has: a reader gets them from the signature, and of
+    a notebook that is not signed no cell is trusted, whatever its room says."""
+    if not isinstance(content, dict):
+        return content
+    cells = []
+    for cell in content["cells"]:
+        metadata = {
+            key: value for key, value in cell.get("metadata", {}).items() if key != "trusted"
+        }
+        cells.append({**cell, "metadata": metadata})
+    return {**content, "cells": cells}
 
 
 def _model(file_type: str, doc: Doc[Any]) -> Any:
