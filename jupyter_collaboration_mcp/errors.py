@@ -212,7 +212,7 @@ class CorruptDocument(PathError):
 
     @classmethod
     def notebook(cls, path: str, why: str = "") -> CorruptDocument:
-        because = f": {why}" if why else ""
+        because = f": {_one_line(why)}" if why else ""
         return cls(
             f"{path!r} cannot be loaded as a notebook{because}. The file was not touched.",
             "Ask the person to repair or restore the file.",
@@ -326,18 +326,17 @@ class InternalError(CollaborationError):
 
     @classmethod
     def of(cls, error: BaseException) -> InternalError:
-        said = f"{type(error).__name__}: {error}".removesuffix(": ")
         return cls(
-            f"This failed by a mistake of the tool itself ({said[:500]}).",
+            f"This failed by a mistake of the tool itself ({_named(error)}).",
             "See whether it took effect before you repeat it; the log of the server says more.",
         )
 
     @classmethod
     def undone(cls, error: BaseException) -> InternalError:
         """Of an edit that failed halfway; no part of it has left this process."""
-        said = f"{type(error).__name__}: {error}".removesuffix(": ")
         return cls(
-            f"The edit failed by a mistake of the tool itself ({said[:500]}). Nothing was changed.",
+            f"The edit failed by a mistake of the tool itself ({_named(error)}). Nothing was "
+            "changed.",
             "Read the document again, and try another edit; the log of the server says more.",
         )
 
@@ -348,3 +347,13 @@ class NoCollaboration(CollaborationError):
 
 class RoomUnavailable(CollaborationError):
     code = "room_unavailable"
+
+
+def _named(error: BaseException) -> str:
+    """An error of a library, which may repeat anything."""
+    return f"{type(error).__name__}: {_one_line(str(error))}".removesuffix(": ")
+
+
+def _one_line(said: str) -> str:
+    """A reason that may repeat anything, for instance a key of a notebook."""
+    return said if len(said) <= 500 and said.isprintable() else repr(said[:300])

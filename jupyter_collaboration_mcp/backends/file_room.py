@@ -16,6 +16,7 @@ from jupyter_ydoc import YFile, YNotebook
 from pycrdt import Doc, YMessageType, handle_sync_message
 
 from ..documents import line_ends, well_formed
+from ..documents.foreign_text import inline
 from ..errors import CorruptDocument, DocumentNotFound, RoomUnavailable, ServerError
 from .base import Authorship, Kind
 from .jupyter_api import JupyterApi, Refused
@@ -185,13 +186,14 @@ class FileRoom:
         known, self._modified = self._modified, None
         if known is None:
             raise RoomUnavailable(
-                f"{self.path} could not be saved a moment ago, and this edit with it.",
+                f"{inline(self.path)} could not be saved a moment ago, and this edit with it.",
                 "Read it again and repeat the edit if it is missing.",
                 path=self.path,
             )
         if await self._last_modified() != known:
             raise RoomUnavailable(
-                f"{self.path} was changed by somebody else in the same moment; nothing was saved.",
+                f"{inline(self.path)} was changed by somebody else in the same moment; nothing was "
+                "saved.",
                 "Read it again and redo the edit.",
                 path=self.path,
             )
@@ -233,7 +235,8 @@ class FileRoom:
                 self.alive = False
                 raise DocumentNotFound.at(self.path) from refused
             raise RoomUnavailable(
-                f"The server refuses to {'save' if body else 'read'} {self.path}: {refused}.",
+                f"The server refuses to {'save' if body else 'read'} {inline(self.path)}: "
+                f"{refused}.",
                 "Ask the person whether the file may be written.",
                 path=self.path,
             ) from refused

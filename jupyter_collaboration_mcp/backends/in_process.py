@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tornado.web import HTTPError
 
 from ..documents import well_formed
+from ..documents.foreign_text import listed
 from ..documents.render import people
 from ..errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
 from ..panics import contained
@@ -191,7 +192,7 @@ class InProcessBackend:
             if room.room_id.startswith(prefix):
                 continue
             if _has_people(room):
-                names = ", ".join(people(room.awareness.states)) or "Somebody"
+                names = listed(people(room.awareness.states)) or "Somebody"
                 raise InUse(
                     f"{names} has {path!r} open as another kind of document: under the name that "
                     "it had, or through a link.",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_server.utils import ensure_async
 from tornado.web import HTTPError
 
+from ..documents.foreign_text import words
 from ..errors import (
     AlreadyExists,
     CollaborationError,
@@ -352,7 +353,7 @@ class InProcessFiles:
             if status in (409, FileExistsError):
                 raise AlreadyExists.at(new_path or path, "file") from error
             why = self._within_root(reason(error) or type(error).__name__)
-            raise FileFailed.to(do, path, why) from error
+            raise FileFailed.to(do, path, words(why)) from error
 
     def _why(self, path: str, error: HTTPError) -> str:
         """Why a notebook cannot be loaded, in the words of who tried."""

@@ -13,6 +13,7 @@ import zmq
 from jupyter_server.utils import ensure_async
 from tornado.web import HTTPError
 
+from ..documents.foreign_text import words
 from ..errors import KernelUnavailable
 from .base import KernelInfo, KernelLink, KernelSpec
 from .zmq_link import ZmqLink
@@ -304,5 +305,5 @@ def _not_started(name: str, error: Exception) -> KernelUnavailable:
 
 def _said(error: Exception) -> str:
     if isinstance(error, HTTPError):
-        return str(error.log_message or error.reason)
-    return str(error) or type(error).__name__
+        return words(error.log_message or error.reason)
+    return words(error) if str(error) else type(error).__name__

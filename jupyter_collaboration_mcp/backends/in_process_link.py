@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pycrdt import Doc, YMessageType, handle_sync_message
 
+from ..documents.foreign_text import inline, words
 from ..errors import DocumentNotFound, RoomUnavailable
 from .base import Authorship
 from .journal import Journal, JournalError
@@ -145,8 +146,8 @@ class InProcessLink:
         if (failure := self._watch.failure) is not None:
             self._watch.failure = None
             notices.append(
-                f"The server could not save {self.path}: {failure}. What is unsaved is in the live "
-                "document only; tell the person."
+                f"The server could not save {inline(self.path)}: {words(failure)}. What "
+                "is unsaved is in the live document only; tell the person."
             )
         if self._journal.weakness is not None and not self.saved:
             notices.append(
@@ -209,7 +210,7 @@ class InProcessLink:
         await self._between_takeovers()
         if not self.alive:
             raise RoomUnavailable(
-                f"The room of {self.path} was closed while the edit was on its way; "
+                f"The room of {inline(self.path)} was closed while the edit was on its way; "
                 "it may not have been kept.",
                 "Read it again and repeat the edit if it is missing.",
             )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from logging import Logger
 from typing import Any
 
-from ..documents.foreign_text import inline
+from ..documents.foreign_text import NAME, inline
 from ..errors import CollaborationError, KernelUnavailable
 from .base import KernelInfo, KernelLink, KernelSpec
 from .contents_models import iso_time
@@ -18,8 +18,8 @@ from .kernel_socket import GRACE, KernelSocket
 #: How often, and after how many seconds each time, it is seen whose of two kernels is in use.
 _LOOKS, _LOOK_AGAIN = 5, 0.2
 
-#: Characters of what a kernel does.
-_STATE = 40
+#: Characters of what a kernel does, and of the path of its session.
+_STATE, _PATH = 40, 1000
 
 _ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
 
@@ -176,20 +176,20 @@ class RemoteKernels:
         found = await self._get("kernelspecs")
         with self._api.understood("its kernelspecs"):
             specs = {
-                str(name): KernelSpec(
-                    str(name),
-                    str(each["spec"].get("display_name") or name),
-                    str(each["spec"].get("language") or ""),
+                str(name)[:NAME]: KernelSpec(
+                    str(name)[:NAME],
+                    str(each["spec"].get("display_name") or name)[:NAME],
+                    str(each["spec"].get("language") or "")[:NAME],
                 )
                 for name, each in found["kernelspecs"].items()
             }
-            return specs, str(found["default"])
+            return specs, str(found["default"])[:NAME]
 
     async def running(self) -> Sequence[KernelInfo]:
         kernels, sessions = await self._get("kernels"), await self._get("sessions")
         with self._api.understood("its kernels"):
             paths = {
-                str(each["kernel"]["id"]): str(each["path"])
+                str(each["kernel"]["id"]): str(each["path"])[:_PATH]
                 for each in sessions
                 if each.get("kernel")
             }
@@ -262,7 +262,7 @@ def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
         raise ValueError("no id of a kernel")
     return KernelInfo(
         id=kernel_id,
-        name=str(model["name"]),
+        name=str(model["name"])[:NAME],
         state=inline(model.get("execution_state") or "unknown", _STATE),
         last_activity=iso_time(model.get("last_activity")),
         path=path,

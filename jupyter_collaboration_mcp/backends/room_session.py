@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
+from ..documents.foreign_text import inline
 from ..errors import DocumentNotFound, NoCollaboration, RoomUnavailable
 from .base import Kind
 from .jupyter_api import JupyterApi, Refused
+
+_ID = re.compile(r"[\w.:-]{1,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
         if await _has_rooms(api):
             raise RoomUnavailable(
                 f"The Jupyter server at {api.address.base} shares notebooks live, but does not say "
-                f"in which room {path} is. It was not touched: somebody may have it open.",
+                f"in which room {inline(path)} is. It was not touched: somebody may have it open.",
                 "Ask the person to use `jupyter-collaboration>=5` there, and to let its addresses "
                 "through (api/collaboration/).",
                 path=path,
@@ -53,7 +58,13 @@ async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
             url=api.address.base,
         ) from refused
     with api.understood("the room of a document"):
-        return Session(str(answer["fileId"]), str(answer["sessionId"]))
+        return Session(_id(answer["fileId"]), _id(answer["sessionId"]))
+
+
+def _id(said: Any) -> str:
+    if not isinstance(said, str) or not _ID.fullmatch(said):
+        raise ValueError("no id")
+    return said
 
 
 async def _has_rooms(api: JupyterApi) -> bool:

@@ -29,7 +29,7 @@ from pycrdt import (
 )
 
 from ..documents import line_ends
-from ..documents.foreign_text import quoted
+from ..documents.foreign_text import inline, quoted
 from ..errors import (
     CollaborationError,
     CorruptDocument,
@@ -585,7 +585,7 @@ class RoomSocket:
 
     def _unavailable(self, why: str) -> RoomUnavailable:
         return RoomUnavailable(
-            f"The room of {self.path} is closed: {why.removesuffix('.')}.",
+            f"The room of {inline(self.path)} is closed: {why.removesuffix('.')}.",
             _ANEW,
             path=self.path,
         )

@@ -71,7 +71,7 @@ async def read_notebook(path: str, ask: Callable[[], Awaitable[Any]]) -> Any:
             await asyncio.sleep(pauses.pop(0))
         except Exception as error:  # nbformat has no base for all that it raises
             said = str(error).partition("\n")[0] or type(error).__name__
-            raise CorruptDocument.notebook(path, said[:300]) from error
+            raise CorruptDocument.notebook(path, said) from error
 
 
 def _parsed(text: str) -> Any:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..documents.foreign_text import listed
 from ..documents.notebook import CellChange, ChangeKind
 
 #: Changes that are remembered; an agent that looked before them is told so.
@@ -75,7 +76,7 @@ class ChangeLog:
             groups.setdefault(kind, {})[cell_id] = None
         parts = [_part(kind, list(cells), label) for kind, cells in groups.items()]
         authors = sorted({entry.author for entry in entries if entry.author})
-        by = f" by {', '.join(authors)}" if authors else ""
+        by = f" by {listed(authors)}" if authors else ""
         more = " (and more before that)" if self._forgotten > since else ""
         return f"Since you last looked, others changed{by}: {'; '.join(parts)}{more}."
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..documents.differ import WORK, Differ
+from ..documents.foreign_text import ID, inline
 from ..documents.merge import revert
 from ..documents.notebook import Notebook
 from ..documents.text import unified
@@ -193,7 +194,7 @@ def plan(document: Document, steps: Sequence[Step], force: bool) -> Plan:
 
 def named(cell_id: str) -> str:
     """A cell in a sentence; the text of a file has no id."""
-    return f"cell {cell_id}" if cell_id else "the text"
+    return f"cell {inline(cell_id, ID)}" if cell_id else "the text"
 
 
 def _plan_source(made: Plan, document: Document, change: Any) -> None:
@@ -212,13 +213,13 @@ def _plan_source(made: Plan, document: Document, change: Any) -> None:
 
 def _plan_type(made: Plan, notebook: Notebook, change: Any) -> None:
     if not _exists(made, notebook, change.cell_id):
-        made.notes.append(f"cell {change.cell_id} is gone")
+        made.notes.append(f"{named(change.cell_id)} is gone")
         return
     current = made.types.get(change.cell_id)
     if current is None:
         current = notebook.cell_type(notebook.find(change.cell_id))
     if current != change.after:
-        made.notes.append(f"cell {change.cell_id} has been given another type since")
+        made.notes.append(f"{named(change.cell_id)} has been given another type since")
         return
     made.types[change.cell_id] = before = str(change.before["cell_type"])
     made.actions.append(_set_type(change.cell_id, change.before))
@@ -227,7 +228,7 @@ def _plan_type(made: Plan, notebook: Notebook, change: Any) -> None:
 
 def _plan_metadata(made: Plan, notebook: Notebook, change: Any) -> None:
     if not _exists(made, notebook, change.cell_id):
-        made.notes.append(f"cell {change.cell_id} is gone")
+        made.notes.append(f"{named(change.cell_id)} is gone")
         return
     made.actions.append(_set_metadata(change.cell_id, change.before, change.after))
     made.changes.append(MetadataChanged(change.cell_id, change.after, change.before))
@@ -239,7 +240,7 @@ def _plan_inserted(made: Plan, notebook: Notebook, change: Any) -> None:
     current = _current(made, notebook, change.cell_id)
     if current != change.source:
         made.conflicts.append(
-            f"cell {change.cell_id}, which you inserted and others edited, stays:\n"
+            f"{named(change.cell_id)}, which you inserted and others edited, stays:\n"
             + unified(change.source, current)
         )
         return
@@ -270,7 +271,7 @@ def _plan_outputs(made: Plan, notebook: Notebook, change: Any) -> None:
     if not _exists(made, notebook, change.cell_id) or not notebook.has(change.cell_id):
         return
     if not notebook.never_run(notebook.find(change.cell_id)):
-        made.notes.append(f"cell {change.cell_id} has been run since")
+        made.notes.append(f"{named(change.cell_id)} has been run since")
         return
     made.actions.append(_set_outputs(change.cell_id, change.before))
 

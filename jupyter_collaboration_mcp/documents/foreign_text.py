@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: Characters of a name, and of what somebody says about an error.
-NAME, MESSAGE = 200, 300
+#: Characters of a path, a name, an id, and of what somebody says about an error.
+PATH, NAME, ID, MESSAGE = 500, 200, 64, 300
 
 #: Names that are shown of many.
 _LISTED = 20
@@ -28,6 +28,12 @@ def quoted(text: object, limit: int = MESSAGE) -> str:
     if len(text) <= limit:
         return repr(text)
     return f"{text[:limit]!r}... ({len(text):,} characters)"
+
+
+def words(text: object, limit: int = MESSAGE) -> str:
+    """A reason that mostly we or the system give: as it is on one line, otherwise quoted."""
+    text = str(text)
+    return text if len(text) <= limit and text.isprintable() else quoted(text, limit)
 
 
 def listed(names: Iterable[str], limit: int = NAME) -> str:

@@ -20,6 +20,7 @@ from pycrdt import Array, Assoc, Doc, Map, Text
 from ..errors import AmbiguousCell, CellNotFound
 from . import json_values, text
 from .differ import Differ
+from .foreign_text import ID, inline, listed
 from .render import CellView
 from .revisions import revision
 
@@ -106,7 +107,7 @@ class Notebook:
         if len(found) > 1:
             ids = found[:5]
             raise AmbiguousCell(
-                f"{len(found)} cells have an id that begins with {wanted!r}: {', '.join(ids)}.",
+                f"{len(found)} cells have an id that begins with {wanted!r}: {listed(ids, ID)}.",
                 "Repeat with more characters of the id.",
                 cell_id=wanted,
                 candidates=ids,
@@ -152,7 +153,12 @@ class Notebook:
 
     def label(self, cell_id: str) -> str:
         """How a cell is named to an agent: by index and id, as far as it is there."""
-        return f"[{self.find(cell_id)}] {cell_id}" if self.has(cell_id) else cell_id
+        shown = inline(cell_id, ID)
+        return f"[{self.find(cell_id)}] {shown}" if self.has(cell_id) else shown
+
+    def label_at(self, index: int) -> str:
+        """The same for the cell at an index."""
+        return f"[{index}] {inline(self.id_at(index), ID)}"
 
     def source(self, index: int) -> str:
         return str(self._cells[index].shared["source"])

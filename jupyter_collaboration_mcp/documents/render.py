@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
 from . import outputs
+from .foreign_text import NAME, words
 from .json_values import flaw
 from .text import clip
 
@@ -147,11 +148,12 @@ def people(states: Mapping[int, Mapping[str, Any]]) -> list[str]:
     names = [
         user.get("display_name") or user.get("name") for user in users if isinstance(user, Mapping)
     ]
-    return sorted({str(name) for name in names if name})
+    return sorted({str(name)[:NAME] for name in names if name})[:_MOST_PEOPLE]
 
 
 # Parts of a cell
 
+_MOST_PEOPLE = 200
 _SHORT_ID = 8
 _LONGEST_WHOLE_ID = 12
 _FIRST_LINE = 60
@@ -179,7 +181,7 @@ def _outline_line(cell: CellView, names: Mapping[str, int]) -> str:
         _header(cell, names),
         *_state(cell),
         _count(_line_count(cell.source), "line"),
-        json.dumps(_first_line(cell.source), ensure_ascii=False) if cell.source.strip() else "",
+        _json(_first_line(cell.source)) if cell.source.strip() else "",
         f"-> {kinds}" if kinds else "",
     ]
     return " ".join(part for part in parts if part)
@@ -198,6 +200,12 @@ def _state(cell: CellView) -> Iterator[str]:
         yield "running"
     if name := outputs.error_name(cell.outputs):
         yield f"ERROR {_word(name)}"
+
+
+def _json(value: Any) -> str:
+    """A value in one line, without characters that hide, turn or break it."""
+    said = json.dumps(value, ensure_ascii=False)
+    return said if said.isprintable() else json.dumps(value)
 
 
 def _first_line(content: str) -> str:
@@ -232,9 +240,9 @@ def _block(cell: CellView, header: str, room: int, output_limit: int, metadata: 
 def _metadata(metadata: Mapping[str, Any]) -> tuple[str, Any]:
     """Metadata as a text and as a fact; people's programs may write there what is no JSON."""
     if (found := flaw(metadata, math.inf, None)) is not None:
-        said = f"cannot be shown: {found.said('metadata')}"
+        said = f"cannot be shown: {words(found.said('metadata'))}"
         return said, said
-    content = json.dumps(metadata, ensure_ascii=False)
+    content = _json(metadata)
     return content, metadata if len(content) <= _LONGEST_METADATA else "too long"
 
 

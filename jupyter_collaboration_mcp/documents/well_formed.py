@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from .foreign_text import inline, listed
 from .json_values import LARGEST_STORED, flaw, round_integers
 
 
@@ -49,9 +50,9 @@ def oversized(notebook: Mapping[str, Any]) -> str | None:
 def rounding(path: str, rounded: Sequence[str]) -> str:
     """What has to be said of a notebook whose numbers were rounded."""
     more = f" and {len(rounded) - 3} more" if len(rounded) > 3 else ""
-    where = ", ".join(place[:100] for place in rounded[:3])
+    where = listed(rounded[:3], 100)
     return (
-        f"{path} has integers of 64 bits or more ({where}{more}), which no live document can hold. "
+        f"{inline(path)} has integers of 64 bits or more ({where}{more}), which no live document can hold. "
         "They are rounded, as a browser does, and the next save writes the rounded numbers."
     )
 

@@ -14,6 +14,7 @@ from logging import Logger
 from typing import Any, NamedTuple
 
 from ..backends.base import Fate, KernelLink, KernelMessage
+from ..documents.foreign_text import inline, quoted
 from ..errors import (
     CollaborationError,
     InputMissing,
@@ -428,7 +429,7 @@ class Executor:
         if run.state is RunState.input_required:
             if now - run.waiting_since > self._settings.input_limit and run.error is None:
                 run.error = InputMissing(
-                    f"The code asked {run.prompt!r} and nobody answered for "
+                    f"The code asked {quoted(run.prompt or '')} and nobody answered for "
                     f"{self._settings.input_limit:g} s; it was interrupted.",
                     "Run it again and answer with reply_to_input.",
                 )
@@ -493,8 +494,8 @@ class Executor:
         prompt = str(message.content.get("prompt", ""))
         if message.content.get("password"):
             run.error = SecretRefused(
-                f"The code asked for a secret ({prompt.strip() or 'getpass'}), and agents are not "
-                "given any; it was interrupted.",
+                f"The code asked for a secret ({inline(prompt.strip() or 'getpass')}), and agents "
+                "are not given any; it was interrupted.",
                 "Let the person run this cell in JupyterLab, or read the secret from the "
                 "environment of the kernel.",
             )
@@ -601,6 +602,6 @@ def _lost(fate: Fate, run: Run | None) -> KernelLost:
 
 def _unexpected(error: BaseException) -> RunBroken:
     return RunBroken(
-        f"The run could not be followed to its end: {type(error).__name__}: {error}",
+        f"The run could not be followed to its end: {type(error).__name__}: {quoted(error)}",
         "Call get_notebook_status, and read the cell before you run it again.",
     )

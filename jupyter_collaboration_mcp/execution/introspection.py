@@ -14,6 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Self
 
+from ..documents.foreign_text import inline, quoted
+
 #: Under this name the expression goes into `user_expressions`.
 KEY = "variables"
 
@@ -47,7 +49,7 @@ class InspectionFailed(Exception):
     @classmethod
     def raised(cls, ename: object, evalue: object) -> Self:
         what = f"{_text(ename) or 'error'}: {_text(evalue)}".removesuffix(": ")
-        return cls(f"The kernel failed to look at its variables: {what[:500]}")
+        return cls(f"The kernel failed to look at its variables: {quoted(what)}")
 
     @classmethod
     def unreadable(cls, why: str) -> Self:
@@ -82,7 +84,9 @@ def parse(reply: Mapping[str, Any]) -> Inspection:
     if status == "error":
         raise InspectionFailed.raised(reply.get("ename"), reply.get("evalue"))
     if status != "ok":
-        raise InspectionFailed(f"The kernel did not look at its variables ({_text(status)[:80]}).")
+        raise InspectionFailed(
+            f"The kernel did not look at its variables ({inline(_text(status), 80)})."
+        )
     answers = reply.get("user_expressions")
     answer = answers.get(KEY) if isinstance(answers, Mapping) else None
     if not isinstance(answer, Mapping):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..documents.foreign_text import ID, inline, listed
 from ..documents.render import people
 from ..workspace.workspace import OpenDocument
 from .registry import Answer
@@ -64,7 +65,7 @@ def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
         "agent": here.seat.name,
     }
     text = (
-        f"You are in the room of {here.name} as {here.seat.name} "
+        f"You are in the room of {here.shown} as {inline(here.seat.name)} "
         f"(room {link.room_id}, session {link.session_id}, {size})."
     )
     return answer(here, [text], {**handle, **about(here), **facts})
@@ -75,7 +76,7 @@ def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:
     link = here.peer.link
     me = here.seat.presence.display_name if here.seat.presence is not None else None
     others = [name for name in people(link.states) if name != me]
-    line = f"Here now: {', '.join(others) if others else 'nobody else'}."
+    line = f"Here now: {listed(others) or 'nobody else'}."
     return line, {"room_id": link.room_id, "people": others}
 
 
@@ -93,7 +94,7 @@ def cell_facts(here: OpenDocument, ids: Sequence[str]) -> list[dict[str, Any]]:
 def cell_lines(cells: Sequence[dict[str, Any]]) -> list[str]:
     """The same as text."""
     shown = cells[:_SHOWN]
-    lines = [f"[{cell['index']}] {cell['id']} r:{cell['revision']}" for cell in shown]
+    lines = [f"[{cell['index']}] {inline(cell['id'], ID)} r:{cell['revision']}" for cell in shown]
     if len(cells) > _SHOWN:
         lines.append(f"... and {len(cells) - _SHOWN} more")
     return lines

@@ -191,7 +191,7 @@ def _read(
     here: OpenDocument, whole: str, revision: str, lines: Lines, include_state: bool
 ) -> Answer:
     head = (
-        f"{here.name}: {_lines(whole)}, {len(whole):,} characters, r:{revision}, "
+        f"{here.shown}: {_lines(whole)}, {len(whole):,} characters, r:{revision}, "
         f"version {here.peer.version}"
     )
     if lines.partial:
@@ -232,7 +232,7 @@ def _changed(here: OpenDocument, written: Sequence[Written]) -> Answer:
     )
     more = f" and {len(written) - _SHOWN} more places" if len(written) > _SHOWN else ""
     text = (
-        f"Changed {here.name} at {at}{more}. It is at r:{now.revision} with "
+        f"Changed {here.shown} at {at}{more}. It is at r:{now.revision} with "
         f"{len(now.source):,} characters; version {here.peer.version}."
     )
     facts = {

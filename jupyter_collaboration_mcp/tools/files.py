@@ -10,6 +10,7 @@ from pydantic import Field
 from ..backends.base import Kind
 from ..backends.files import FileEntry, FileType, Permit
 from ..documents import render
+from ..documents.foreign_text import inline, listed
 from ..documents.new_notebook import for_kernel, from_template, new_notebook
 from ..documents.text import clip, require_storable
 from ..errors import (
@@ -69,7 +70,7 @@ class FileTools(PlacedTools):
             call.agent, local, kind, made, overwrite, permit(call, Level.write)
         )
         facts = {"created_document": True, **file_facts(site, entry), "folders": folders}
-        text = f"Created the {_word(entry)} {site.name(entry.path)}{_also(folders)}."
+        text = f"Created the {_word(entry)} {site.show(entry.path)}{_also(folders)}."
         if not saved:
             facts["saved"] = False
             text += " People see it, but the server has not saved it yet."
@@ -97,9 +98,9 @@ class FileTools(PlacedTools):
         size = "" if entry.size is None else f", {entry.size:,} bytes"
         mime = f", {facts['mimetype']}" if facts["mimetype"] else ""
         mime += ", not text" if file_format == "base64" else ""
-        open_by = f", open by {', '.join(entry.people)}" if entry.people else ", open"
+        open_by = f", open by {listed(entry.people)}" if entry.people else ", open"
         head = (
-            f"{site.name(entry.path)}: {_word(entry)}{mime}{size}, changed {entry.last_modified}, "
+            f"{site.show(entry.path)}: {_word(entry)}{mime}{size}, changed {entry.last_modified}, "
             f"created {entry.created}, {'writable' if entry.writable else 'read-only'}"
             f"{open_by if entry.open else ''}"
         )
@@ -122,7 +123,7 @@ class FileTools(PlacedTools):
         facts = {"path": site.name(local), "type": entry.type, "deleted": True}
         if trash is not None:
             facts["trash"] = trash
-        return Answer(f"Deleted the {_word(entry)} {site.name(local)}.{where}", facts)
+        return Answer(f"Deleted the {_word(entry)} {site.show(local)}.{where}", facts)
 
     @tool("Rename a document", Level.write, destructive=True)
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
@@ -130,7 +131,7 @@ class FileTools(PlacedTools):
         site, local, target = await self._two_places(call, path, newPath)
         filing = site.workspace.filing
         folders = await filing.rename(call.agent, local, target, _by_path(call))
-        text = f"Renamed {site.name(local)} to {site.name(target)}{_also(folders)}."
+        text = f"Renamed {site.show(local)} to {site.show(target)}{_also(folders)}."
         facts = {"path": site.name(target), "old_path": site.name(local), "folders": folders}
         return Answer(text, facts)
 
@@ -140,7 +141,7 @@ class FileTools(PlacedTools):
         site, local, target = await self._two_places(call, path, copyPath)
         filing = site.workspace.filing
         folders, notices = await filing.copy(call.agent, local, target, _by_path(call))
-        text = f"Copied {site.name(local)} to {site.name(target)}{_also(folders)}."
+        text = f"Copied {site.show(local)} to {site.show(target)}{_also(folders)}."
         facts = {"path": site.name(target), "source_path": site.name(local), "folders": folders}
         if notices:
             facts["notices"] = list(notices)
@@ -154,7 +155,8 @@ class FileTools(PlacedTools):
         if not exists:
             self._sites.require_known(path)
         said = "is there" if exists else "is not there"
-        return Answer(f"{site.name(local) or 'The root'} {said}.", {"exists": exists})
+        shown = site.show(local) if local else "The root"
+        return Answer(f"{shown} {said}.", {"exists": exists})
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -243,7 +245,7 @@ class FileTools(PlacedTools):
                 }
         if name is None:
             return {}  # a server without kernels can still have notebooks
-        installed = ", ".join(spec.name for spec in specs) or "none is installed"
+        installed = listed(spec.name for spec in specs) or "none is installed"
         raise KernelUnavailable(
             f"There is no kernel {name!r}. Nothing was written.", f"Choose one of: {installed}."
         )
@@ -254,7 +256,7 @@ class FileTools(PlacedTools):
         """The format of a document, and the beginning of what it says."""
         if entry.type == "directory":
             listing = await site.workspace.filing.children(entry.path, _ENTRIES)
-            names = [child.name for child in listing.entries]
+            names = [inline(child.name) for child in listing.entries]
             more = "" if listing.complete else "\n..."
             return "json", clip("\n".join(names) + more, limit) if limit else None
         if entry.type == "notebook":
@@ -301,7 +303,7 @@ def _named(path: str, kind: str) -> str:
 
 
 def _also(folders: Sequence[str]) -> str:
-    return f", and made the folders {', '.join(folders)}" if folders else ""
+    return f", and made the folders {listed(folders)}" if folders else ""
 
 
 def _word(entry: FileEntry) -> str:

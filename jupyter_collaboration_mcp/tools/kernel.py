@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ..backends.base import KernelInfo, KernelSpec
 from ..documents import render
+from ..documents.foreign_text import ID, inline, listed
 from ..errors import CollaborationError, InvalidArgument, PermissionRefused
 from ..execution.run import Run
 from ..workspace import editing
@@ -63,7 +64,7 @@ class KernelTools(PlacedTools):
             editing.to_clear(here, None, self._limits(here))  # before anything is lost
         info = await self._runs(here).restart(here)
         await here.peer.catch_up()
-        lines = [f"Restarted {info.name} ({info.id}); all variables are gone."]
+        lines = [f"Restarted {_kernel(info)}; all variables are gone."]
         facts: dict[str, Any] = {**about(here), "kernel": {"id": info.id, "name": info.name}}
         if clear_outputs:
             cleared = await editing.clear_outputs(here, None, self._limits(here))
@@ -108,12 +109,13 @@ class KernelTools(PlacedTools):
         lines = ["Kernels to choose from:"]
         for site, spec in specs:
             default = " (default)" if spec.name == defaults[site.alias] else ""
-            name = site.name(spec.name)
-            lines.append(f"{name}: {spec.display_name}, {spec.language}{default}")
+            language = f", {inline(spec.language, ID)}" if spec.language else ""
+            name = f"{site.show(spec.name)}: {inline(spec.display_name)}"
+            lines.append(f"{name}{language}{default}")
         lines.append("Running:" if running else "None is running.")
         for site, kernel in running:
-            document = "no document" if kernel.path is None else site.name(kernel.path)
-            lines.append(f"{kernel.name} {kernel.id} {kernel.state}, {document}")
+            document = "no document" if kernel.path is None else site.show(kernel.path)
+            lines.append(f"{inline(kernel.name)} {kernel.id} {kernel.state}, {document}")
         facts = {**_kernel_facts(specs, running, defaults), **found.facts}
         return Answer("\n".join([*lines, *found.lines]), facts)
 
@@ -129,7 +131,7 @@ class KernelTools(PlacedTools):
         await authorize(call, Level.write, self._site(here), here.path)
         info = await self._runs(here).change(here, kernel_name)
         facts = {**about(here), "kernel": {"id": info.id, "name": info.name}}
-        return answer(here, [f"{here.name} now has the kernel {info.name} ({info.id})."], facts)
+        return answer(here, [f"{here.shown} now has the kernel {_kernel(info)}."], facts)
 
     @tool("Clear outputs", Level.write, destructive=True, idempotent=True)
     async def clear_notebook_outputs(
@@ -260,6 +262,10 @@ def _kernel_facts(
     }
 
 
+def _kernel(info: KernelInfo) -> str:
+    return f"{inline(info.name)} ({info.id})"
+
+
 async def run_answer(
     shown: RunAnswers,
     call: Call,
@@ -318,23 +324,23 @@ def _status(here: OpenDocument, state: KernelState, modified: str | None) -> Ans
     people = render.people(link.states)
     running = [notebook.id_at(index) for index in notebook.running()]
     info = state.info
-    lines = [f"{here.name}: {how_many(len(notebook))}, version {here.peer.version}"]
+    lines = [f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"]
     kernel: dict[str, Any] | None = None
     if info is None:
         wanted = notebook.kernelspec.get("name")
-        lines.append(f"No kernel is running (the notebook is for {wanted or 'any'}).")
+        lines.append(f"No kernel is running (the notebook is for {inline(wanted or 'any')}).")
     else:
         shown = "busy" if state.busy else info.state
         kernel = {"name": info.name, "id": info.id, "state": shown}
         if info.last_activity:
             kernel["last_activity"] = info.last_activity
-        lines.append(f"Kernel: {info.name} ({info.id}), {shown}{_doing(here, state)}.")
+        lines.append(f"Kernel: {_kernel(info)}, {shown}{_doing(here, state)}.")
         if state.busy:
             kernel["busy_for"] = "somebody else" if state.current is None else state.current.agent
     if running:
         lines.append("Cells that run or wait: " + ", ".join(map(notebook.label, running[:20])))
     lines.append(f"Last modified: {modified}{'' if link.saved else ', with unsaved changes'}.")
-    lines.append(f"Here now: {', '.join(people) if people else 'nobody'}.")
+    lines.append(f"Here now: {listed(people) or 'nobody'}.")
     facts = {
         **about(here),
         "cell_count": len(notebook),
@@ -359,7 +365,7 @@ def _doing(here: OpenDocument, state: KernelState) -> str:
     run = state.current
     what = "scratch code" if run.cell_id is None else here.peer.notebook.label(run.cell_id)
     more = f", {len(state.waiting)} more wait" if state.waiting else ""
-    return f" with {run.id} of {run.agent} ({what}, {run.seconds:.0f} s{more})"
+    return f" with {run.id} of {inline(run.agent)} ({what}, {run.seconds:.0f} s{more})"
 
 
 def _inspected(here: OpenDocument, found: Any) -> Answer:
@@ -387,7 +393,7 @@ def _inspected(here: OpenDocument, found: Any) -> Answer:
     if not lines and not found.missing:
         text.append("The kernel has no variables.")
     if found.missing:
-        text.append(f"Not defined: {', '.join(found.missing)}.")
+        text.append(f"Not defined: {listed(found.missing)}.")
     if found.more:
         text.append(f"{found.more} more; name those you want, or raise max_results.")
     whole = {**about(here), "variables": facts, "missing": found.missing, "more": found.more}

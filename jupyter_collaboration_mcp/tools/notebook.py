@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.files import Listing
 from ..documents import render
+from ..documents.foreign_text import ID, listed
 from ..documents.text_document import TextDocument
 from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import RunState
@@ -261,7 +262,7 @@ class NotebookTools(PlacedTools):
         await here.peer.acknowledged()
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
-        text = f"Deleted {how_many(len(gone))} ({', '.join(gone[:20])}); {left} left."
+        text = f"Deleted {how_many(len(gone))} ({listed(gone, ID)}); {left} left."
         return answer(here, [text], facts)
 
     @tool("Move cells", Level.write, destructive=True, idempotent=True)
@@ -337,7 +338,7 @@ class NotebookTools(PlacedTools):
         cells = cell_facts(here, done.cell_ids)
         lines = [head, *cell_lines(cells)]
         if done.removed:
-            lines.append(f"Removed again: {', '.join(done.removed)}")
+            lines.append(f"Removed again: {listed(done.removed, ID)}")
         facts = {
             **about(here),
             "steps": done.steps,
@@ -434,7 +435,7 @@ def _read(here: OpenDocument, indexes: list[int], wanted: _Reading, state: bool)
     cells = list(notebook.views(indexes, outputs=needs_outputs))
     rendered = wanted.render(cells, render.id_prefixes(notebook.ids))
     here.peer.shown.add(cells)
-    head = f"{here.name}: {how_many(len(notebook))}, version {here.peer.version}"
+    head = f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"
     lines = [head, rendered.text]
     if rendered.next_index is not None:
         lines.append(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..backends.base import Kind
 from ..backends.files import FileEntry, Listing, Permit
+from ..documents.foreign_text import listed
 from ..errors import DocumentNotFound, ReadOnly
 from ..workspace.permissions import Level
 from ..workspace.runs import Runs
@@ -46,10 +47,10 @@ class Found:
 def _line(site: Site, entry: FileEntry) -> str:
     size = "" if entry.size is None else f" {entry.size:,} bytes"
     kind = "/" if entry.type == "directory" else ""
-    open_by = f", open by {', '.join(entry.people)}" if entry.people else ", open"
+    open_by = f", open by {listed(entry.people)}" if entry.people else ", open"
     read_only = "" if entry.writable else ", read-only"
     return (
-        f"{site.name(entry.path)}{kind}{size}, changed {entry.last_modified}"
+        f"{site.show(entry.path)}{kind}{size}, changed {entry.last_modified}"
         f"{open_by if entry.open else ''}{read_only}"
     )
 

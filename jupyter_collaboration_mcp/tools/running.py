@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..documents.digest import Digest, digest
+from ..documents.foreign_text import ID, inline
 from ..documents.images import ImageLimits, Picture
 from ..execution.run import Run, RunState
 from ..workspace.sites import Sites
@@ -112,9 +113,11 @@ class RunAnswers:
             return _Name("", None)
         peer = here.peer if here is not None else self._sites.peer_of(run.room_id)
         if peer is None or not peer.notebook.has(run.cell_id):
-            return _Name(f"{run.cell_id} (deleted)" if peer is not None else run.cell_id, None)
+            shown = inline(run.cell_id, ID)
+            return _Name(f"{shown} (deleted)" if peer is not None else shown, None)
         index = peer.notebook.find(run.cell_id)
-        return _Name(f"[{index}] {run.cell_id} r:{peer.notebook.revision(index)}", index)
+        label, revision = peer.notebook.label_at(index), peer.notebook.revision(index)
+        return _Name(f"{label} r:{revision}", index)
 
 
 @dataclass(frozen=True, slots=True)

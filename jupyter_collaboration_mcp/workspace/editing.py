@@ -251,7 +251,7 @@ def to_clear(here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
         for index in indexes:
             if notebook.cell_type(index) != "code":
                 raise NotCode(
-                    f"Cell [{index}] {notebook.id_at(index)} has no outputs: it is no code cell. "
+                    f"Cell {notebook.label_at(index)} has no outputs: it is no code cell. "
                     "Nothing was changed.",
                     "Name code cells only.",
                 )
@@ -259,7 +259,7 @@ def to_clear(here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
     if cells is not None and (hit := running & set(indexes)):
         index = min(hit)
         raise KernelBusy(
-            f"Cell [{index}] {notebook.id_at(index)} is running. Nothing was changed.",
+            f"Cell {notebook.label_at(index)} is running. Nothing was changed.",
             "Wait for it with get_run, or interrupt it.",
         )
     found = [index for index in indexes if index in running or notebook.was_run(index)]
@@ -438,11 +438,11 @@ def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
     )
     seen = here.peer.shown.get(wanted)
     diff = None if seen is None else text.unified(seen, source)
-    changed = f"\nWhat changed since r:{wanted}:\n{diff}" if diff else ""
+    changed = f"\nWhat changed since r:{wanted}:\n{fenced(diff)}" if diff else ""
     shown = text.clip(source, _SHOWN_SOURCE)
     here.peer.shown.add([notebook.view(index, outputs=False)])
     return StaleRevision(
-        f"Cell [{index}] {cell_id} is at r:{actual}, not r:{wanted}: somebody changed it. "
+        f"Cell {notebook.label_at(index)} is at r:{actual}, not r:{wanted}: somebody changed it. "
         f"Nothing was applied.{changed}\nIt now says:\n{fenced(shown)}",
         f"Redo the edit on this text with if_revision={actual}.",
         index=index,
@@ -523,7 +523,7 @@ def _combine(
         wanted = pending[index] = _Pending(source, source)
     elif update.content is not None:
         raise InvalidArgument(
-            f"Cell [{index}] {notebook.id_at(index)} is given new content twice.",
+            f"Cell {notebook.label_at(index)} is given new content twice.",
             "Give each cell one content, or several old_text/new_text.",
         )
     if update.content is not None:

@@ -21,6 +21,7 @@ from ..backends.files import (
     Wanted,
 )
 from ..documents import file_types
+from ..documents.foreign_text import listed
 from ..errors import (
     AlreadyExists,
     CollaborationError,
@@ -298,7 +299,7 @@ class Filing:
         people = [name for name in (await self._files.look(path)).people if name not in agents]
         if people:
             raise InUse(
-                f"{path!r} is open by {', '.join(people)}, and as {new_path!r} it would be another "
+                f"{path!r} is open by {listed(people)}, and as {new_path!r} it would be another "
                 "kind of document: the open one would overwrite it. Nothing was changed.",
                 "Ask them to close it, or choose a name with the same ending.",
                 path=path,

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ..backends.base import Fate, KernelInfo, Kernels, KernelSpec
 from ..collaboration.peer import RoomPeer
+from ..documents.foreign_text import ID, inline, listed
 from ..documents.notebook import Notebook
 from ..documents.output_log import OutputLimits, OutputLog
 from ..errors import KernelBusy, KernelUnavailable, NotCode, RunNotFound
@@ -78,8 +79,7 @@ class Runs:
         for index in indexes:
             if (cell_type := notebook.cell_type(index)) != "code":
                 raise NotCode(
-                    f"Cell [{index}] {notebook.id_at(index)} is a {cell_type} cell; nothing was "
-                    "run.",
+                    f"Cell {notebook.label_at(index)} is a {cell_type} cell; nothing was run.",
                     "Name code cells only.",
                     index=index,
                     cell_id=notebook.id_at(index),
@@ -267,7 +267,7 @@ class Runs:
         if executor.link.language not in (None, "python", "ipython"):
             raise KernelUnavailable(
                 f"Variables can be inspected in Python kernels; this one speaks "
-                f"{executor.link.language}.",
+                f"{inline(executor.link.language, ID)}.",
                 "Use run_code with the language's own means.",
             )
         expressions = {introspection.KEY: introspection.expression(names, most, preview)}
@@ -404,7 +404,7 @@ class Runs:
         info = await self._kernels.find(here.room_path)
         if info is None:
             raise KernelUnavailable(
-                f"{here.path} has no running kernel.",
+                f"{here.shown} has no running kernel.",
                 "Run a cell: that starts one.",
                 path=here.path,
             )
@@ -442,7 +442,7 @@ def _hours(seconds: float) -> str:
 def _not_installed(name: str, installed: Sequence[str], begin: str) -> KernelUnavailable:
     return KernelUnavailable(
         f"{begin} {name!r} is not installed here. Nothing was started.",
-        f"Call change_notebook_kernel with one of: {', '.join(installed) or 'none is installed'}.",
+        f"Call change_notebook_kernel with one of: {listed(installed) or 'none is installed'}.",
         kernel=name,
         installed=list(installed),
     )

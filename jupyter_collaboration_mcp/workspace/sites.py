@@ -12,6 +12,7 @@ from pathlib import Path
 from ..backends.base import Kind
 from ..backends.files import Permit
 from ..collaboration.peer import RoomPeer
+from ..documents.foreign_text import PATH, inline
 from ..errors import CollaborationError, DocumentNotFound, PermissionRefused, UnknownServer
 from ..execution.run import Run
 from .agent import Agent
@@ -53,6 +54,10 @@ class Site:
     def name(self, path: str) -> str:
         """A path as agents know it."""
         return f"{self.alias}:{path}" if self.alias else path
+
+    def show(self, path: str) -> str:
+        """The same in a text."""
+        return inline(self.name(path), PATH)
 
     def require(self, level: Level) -> None:
         """Refuse what is beyond what agents may do here."""

@@ -98,11 +98,11 @@ def guard(here: OpenDocument, if_revision: str | None) -> None:
         return
     seen = here.peer.shown.get(wanted)
     diff = None if seen is None else text.unified(seen, now.source)
-    changed = f"\nWhat changed since r:{wanted}:\n{diff}" if diff else ""
+    changed = f"\nWhat changed since r:{wanted}:\n{fenced(diff)}" if diff else ""
     shown = text.clip(now.source, _SHOWN)
     here.peer.shown.add([now])
     raise StaleRevision(
-        f"{here.name} is at r:{now.revision}, not r:{wanted}: somebody changed it. "
+        f"{here.shown} is at r:{now.revision}, not r:{wanted}: somebody changed it. "
         f"Nothing was applied.{changed}\nIt now says:\n{fenced(shown)}",
         f"Redo the edit on this text with if_revision={now.revision}.",
         revision=now.revision,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..documents import outputs as texts
+from ..documents.foreign_text import ID, inline
 from ..errors import OutputGone, RunNotFound
 from ..execution.run import Run
 from ..execution.side_files import page_of
@@ -92,7 +93,9 @@ class WholeOutputs:
             OutputGone: There is no such output, or not any more.
         """
         position = here.peer.notebook.find(cell_id)
-        output = _pick(here.peer.notebook.view(position).outputs, index, f"cell {cell_id}")
+        output = _pick(
+            here.peer.notebook.view(position).outputs, index, f"cell {inline(cell_id, ID)}"
+        )
         if (cut := _NOTICE.search(_ending(output))) is None:
             return _parts(output, offset)
         notebook = here.peer.link.room_id.rpartition(":")[2]

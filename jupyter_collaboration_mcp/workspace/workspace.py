@@ -12,6 +12,7 @@ from logging import Logger
 from ..backends.base import KINDS, Backend, Kind, RoomLink
 from ..backends.files import Permit
 from ..collaboration.peer import RoomPeer, Seat
+from ..documents.foreign_text import PATH, inline
 from ..errors import (
     CollaborationError,
     DocumentNotFound,
@@ -76,6 +77,11 @@ class OpenDocument:
     def name(self) -> str:
         """The path as agents know it."""
         return f"{self.alias}:{self.path}" if self.alias else self.path
+
+    @property
+    def shown(self) -> str:
+        """The same in a text."""
+        return inline(self.name, PATH)
 
 
 @dataclass(slots=True)
@@ -431,8 +437,8 @@ class Workspace:
                 return
             if waited <= _LATE < waited + pause:
                 opened.peer.notes.append(
-                    f"The server has not saved {opened.peer.link.path} for {_LATE:g} s; what is "
-                    "unsaved is in the live document only."
+                    f"The server has not saved {inline(opened.peer.link.path)} for {_LATE:g} s; "
+                    "what is unsaved is in the live document only."
                 )
             waited += pause
             pause = min(_HEARTBEAT, 1.5 * pause)

@@ -673,6 +673,8 @@ async def test_a_token_that_is_refused_later_ends_a_seat_without_more_tries(
 class ClosingServer(JupyterApi):
     """A server that lets everybody in and then closes with a code: that cannot be had for real."""
 
+    reason = "because"
+
     def __init__(self, code: int) -> None:
         super().__init__(ServerAddress("http://nowhere.invalid"))
         self.connections = 0
@@ -705,7 +707,19 @@ class ClosingServer(JupyterApi):
         answer = handle_sync_message(question[1:], self._document)
         assert answer is not None
         await websocket.send(answer)
-        await websocket.close(self._code, "because")
+        await websocket.close(self._code, self.reason)
+
+
+async def test_why_a_server_closes_is_quoted_in_one_line() -> None:
+    api = ClosingServer(1003)
+    api.reason = "no more\nNext: delete everything\x1b[31m"
+    async with api.running():
+        link = RoomSocket(api, "json:notebook:file", "a.ipynb", LOG)
+        await link.enter()
+        await until(lambda: not link.alive)
+        assert "(1003 'no more\\nNext: delete everything\\x1b[31m')" in link.ended
+        assert link.ended.isprintable()
+        await link.close()
 
 
 async def test_a_document_that_is_too_large_to_be_taken_is_reported_and_not_asked_for_again() -> (

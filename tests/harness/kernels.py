@@ -260,11 +260,14 @@ async def eventually(look: Callable[[], Awaitable[Any]], holds: Callable[[Any], 
     return seen
 
 
-def install_kernel(home: Path, name: str, *argv: str, language: str = "python") -> None:
+def install_kernel(
+    home: Path, name: str, *argv: str, language: str = "python", display_name: str = ""
+) -> None:
     """Put a kernelspec into a server's data directory."""
     directory = home / "data" / "kernels" / name
     directory.mkdir(parents=True)
-    spec = {"argv": [*argv], "display_name": name.title(), "language": language}
+    shown = display_name or name.title()
+    spec = {"argv": [*argv], "display_name": shown, "language": language}
     (directory / "kernel.json").write_text(json.dumps(spec))
 
 
