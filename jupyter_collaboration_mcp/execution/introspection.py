@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Self
 
-from ..documents.foreign_text import inline, quoted
+from ..documents.foreign_text import MESSAGE, inline
 
 #: Under this name the expression goes into `user_expressions`.
 KEY = "variables"
@@ -49,7 +49,7 @@ class InspectionFailed(Exception):
     @classmethod
     def raised(cls, ename: object, evalue: object) -> Self:
         what = f"{_text(ename) or 'error'}: {_text(evalue)}".removesuffix(": ")
-        return cls(f"The kernel failed to look at its variables: {quoted(what)}")
+        return cls(f"The kernel failed to look at its variables: {inline(what, MESSAGE)}")
 
     @classmethod
     def unreadable(cls, why: str) -> Self:
