@@ -52,8 +52,9 @@ def rounding(path: str, rounded: Sequence[str]) -> str:
     more = f" and {len(rounded) - 3} more" if len(rounded) > 3 else ""
     where = listed(rounded[:3], 100)
     return (
-        f"{inline(path)} has integers of 64 bits or more ({where}{more}), which no live document can hold. "
-        "They are rounded, as a browser does, and the next save writes the rounded numbers."
+        f"{inline(path)} has integers of 64 bits or more ({where}{more}), which no live document "
+        "can hold. They are rounded, as a browser does, and the next save writes the rounded "
+        "numbers."
     )
 
 
