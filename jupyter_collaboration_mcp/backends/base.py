@@ -304,6 +304,10 @@ class Kernels(Protocol):
             KernelUnavailable: It could not be started.
         """
 
+    async def follow(self, path: str, new_path: str) -> None:
+        """The document was renamed while its kernel was started: so is its session, if it was
+        not already."""
+
     async def connect(self, kernel_id: str) -> KernelLink:
         """A link to a kernel that listens, the same one for all who ask.
 

@@ -16,6 +16,7 @@ from tornado.web import HTTPError
 from ..documents.foreign_text import words
 from ..errors import KernelUnavailable
 from .base import KernelInfo, KernelLink, KernelSpec
+from .session_creations import SessionCreations, renamed
 from .zmq_link import ZmqLink
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class InProcessKernels:
         self._starting: weakref.WeakValueDictionary[str, asyncio.Lock] = (
             weakref.WeakValueDictionary()
         )
+        self._creations = SessionCreations()
+        self._following = asyncio.Lock()
 
     def start_watching(self) -> None:
         """Make the server's own "get or create a session" atomic, for people too.
@@ -61,12 +64,20 @@ class InProcessKernels:
         ) -> dict[str, Any]:
             if type != "notebook" or path is None:
                 return await create(path, name, type, kernel_name, kernel_id)
-            lock = self._starting.setdefault(path, asyncio.Lock())
-            async with lock:
-                existing = await self._session(path)
-                if existing is not None:
-                    return dict(existing)
-                return await create(path, name, type, kernel_name, kernel_id)
+            with self._creations.follow(path) as creation:
+                # Under both names, if it is renamed meanwhile.
+                async with self._starting.setdefault(path, asyncio.Lock()):
+                    existing = await self._session(creation.path)
+                    if existing is not None:
+                        return dict(existing)
+                    at = creation.path
+                    if at != path:
+                        name = at.rpartition("/")[2]
+                    session = await create(at, name, type, kernel_name, kernel_id)
+                    while creation.path != at:
+                        at = creation.path
+                        session = await self._move(session["id"], at)
+                    return session
 
         sessions.create_session = create_session
         events = self._serverapp.event_logger
@@ -78,12 +89,20 @@ class InProcessKernels:
         old, new = data.get("source_path"), data.get("path")
         if data.get("action") != "rename" or not old or not new:
             return
-        for session in await self._sessions.list_sessions():
-            path = str(session["path"])
-            if path == old or path.startswith(f"{old}/"):
-                moved = f"{new}{path[len(old) :]}"
-                name = moved.rpartition("/")[2]
-                await self._sessions.update_session(session["id"], path=moved, name=name)
+        for path, moved in self._creations.rename(old, new):
+            if (lock := self._starting.get(path)) is not None:
+                self._starting.setdefault(moved, lock)
+        async with self._following:  # in the order of the renames
+            for session in await self._sessions.list_sessions():
+                path_now = renamed(str(session["path"]), old, new)
+                if path_now is not None:
+                    await self._move(session["id"], path_now)
+
+    async def _move(self, session_id: str, path: str) -> dict[str, Any]:
+        """Say that a session is for another path now."""
+        name = path.rpartition("/")[2]
+        await self._sessions.update_session(session_id, path=path, name=name)
+        return cast("dict[str, Any]", await self._sessions.get_session(session_id=session_id))
 
     async def find(self, path: str) -> KernelInfo | None:
         session = await self._session(path)
@@ -97,6 +116,9 @@ class InProcessKernels:
         except Exception as error:
             raise _not_started(name, error) from error
         return _info(session["kernel"], path)
+
+    async def follow(self, path: str, new_path: str) -> None:
+        pass  # the contents manager reports it: see `_on_contents_event`
 
     async def connect(self, kernel_id: str) -> KernelLink:
         await self._close_dead(kernel_id)

@@ -87,6 +87,14 @@ class RemoteKernels:
                 self._log.info("It had ended already: %s", error)
         return kept
 
+    async def follow(self, path: str, new_path: str) -> None:
+        wanted = {"path": new_path, "name": new_path.rpartition("/")[2]}
+        for session in await self._sessions(path):
+            try:
+                await self._api.request("PATCH", "api", "sessions", str(session["id"]), body=wanted)
+            except Refused as error:
+                self._log.info("The session of %s has ended: %s", path, error)
+
     async def connect(self, kernel_id: str) -> KernelLink:
         return await self._link(kernel_id)
 

@@ -367,7 +367,10 @@ class Runs:
         info = await self._kernels.find(here.room_path)
         if info is None:
             spec = await self._spec(here)
-            info = await self._kernels.start(here.room_path, spec.name)
+            path = here.room_path
+            info = await self._kernels.start(path, spec.name)
+            if here.room_path != path:
+                await self._kernels.follow(path, here.room_path)
             await here.peer.catch_up()
             if not here.peer.notebook.kernelspec.get("name"):
                 self._write_spec(here, spec)

@@ -67,11 +67,14 @@ class OpenDocument:
     """Of the room, if the path is a link or the room was opened through one."""
     loads: int = 0
     """How often the room had been loaded when it was decided that the agent may be here."""
+    link_path: str = ""
+    """Of the room when it was opened; another one now if it was renamed since."""
 
     @property
     def room_path(self) -> str:
-        """The path by which people have it open, and its kernel."""
-        return self.other_path or self.path
+        """The path by which people have it open, and its kernel; it follows a rename."""
+        now = self.peer.link.path
+        return now if self.link_path not in ("", now) else self.other_path or self.path
 
     @property
     def name(self) -> str:
@@ -183,8 +186,9 @@ class Workspace:
             room_id, opened = await self._open_at(path, kind)
             path, loads = await self._decide(path, opened.peer, permit)
         seat = self._seat(room_id, opened, agent)
-        other_path = self._other_path(path, opened.peer.link.path)
-        return OpenDocument(path, opened.peer, seat, self.alias, other_path, loads)
+        link_path = opened.peer.link.path
+        other_path = self._other_path(path, link_path)
+        return OpenDocument(path, opened.peer, seat, self.alias, other_path, loads, link_path)
 
     async def _renamed(
         self, path: str, error: DocumentNotFound, permit: Permit | None

@@ -218,7 +218,7 @@ class Gate:
     """Something that code in a kernel waits for, so that a test decides how long it runs."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._reached = path.with_suffix(".reached")
 
     @property
@@ -227,7 +227,7 @@ class Gate:
         return (
             "import pathlib, time\n"
             f"pathlib.Path({str(self._reached)!r}).touch()\n"
-            f"while not pathlib.Path({str(self._path)!r}).exists():\n"
+            f"while not pathlib.Path({str(self.path)!r}).exists():\n"
             "    time.sleep(0.01)"
         )
 
@@ -236,11 +236,11 @@ class Gate:
         await until(self._reached.exists, timeout)
 
     def open(self) -> None:
-        self._path.touch()
+        self.path.touch()
 
     def close(self) -> None:
         """Have the next code wait again."""
-        self._path.unlink()
+        self.path.unlink(missing_ok=True)
         self._reached.unlink(missing_ok=True)
 
 
