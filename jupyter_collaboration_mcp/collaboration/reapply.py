@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 from pycrdt import Doc
 
 from ..backends.updates import decode_state, encode_state
+from ..documents.differ import edits
 from ..documents.merge import revert
 from ..documents.notebook import CellType, Notebook
 from ..documents.text_document import Document
@@ -236,7 +237,11 @@ def _compare_cell(
     index, was = notebook.find(cell_id), before.find(cell_id)
     current = source = notebook.source(index)
     if current != before.source(was):
-        for change in lacking([c for c in made if isinstance(c, SourceChanged)], current):
+        changes = [change for change in made if isinstance(change, SourceChanged)]
+        standing = [
+            c for n, c in enumerate(changes) if not _is_superseded(changes, n, before.source(was))
+        ]
+        for change in lacking(standing, current):
             # Taking back "after to before" from a text without the change is making the change.
             again = revert(change.after, change.before, source)
             if again.clean:
@@ -253,6 +258,28 @@ def _compare_cell(
     if retyped and notebook.cell_type(index) != before.cell_type(was):
         wanted.types[cell_id] = before.cell_type(was)
     return source != current or cell_id in wanted.metadata or cell_id in wanted.types
+
+
+def _is_superseded(changes: Sequence[SourceChanged], number: int, end: str) -> bool:
+    """Whether somebody else has removed what a change wrote: then it is not to be made again.
+
+    Args:
+        changes: To one text, oldest first.
+        number: Which of them.
+        end: What the text said in the end.
+    """
+    change, later = changes[number], changes[number + 1 :]
+    return any(
+        not _is_spread_over(edit.text, end)
+        and not any(edit.text in own.before and edit.text not in own.after for own in later)
+        for edit in edits(change.before, change.after)
+    )
+
+
+def _is_spread_over(written: str, text: str) -> bool:
+    """Whether all characters are there in their order, whatever others wrote in between."""
+    characters = iter(text)
+    return all(character in characters for character in written)
 
 
 def lacking(changes: Sequence[SourceChanged], current: str) -> Sequence[SourceChanged]:

@@ -183,3 +183,20 @@ def test_it_is_said_that_edits_are_gone_which_were_too_many_to_be_remembered() -
         assert crash.inherit(crash.stored(3)) == []
     assert "made again in cell cell-1, cell cell-2, and these could not be: " in note
     assert "the oldest changes in cell cell-0, of which too many were unsaved" in note
+
+
+def test_what_somebody_else_removed_is_not_made_again() -> None:
+    crash = Crash([("append", 0, "<word>"), ("append", 0, "<other>")])
+    room = crash.story.room
+    with room.doc.transaction():
+        room.notebook.set_source(0, room.sources()[0].replace("<word>", "<wand>"))
+    asyncio.run(room.peer.catch_up())
+    doc: Doc[Any] = Doc()
+    doc.apply_update(room.doc.get_update())
+    source = YNotebook(doc).ycells[0]["source"]
+    source.insert(0, "typed since ")
+    del source[len(str(source)) - len("<other>") :]  # which the server had not saved
+    expected = f"{source}<other>"
+    (note,) = crash.inherit(doc)
+    assert "made again in cell cell-0." in note
+    assert cells(doc)[0][2] == expected
