@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from jupyter_ydoc import YFile, YNotebook
-from pycrdt import Doc, YMessageType, handle_sync_message
+from pycrdt import Doc, Subscription, YMessageType, handle_sync_message
 
 from ..documents import line_ends, well_formed
 from ..documents.foreign_text import inline
@@ -82,7 +82,7 @@ class FileRoom:
         self._sending = False
         self._modified: str | None = None
         self._asking = asyncio.Lock()  # nobody reads the file while somebody's edit is on its way
-        self._doc.observe(self._on_update)
+        self._subscription: Subscription | None = self._doc.observe(self._on_update)
 
     async def load(self) -> None:
         """Have what the file has."""
@@ -220,6 +220,9 @@ class FileRoom:
 
     async def close(self) -> None:
         self.alive = False
+        if self._subscription is not None:
+            self._doc.unobserve(self._subscription)  # B28: else it is never freed
+            self._subscription = None
 
     async def _last_modified(self) -> str:
         return str((await self._ask("GET", {"content": "0"})).get("last_modified"))

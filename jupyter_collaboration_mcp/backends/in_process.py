@@ -455,6 +455,9 @@ class InProcessBackend:
                 self._cleaners.pop(room.room_id, None)
                 await self._discard(room)
                 self.log.info("Room %s deleted", room.room_id)
+                locks = self.ydoc._room_locks
+                if not locks[room.room_id]._waiters:  # as upstream does, or it stays for ever
+                    del locks[room.room_id]
 
     async def _settle(self, watch: RoomWatch) -> None:
         try:

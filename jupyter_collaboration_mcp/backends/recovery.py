@@ -263,6 +263,13 @@ class _Replay:
         self._suspect = 0  # the cell that differed last differs most likely again
 
     async def passes(self, rows: Sequence[tuple[float, bytes]], since: float) -> bool:
+        try:
+            return await self._passes(rows, since)
+        finally:
+            if self._notebook is not None:
+                self._notebook.close()
+
+    async def _passes(self, rows: Sequence[tuple[float, bytes]], since: float) -> bool:
         for stamp, update in rows:
             self._doc.apply_update(update)
             if stamp < since or not self._may_be_equal():

@@ -110,8 +110,17 @@ class RoomPeer:
         link.attach(self.doc)
         self._receive()  # the whole document; before anybody observes changes
         self.document.on_change = self._on_change
-        self.doc.observe(self._on_update)
+        self._subscription = self.doc.observe(self._on_update)
         link.on_arrival(self.show_presence)
+
+    def close(self) -> None:
+        """Nobody uses this peer any more, whose link is closed.
+
+        B28: pycrdt refers to who observes a Doc in a way that Python's collector does not see, so
+        the document, the room and its store would stay in memory for ever.
+        """
+        self.doc.unobserve(self._subscription)
+        self.document.close()
 
     @property
     def notebook(self) -> Notebook:

@@ -111,18 +111,19 @@ class UndoLog:
 
     def __init__(self) -> None:
         self._steps: deque[Step] = deque()
-        self._characters = 0
+        self.characters = 0
+        """Of all steps."""
 
     def __len__(self) -> int:
         return len(self._steps)
 
     def push(self, step: Step) -> None:
         self._steps.append(step)
-        self._characters += step.characters
+        self.characters += step.characters
         while len(self._steps) > MAX_STEPS or (
-            self._characters > MAX_CHARACTERS and len(self._steps) > 1
+            self.characters > MAX_CHARACTERS and len(self._steps) > 1
         ):
-            self._characters -= self._steps.popleft().characters
+            self.characters -= self._steps.popleft().characters
 
     def last(self, count: int) -> list[Step]:
         """The latest steps, newest first."""
@@ -134,7 +135,7 @@ class UndoLog:
 
     def pop(self, count: int) -> None:
         for _ in range(count):
-            self._characters -= self._steps.pop().characters
+            self.characters -= self._steps.pop().characters
 
 
 @dataclass(slots=True)

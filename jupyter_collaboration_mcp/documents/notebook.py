@@ -65,10 +65,14 @@ class Notebook:
         self._hints: dict[str, int] = {}
         self._sorted: list[str] | None = None
         self._own: list[CellChange] = []  # structural changes of ours, already in the mirror
-        self._array.observe_deep(self._on_events)
+        self._events = self._array.observe_deep(self._on_events)
 
     def __len__(self) -> int:
         return len(self._cells)
+
+    def close(self) -> None:
+        """Follow the Doc no longer. One that is followed is never freed (B28)."""
+        self._array.unobserve(self._events)
 
     # -- finding -----------------------------------------------------------------------------
 

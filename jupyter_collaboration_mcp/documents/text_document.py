@@ -39,10 +39,14 @@ class TextDocument:
         self.doc = doc
         self.on_change: Callable[[list[CellChange]], None] | None = None
         self._shared: Text = doc.get("source", type=Text)
-        self._shared.observe(self._on_event)
+        self._events = self._shared.observe(self._on_event)
 
     def __str__(self) -> str:
         return str(self._shared)
+
+    def close(self) -> None:
+        """Follow the Doc no longer. One that is followed is never freed (B28)."""
+        self._shared.unobserve(self._events)
 
     def view(self) -> TextView:
         """The text with the short hash that changes whenever it does."""

@@ -14,6 +14,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from .sessions import bound_sessions
+
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -136,13 +138,15 @@ class MCPEndpoint:
     def _make_manager(self, server: MCPServer) -> StreamableHTTPSessionManager:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-        return StreamableHTTPSessionManager(
+        manager = StreamableHTTPSessionManager(
             server._lowlevel_server,
             # The SDK's own Host check knows localhost only and breaks behind JupyterHub and
             # proxies; the handler has made Jupyter's Host and Origin checks before.
             security_settings=None,
             max_request_body_size=self._max_request_body_size,
         )
+        bound_sessions(manager)
+        return manager
 
 
 def _import_all(modules: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from ..errors import InvalidArgument
 from ..workspace.caller import SCOPE_KEY, Caller
 from .endpoint import MAX_REQUEST_BODY_SIZE
 from .origins import authority, host_name
+from .sessions import bound_sessions
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -93,6 +94,7 @@ def application(server: MCPServer, token: str, hosts: Iterable[str]) -> ASGIApp:
     app = server.streamable_http_app(
         transport_security=unchecked, max_request_body_size=MAX_REQUEST_BODY_SIZE
     )
+    bound_sessions(server.session_manager)
     return _OriginGate(_BearerGate(app, token), (*_LOOPBACK, *map(bracketed, hosts)))
 
 

@@ -42,6 +42,9 @@ _TRIES = 10
 #: Agents at documents whose steps to take back are kept after they left.
 _SEATS = 500
 
+#: Characters of all these steps.
+_KEPT = 50_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -395,12 +398,13 @@ class Workspace:
         if before is None:
             return peer, {}
         agents = dict(before.agents)
-        await self._close(before)
+        await self._leave_room(before)
         for seat in agents.values():
             peer.seat(seat)
         if before.peer.unsaved:
             await peer.catch_up()
             peer.inherit(before.peer)
+        before.peer.close()
         return peer, agents
 
     def _rejoin_soon(self, room_id: str) -> None:
@@ -457,14 +461,23 @@ class Workspace:
         seat = opened.agents.get(agent.key)
         if seat is None:
             seat = self._seats.setdefault((room_id, agent.key), Seat(agent.key, agent.name))
-            if len(self._seats) > _SEATS:
-                del self._seats[next(iter(self._seats))]
             if not seat.seen:
                 seat.seen = opened.peer.version
             opened.agents[agent.key] = seat
             opened.peer.seat(seat)
+            self._forget_seats()
         seat.used = time.monotonic()
         return seat
+
+    def _forget_seats(self) -> None:
+        """Bound what is kept for agents that have left; the one that left first goes first."""
+        left = {key: seat for key, seat in self._seats.items() if seat.presence is None}
+        kept = sum(seat.undo.characters for seat in left.values())
+        for key, seat in sorted(left.items(), key=lambda item: item[1].used):
+            if len(left) <= _SEATS and kept <= _KEPT:
+                break
+            del left[key], self._seats[key]
+            kept -= seat.undo.characters
 
     def _start_sweeper(self) -> None:
         if self._sweeper is None or self._sweeper.done():
@@ -510,6 +523,10 @@ class Workspace:
         return opened.gone or not peer.unsaved
 
     async def _close(self, opened: _Open) -> None:
+        await self._leave_room(opened)
+        opened.peer.close()
+
+    async def _leave_room(self, opened: _Open) -> None:
         for seat in opened.agents.values():
             opened.peer.unseat(seat)
         await opened.peer.link.close()

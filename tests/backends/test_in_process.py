@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import httpx2
+import psutil  # type: ignore[import-untyped]
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
@@ -180,3 +181,31 @@ async def test_a_server_that_is_stopped_while_a_room_opens_ends(make_server: Mak
                 assert len(await ada.sources(file.name)) == 3
                 await server.terminate(limit=15)
             await server.start()
+
+
+async def test_rooms_that_agents_have_left_are_freed_with_all_that_they_hold(
+    make_server: MakeServer,
+) -> None:
+    """Each has an open database of its own, which can be seen from outside."""
+    config = {
+        "YDocExtension": {"document_cleanup_delay": 0.1, "document_save_delay": 0.1},
+        "JupyterCollaborationMCP": {"idle_timeout": 0.5},
+    }
+    count = 12
+
+    async with make_server(config=config) as server:
+        process = psutil.Process(server.pid)
+
+        def stores() -> int:
+            return sum(".jupyter_ystore.db" in file.path for file in process.open_files())
+
+        async with agent(server) as ada:
+            for number in range(count):
+                path = write(server, f"{number}.ipynb").name
+                await ada.write(path, "cell-00000", "edited")
+        await until(lambda: server.log.count("deleted") >= count)
+        # Garbage is collected now and then: work makes some.
+        async with agent(server) as ada:
+            async with asyncio.timeout(60):
+                while stores() > 3:
+                    await ada.ask("list_notebooks")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from pycrdt import Doc, Text
 
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.documents.differ import Edit
+from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.text_document import TextDocument
 from jupyter_collaboration_mcp.errors import CollaborationError, InvalidArgument, TooLarge
 from jupyter_collaboration_mcp.workspace import editing, text_editing
@@ -293,3 +296,15 @@ def test_no_call_searches_a_large_text_very_often() -> None:
     changes = [TextChange(old_text=str(number), new_text="x") for number in range(401)]
     with pytest.raises(TooLarge, match=r"401 operations look for old_text .* at most 400 are"):
         room.change(*changes)
+
+
+@pytest.mark.parametrize("kind", [Notebook, TextDocument])
+def test_a_document_that_is_closed_is_freed(kind: type[Notebook] | type[TextDocument]) -> None:
+    """B28: pycrdt keeps whatever observes it."""
+    doc: Doc[Any] = Doc()
+    document = kind(doc)
+    freed = weakref.ref(document)
+    document.close()
+    del document, doc
+    gc.collect()
+    assert freed() is None

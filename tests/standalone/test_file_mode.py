@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 from mcp_types import ResourceLink, TextResourceContents
 
-from jupyter_collaboration_mcp.backends.file_room import FileRooms
+from jupyter_collaboration_mcp.backends.file_room import FileRoom, FileRooms
 from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.errors import RoomUnavailable
@@ -198,3 +200,15 @@ async def test_large_integers_are_rounded_and_what_is_no_json_is_refused(
         assert error["code"] == "corrupt_document", (name, error)
         assert str(root) not in error["message"]
         assert (root / f"{name}.ipynb").read_bytes() == before
+
+
+async def test_a_file_that_was_left_is_freed() -> None:
+    """B28."""
+    nobody: Any = None
+    room = FileRoom(nobody, "json:notebook:x", "x.ipynb")
+    freed = weakref.ref(room)
+    await room.close()
+    await room.close()
+    del room
+    gc.collect()
+    assert freed() is None

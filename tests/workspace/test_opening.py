@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
+from jupyter_collaboration_mcp.collaboration.undo import SourceChanged, Step
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from jupyter_collaboration_mcp.workspace import workspace as module
 from jupyter_collaboration_mcp.workspace.agent import Agent
@@ -155,4 +157,48 @@ async def test_a_room_that_cannot_be_made_use_of_is_left(
     assert [link.alive for link in server.links] == [False]
     workspace.on_join = None
     assert (await workspace.open(ADA, PATH)).peer.link.alive
+    await workspace.close()
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_nothing_of_a_document_that_was_left_stays_in_memory(
+    server: Server, workspace: Workspace, again: bool
+) -> None:
+    """B28: neither if everybody has left it, nor if its room died and it was opened anew."""
+    opened = await workspace.open(ADA, PATH)
+    with opened.peer.edit(opened.seat, "test") as record:
+        opened.peer.notebook.set_source(0, "x, edited")
+        record(SourceChanged("cell-0", "x", "x, edited"))
+    peer = weakref.ref(opened.peer)
+    document = weakref.ref(opened.peer.document)
+    del opened, record
+    if again:
+        server.links[0].alive = False
+        notebook = (await workspace.open(ADA, PATH)).peer.notebook
+        assert notebook.source(0) == "x, edited"
+    else:
+        await workspace.close()
+    await until(lambda: gc.collect() >= 0 and peer() is None and document() is None)
+    if again:
+        await workspace.close()
+
+
+@pytest.mark.parametrize(("name", "limit"), [("_SEATS", 2), ("_KEPT", 20)])
+async def test_steps_of_agents_that_left_are_bounded_and_the_oldest_go_first(
+    server: Server, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
+    monkeypatch.setattr(module, name, limit)
+    backend: Any = server
+    workspace = Workspace(backend, PathRules((), ()), Limits(), 0.05, logging.getLogger())
+    for path in ("a.ipynb", "b.ipynb", "c.ipynb", "d.ipynb"):
+        seat = (await workspace.open(ADA, path)).seat
+        seat.undo.push(Step(1, "test", (SourceChanged("cell-0", "x", "x, edited"),)))
+        await until(lambda: not workspace._open)
+    workspace._idle_timeout = 300.0
+    steps = []
+    for path in ("d.ipynb", "c.ipynb", "a.ipynb"):
+        opened = await workspace.open(ADA, path)
+        steps.append(len(opened.seat.undo))
+    assert steps == [1, 1, 0]
     await workspace.close()

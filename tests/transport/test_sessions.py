@@ -1,0 +1,79 @@
+"""Sessions that clients have left behind: so many are kept, and no living one ends for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from jupyter_collaboration_mcp.transport.sessions import MOST_SESSIONS
+from tests.conftest import MakeServer
+from tests.harness.agents import mcp_address
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.ways import WAYS, served
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+HEADERS = {
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": "2025-11-25",
+}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "forgetful", "version": "1"},
+    },
+}
+PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+
+
+@pytest.fixture(scope="module", params=WAYS)
+async def server(
+    make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
+) -> AsyncIterator[JupyterProcess]:
+    async with served(make_server, request.param) as process:
+        yield process
+
+
+class Forgetful:
+    """A client of the older era that ends no session."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self._http, self._url = http, url
+
+    async def open(self) -> str:
+        answer = await self._http.post(self._url, json=INITIALIZE)
+        assert answer.status_code == 200
+        return str(answer.headers["mcp-session-id"])
+
+    async def ping(self, session: str) -> int:
+        headers = {"Mcp-Session-Id": session}
+        return (await self._http.post(self._url, json=PING, headers=headers)).status_code
+
+
+async def test_the_session_that_was_idle_for_longest_ends_when_there_are_too_many(
+    server: JupyterProcess,
+) -> None:
+    url, headers = mcp_address(server)
+    limits = httpx2.Limits(max_connections=10)
+    async with httpx2.AsyncClient(
+        headers={**HEADERS, **headers}, timeout=60, limits=limits
+    ) as http:
+        client = Forgetful(http, url)
+        listening, oldest, second = [await client.open() for _ in range(3)]
+        async with http.stream("GET", url, headers={"Mcp-Session-Id": listening}) as stream:
+            assert stream.status_code == 200
+            assert await client.ping(oldest) == 200  # so the second is idle for longer
+            for _ in range(MOST_SESSIONS - 2):
+                latest = await client.open()
+            assert await client.ping(second) == 404
+            assert await client.ping(oldest) == 200
+            assert await client.ping(latest) == 200
+            assert await client.ping(listening) == 200
+        # As the protocol wants it, a client whose session is gone opens another.
+        assert await client.ping(await client.open()) == 200
