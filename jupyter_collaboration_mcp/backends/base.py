@@ -237,6 +237,10 @@ class KernelMessage(NamedTuple):
     """Bytes of its content on the wire."""
 
 
+OUTPUT_MISSING = "output_missing"
+"""The type of a message that a link makes by itself where output of a request was lost: with a
+`reason` for the agent, and a `text` for the cell."""
+
 Fate = Literal["alive", "died", "restarted", "gone", "unreachable"]
 """What became of a kernel since a link to it was made; "gone" is culled or shut down."""
 

@@ -27,12 +27,13 @@ from websockets.protocol import State
 from websockets.typing import Subprotocol
 
 from ..errors import KernelUnavailable, ServerError, ServerUnreachable, TokenRefused
-from .base import Fate, KernelMessage
+from .base import OUTPUT_MISSING, Fate, KernelMessage
 from .execute_request import execute_request
 from .jupyter_api import JupyterApi, Refused
 from .kernel_frames import PARTS_APART, Channel, Frame, read_frame, write_frame
 from .kernel_work import UNKNOWN, KernelWork, language_of
 from .message_numbers import MessageNumbers
+from .rate_limit import dropped_output
 
 #: Seconds without the server, after which its kernels count as gone.
 GRACE = 30.0
@@ -585,6 +586,9 @@ class KernelSocket:
             return
         if kind == "input_request":
             self._input_header = frame.header
+        if (reason := dropped_output(frame, self._session)) is not None:
+            self._tell_missing(request, reason, str(frame.content().get("text")))
+            return
         large = frame.size >= _LARGE
         content = await asyncio.to_thread(frame.content) if large else frame.content()
         self._pass_on(
@@ -650,7 +654,10 @@ class KernelSocket:
         """Say something in the output of all that runs."""
         for key, request in list(self._requests.items()):
             if request.open:
-                self._tell("iopub", "stream", key, {"name": "stderr", "text": f"\n[{text}]\n"})
+                self._tell_missing(key, text, f"\n[{text}]\n")
+
+    def _tell_missing(self, request: str, reason: str, text: str) -> None:
+        self._tell("iopub", OUTPUT_MISSING, request, {"reason": reason, "text": text})
 
 
 def _now() -> str:

@@ -27,7 +27,7 @@ from ..errors import (
 )
 from .finished_runs import FinishedRuns
 from .interrupts import Interrupts
-from .kernel_output import log_output, update_display
+from .kernel_output import log_output, restore_error, update_display
 from .output_writer import ENDINGS, OutputWriter
 from .run import Run, RunState
 from .side_files import SideFiles
@@ -370,6 +370,8 @@ class Executor:
         elif state is RunState.cancelled:
             run.reason = _why_cancelled(run)
         run.prompt = None
+        if run.missing is not None:
+            restore_error(run)
         run.log.end()
         await self._writer.finish(run)
         if run.target is not None:
@@ -485,7 +487,7 @@ class Executor:
                 if isinstance(count := content.get("execution_count"), int):
                     run.count = count
             case _:
-                log_output(run.log, message)
+                log_output(run, message)
                 self._writer.write_soon(run)
 
     def _on_input_request(self, run: Run, message: KernelMessage) -> None:

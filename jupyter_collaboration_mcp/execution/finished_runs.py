@@ -61,7 +61,7 @@ class FinishedRuns:
         run = self._runs.get(request)
         if run is not None and message.channel == "iopub":
             self._runs.move_to_end(request)
-            log_output(run.log, message)
+            log_output(run, message)
             self._writer.write_soon(run)
 
     def update_display(self, message: KernelMessage) -> None:

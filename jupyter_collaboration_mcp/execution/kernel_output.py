@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from ..backends import base
 from ..backends.base import KernelMessage
 from ..documents.output_log import OutputLog
+from .run import Run
 
 
-def log_output(log: OutputLog, message: KernelMessage) -> None:
-    """Put what a message shows into a log, if it shows anything."""
-    content = message.content
+def log_output(run: Run, message: KernelMessage) -> None:
+    """Put what a message shows into the log of its run, if it shows anything."""
+    log, content = run.log, message.content
     match message.type:
+        case base.OUTPUT_MISSING:
+            run.missing = str(content["reason"])
+            log.print("stderr", str(content["text"]))
         case "stream":
             log.print(str(content.get("name", "stdout")), str(content.get("text", "")))
         case "display_data" | "execute_result" | "error":
-            log.add(_output(message), message.size, _display_id(message))
+            log.add(_output(message.type, content), message.size, _display_id(message))
         case "clear_output":
             log.clear(bool(content.get("wait")))
 
@@ -34,10 +40,17 @@ def _display_id(message: KernelMessage) -> str | None:
     return None if display_id is None else str(display_id)
 
 
-def _output(message: KernelMessage) -> dict[str, Any]:
+def restore_error(run: Run) -> None:
+    """Take the error from the reply of a run, if it is not among its outputs: those come on
+    another channel, of which some are missing."""
+    failed = (run.reply or {}).get("status") == "error"
+    if failed and not any(output["output_type"] == "error" for output in run.log.outputs()):
+        run.log.add(_output("error", run.reply or {}), 0)
+
+
+def _output(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
     """An output as nbformat stores it."""
-    content = message.content
-    if message.type == "error":
+    if kind == "error":
         return {
             "output_type": "error",
             "ename": str(content.get("ename", "")),
@@ -45,10 +58,10 @@ def _output(message: KernelMessage) -> dict[str, Any]:
             "traceback": [str(line) for line in content.get("traceback") or ()],
         }
     output: dict[str, Any] = {
-        "output_type": message.type,
+        "output_type": kind,
         "data": dict(content.get("data") or {}),
         "metadata": dict(content.get("metadata") or {}),
     }
-    if message.type == "execute_result":
+    if kind == "execute_result":
         output["execution_count"] = content.get("execution_count")
     return output

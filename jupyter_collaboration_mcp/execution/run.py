@@ -92,6 +92,8 @@ class Run:
     """Why it did not run to its end, if that was not the code's own doing."""
     reason: str | None = None
     """Why it was cancelled."""
+    missing: str | None = None
+    """Why some of its output is not here, if some was lost on the way."""
     prompt: str | None = None
     """What the code asks, while it waits for an answer."""
     timings: dict[str, str] = field(default_factory=dict)

@@ -83,6 +83,8 @@ class RunAnswers:
             told.lines.append(" ".join(filter(None, [name.text, _standing(run)])))
             if made.text:
                 told.lines.append(made.text)
+            if run.missing is not None:
+                told.lines.append(f"Output is missing. {run.missing}")
             if made.facts:
                 facts["outputs"] = made.facts
             told.facts.append(facts)
@@ -137,6 +139,8 @@ def _facts(run: Run, name: _Name) -> dict[str, Any]:
     facts["seconds"] = round(run.seconds, 3)
     if run.prompt is not None:
         facts["prompt"] = run.prompt[:1000]
+    if run.missing is not None:
+        facts["output_missing"] = run.missing
     if run.reason is not None:
         facts["reason"] = run.reason
     return facts

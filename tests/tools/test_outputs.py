@@ -343,6 +343,29 @@ async def test_an_update_does_not_touch_what_a_person_put_there(
         assert ana.cell(0)["outputs"] == [display("text/plain", "'a'")]
 
 
+# -- more than a server passes on ------------------------------------------------------------
+
+
+async def test_output_that_the_server_drops_is_reported_as_missing(
+    server: JupyterProcess, ada: AgentClient, warm: Warm
+) -> None:
+    path = await warm(
+        "for _ in range(100):\n    print('x' * 99_999, flush=True)\n1 / 0",
+        r"print('IOPub data rate exceeded.\n')",
+    )
+    result = await run(ada, path)
+    facts = told(result)
+    assert facts["state"] == "failed"
+    assert "ZeroDivisionError: division by zero" in text_of(result)
+    if server.standalone is None:
+        assert "output_missing" not in facts
+        assert facts["outputs"][0]["length"] == 10_000_000
+    else:
+        assert "iopub_data_rate_limit (1,000,000 bytes/sec)" in facts["output_missing"]
+        assert "Output is missing. The Jupyter server dropped" in text_of(result)
+    assert "output_missing" not in told(await run(ada, path, 1))  # that said it itself
+
+
 # -- rich outputs ----------------------------------------------------------------------------
 
 
