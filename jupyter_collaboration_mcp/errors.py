@@ -335,8 +335,7 @@ class InternalError(CollaborationError):
     def undone(cls, error: BaseException) -> InternalError:
         """Of an edit that failed halfway; no part of it has left this process."""
         return cls(
-            f"The edit failed by a mistake of the tool itself ({_named(error)}). Nothing was "
-            "changed.",
+            f"Internal error in this server ({_named(error)}). Nothing was changed.",
             "Read the document again, and try another edit; the log of the server says more.",
         )
 

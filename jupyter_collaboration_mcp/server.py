@@ -179,7 +179,8 @@ class _Gate:
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
         """Show a connection the tools that it may call."""
-        result = await call_next(ctx)
+        with contained():  # of all requests; a tool says more of its own
+            result = await call_next(ctx)
         if ctx.method == "tools/list" and isinstance(result, dict):
             caller = _caller(ctx)
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from pycrdt import Doc, Map
 
 from jupyter_collaboration_mcp import server
@@ -18,13 +18,17 @@ from tests.harness.agents import text_of
 pytestmark = pytest.mark.anyio
 
 
+def panic() -> Any:
+    """A real one: pycrdt has no such integers."""
+    shared: Map[Any] = Doc[Any]().get("map", type=Map)
+    shared["number"] = 2**70
+
+
 class Tools:
     @tool("Panic", Level.read)
     async def panic(self, call: Call) -> Answer:
         """Do what pycrdt panics at."""
-        shared: Map[Any] = Doc[Any]().get("map", type=Map)
-        shared["number"] = 2**70
-        return Answer("not reached", {})
+        return Answer("not reached", panic())
 
     @tool("Answer", Level.read)
     async def answer(self, call: Call) -> Answer:
@@ -41,3 +45,20 @@ async def test_a_panic_of_a_library_fails_its_own_call_only(
         assert failed.is_error
         assert text_of(failed).startswith("internal_error: ")
         assert text_of(await client.call_tool("answer", {})) == "fine"
+
+
+async def test_a_panic_in_a_resource_fails_that_request_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "all_tools", lambda *_: collect("notebook", Tools()))
+    served = build_server(Sites([]), ServerOptions())
+    monkeypatch.setattr(served, "resources", Resources())
+    async with Client(served) as client:
+        with pytest.raises(MCPError):
+            await client.read_resource("jupyter-output://run/0")
+        assert text_of(await client.call_tool("answer", {})) == "fine"
+
+
+class Resources:
+    async def read(self, *_: Any) -> Any:
+        return panic()

@@ -101,7 +101,7 @@ class RoomPeer:
         self._overwritten: Texts | None = None
         """What the cells with unsaved changes said before the file came over them."""
         self.broken = False
-        """Whether an edit failed halfway, so that the Doc has what the room never got."""
+        """Whether the Doc is not what the room has: an edit failed halfway, or an update did."""
         self._clients = {self.doc.client_id}  # as whom it has written, in rooms before too
         self.notes: list[str] = []
         """What the next answer should say once, whoever gets it."""
@@ -187,8 +187,7 @@ class RoomPeer:
                     raise
         except BaseException as error:
             if self._updates > known:
-                self.broken = True
-                self.link.give_up()
+                self._give_up()
             if isinstance(error, CollaborationError) or not self._withholding:
                 raise
             if isinstance(error, Exception) or is_panic(error):
@@ -196,6 +195,10 @@ class RoomPeer:
             raise
         finally:
             self._withholding = False
+
+    def _give_up(self) -> None:
+        self.broken = True
+        self.link.give_up()
 
     async def acknowledged(self) -> None:
         """Return when all edits are with the room, and would survive what it promises to survive.
@@ -310,6 +313,9 @@ class RoomPeer:
                 if self._updates > known:
                     self._unsaved.after(update, before)
                 self._follow_saves()
+        except BaseException:
+            self._give_up()  # the rest of what came would be missing here for ever
+            raise
         finally:
             self._receiving = False
         place = self.link.overwritten()

@@ -56,7 +56,9 @@ def flaw(
         depth: How deep the value itself is nested.
     """
     if isinstance(value, str):
-        return None if _is_whole(value) else Flaw("", "has half of a surrogate pair in it")
+        if value.isascii() or _is_whole(value):
+            return None
+        return Flaw("", "has half of a surrogate pair in it")
     if isinstance(value, float):
         fits = floats is None or abs(value) < floats  # NaN is less than nothing
         return None if fits else Flaw("", _no_float(value))
@@ -68,7 +70,7 @@ def flaw(
         for key, item in value.items():
             if not isinstance(key, str):
                 return Flaw("", f"has a key that is not a text: {str(key)[:_SHOWN]}")
-            if not _is_whole(key):
+            if not (key.isascii() or _is_whole(key)):
                 return Flaw("", "has a key with half of a surrogate pair in it")
             if (found := flaw(item, integers, floats, depth + 1)) is not None:
                 return Flaw(f".{key}{found.where}", found.why)
@@ -105,7 +107,7 @@ def storable(value: Any) -> Any:
 
 def storable_text(text: str) -> str:
     """A text without halves of characters, which no document can hold."""
-    return text if _is_whole(text) else text.encode(errors="replace").decode()
+    return text if text.isascii() or _is_whole(text) else text.encode(errors="replace").decode()
 
 
 def round_integers(value: Any, depth: int = 0) -> list[str]:
@@ -152,8 +154,6 @@ def _rounded(value: int) -> float | None:
 
 
 def _is_whole(text: str) -> bool:
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -6,11 +6,14 @@ Jupyter opens much that is no valid notebook, and so do we. This finds what its 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .foreign_text import inline, listed
 from .json_values import LARGEST_STORED, flaw, round_integers
+
+#: Levels of a notebook that do not count as nested: its cells, their outputs, and what is in these.
+_ABOVE = 5
 
 
 def prepare(notebook: Any, floats: float | None = None) -> list[str]:
@@ -59,70 +62,62 @@ def rounding(path: str, rounded: Sequence[str]) -> str:
 
 
 def _require_shape(notebook: Any) -> None:
-    for where, value, wanted in _shapes(notebook):
-        if not _fits(value, wanted):
-            raise ValueError(f"{where} is {_kind(value)}, and not {wanted}")
+    if (problem := _shape_problem(notebook)) is not None:
+        raise ValueError(problem)
 
 
-def _flaw(notebook: Mapping[str, Any], integers: float, floats: float | None) -> str | None:
-    for where, value in _values(notebook):
-        if (found := flaw(value, integers, floats)) is not None:
-            return found.said(where)
+def _shape_problem(notebook: Any) -> str | None:
+    """What is of another type than whoever opens a notebook relies on."""
+    if not isinstance(notebook, Mapping):
+        return f"it is {_kind(notebook)}, and not an object"
+    if not isinstance(notebook.get("metadata", {}), Mapping):
+        return f"metadata is {_kind(notebook['metadata'])}, and not an object"
+    if not isinstance(cells := notebook.get("cells", _MISSING), list):
+        return f"cells is {_kind(cells)}, and not a list"
+    for number, cell in enumerate(cells):
+        if (problem := _cell_problem(cell)) is not None:
+            return f"cells[{number}]{problem}"
     return None
 
 
-def _shapes(notebook: Any) -> Iterator[tuple[str, Any, str]]:
-    """What has to be of some type: where, what is there, and the type."""
-    yield "the notebook", notebook, _OBJECT
-    yield "metadata", notebook.get("metadata", {}), _OBJECT
-    yield "cells", notebook.get("cells", _MISSING), _LIST
-    for number, cell in enumerate(notebook["cells"]):
-        at = f"cells[{number}]"
-        yield at, cell, _OBJECT
-        yield f"{at}.cell_type", cell.get("cell_type", _MISSING), _STRING
-        if (source := cell.get("source", _MISSING)) is not None:
-            yield f"{at}.source", source, _TEXT
-        yield f"{at}.id", cell.get("id", ""), _STRING
-        yield f"{at}.metadata", cell.get("metadata", {}), _OBJECT
-        if cell["cell_type"] == "code":
-            yield f"{at}.execution_count", cell.get("execution_count"), _NUMBER
-            yield f"{at}.outputs", cell.get("outputs", []), _LIST
-            for place, output in enumerate(cell.get("outputs", [])):
-                yield f"{at}.outputs[{place}]", output, _OBJECT
-                yield f"{at}.outputs[{place}].output_type", output.get("output_type"), _STRING
-                if output["output_type"] == "stream":
-                    yield f"{at}.outputs[{place}].text", output.get("text", ""), _TEXT
+def _cell_problem(cell: Any) -> str | None:
+    if not isinstance(cell, Mapping):
+        return f" is {_kind(cell)}, and not an object"
+    for key in ("id", "cell_type"):
+        if not isinstance(text := cell.get(key, "" if key == "id" else _MISSING), str):
+            return f".{key} is {_kind(text)}, and not a text"
+    if (source := cell.get("source", _MISSING)) is not None and not _is_text(source):
+        return f".source is {_kind(source)}, and not a text"
+    if not isinstance(cell.get("metadata", {}), Mapping):
+        return f".metadata is {_kind(cell['metadata'])}, and not an object"
+    return _run_problem(cell) if cell["cell_type"] == "code" else None
 
 
-def _values(notebook: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """All that a notebook says, each part by itself: only what is in it counts as nested."""
-    for key, value in notebook.items():
-        if key != "cells":
-            yield key, value
-    for number, cell in enumerate(notebook["cells"]):
-        for key, value in cell.items():
-            if key != "outputs" or not isinstance(value, list):
-                yield f"cells[{number}].{key}", value
-                continue
-            for place, output in enumerate(value):
-                yield f"cells[{number}].outputs[{place}]", output
+def _run_problem(cell: Mapping[str, Any]) -> str | None:
+    count = cell.get("execution_count")
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int | float)):
+        return f".execution_count is {_kind(count)}, and not a number"
+    if not isinstance(outputs := cell.get("outputs", []), list):
+        return f".outputs is {_kind(outputs)}, and not a list"
+    for place, output in enumerate(outputs):
+        if not isinstance(output, Mapping):
+            return f".outputs[{place}] is {_kind(output)}, and not an object"
+        if not isinstance(kind := output.get("output_type", _MISSING), str):
+            return f".outputs[{place}].output_type is {_kind(kind)}, and not a text"
+        if kind == "stream" and not _is_text(text := output.get("text", "")):
+            return f".outputs[{place}].text is {_kind(text)}, and not a text"
+    return None
+
+
+def _flaw(notebook: Mapping[str, Any], integers: float, floats: float | None) -> str | None:
+    found = flaw(notebook, integers, floats, depth=-_ABOVE)
+    return None if found is None else found.said("").removeprefix(".")
 
 
 _MISSING = object()
 
-_OBJECT, _LIST, _STRING = "an object", "a list", "a text"
-_TEXT, _NUMBER = "a text or a list of texts", "a number"
 
-
-def _fits(value: Any, wanted: str) -> bool:
-    if wanted == _OBJECT:
-        return isinstance(value, Mapping)
-    if wanted == _LIST:
-        return isinstance(value, list)
-    if wanted == _STRING:
-        return isinstance(value, str)
-    if wanted == _NUMBER:
-        return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+def _is_text(value: Any) -> bool:
     if isinstance(value, list):
         return all(isinstance(line, str) for line in value)
     return isinstance(value, str)
@@ -138,5 +133,5 @@ def _kind(value: Any) -> str:
     if isinstance(value, int | float):
         return "a number"
     if isinstance(value, str):
-        return _STRING
-    return _OBJECT if isinstance(value, Mapping) else _LIST
+        return "a text"
+    return "an object" if isinstance(value, Mapping) else "a list"

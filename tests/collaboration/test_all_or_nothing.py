@@ -15,6 +15,8 @@ from jupyter_collaboration_mcp.documents.notebook import new_cell
 from jupyter_collaboration_mcp.errors import CellNotFound, InternalError
 from tests.harness.memory_room import MemoryLink, MemoryRoom
 
+pytestmark = pytest.mark.anyio
+
 Fail = Callable[[RoomPeer], None]
 
 
@@ -78,3 +80,15 @@ def test_an_error_before_anything_is_changed_leaves_the_peer_as_it_is() -> None:
     with room.peer.edit(room.seat(), "test"):
         room.peer.notebook.set_source(0, "changed")
     assert room.sources() == ["changed"]
+
+
+async def test_a_peer_that_cannot_take_an_update_is_given_up_and_not_stale() -> None:
+    room = MemoryRoom(["a"])
+    room.link.deliver(b"no update at all")
+    room.notebook.set_source(0, "typed")
+    with pytest.raises(Exception, match="update"):
+        await room.peer.catch_up()
+    assert not room.link.alive
+    peer = RoomPeer(MemoryLink(room.doc))
+    peer.inherit(room.peer)
+    assert peer.notebook.source(0) == "typed"

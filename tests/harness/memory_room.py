@@ -80,6 +80,10 @@ class MemoryLink:
         received, self._received = self._received, []
         return received
 
+    def deliver(self, update: bytes) -> None:
+        """Send the peer something."""
+        self._received.append(update)
+
     def record(self, authorship: Authorship) -> None:
         self.recorded.append(authorship)
 
