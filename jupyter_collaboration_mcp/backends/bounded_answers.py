@@ -26,10 +26,13 @@ _PACE = 100_000
 #: Values of a JSON text that are read: a folder of 20,000 files has 200,000.
 _VALUES = 2_000_000
 
-#: Bytes of JSON from which on it is read in a thread.
-_LARGE = 200_000
+#: Bytes of JSON from which on it is read in a thread, and that are looked at in one go there.
+_LARGE, _SLICE = 200_000, 1_000_000
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+#: A text of a JSON text, or some of what is between two.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^"]{1,%d}' % _SLICE, re.DOTALL)
+
+_QUOTE = ord('"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +145,20 @@ def _parsed(body: bytes) -> Any:
 
 
 def _has_too_many_values(body: bytes) -> bool:
-    if _separators(body) <= _VALUES:
+    slices = range(0, len(body), _SLICE)
+    if sum(_separators(body, at, at + _SLICE) for at in slices) <= _VALUES:
         return False
-    # Most may be in a text, which is one value. They are passed over one by one.
-    found, at = 0, 0
-    for text in _STRING.finditer(body):
-        found += _separators(body[at : text.start()])
-        if found > _VALUES:
-            return True
-        at = text.end()
-    return found + _separators(body[at:]) > _VALUES
+    # Most may be in a text, which is one value.
+    found = 0
+    for token in _TOKEN.finditer(body):
+        start, end = token.span()
+        if body[start] != _QUOTE:
+            found += _separators(body, start, end)
+            if found > _VALUES:
+                return True
+    return False
 
 
-def _separators(part: bytes) -> int:
-    return part.count(b",") + part.count(b"[") + part.count(b"{")
+def _separators(body: bytes, start: int, end: int) -> int:
+    count = body.count
+    return count(b",", start, end) + count(b"[", start, end) + count(b"{", start, end)

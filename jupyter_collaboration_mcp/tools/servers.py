@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..documents.foreign_text import inline
 from ..errors import CollaborationError, ServerUnreachable
 from ..workspace.permissions import Level
 from ..workspace.sites import DEFAULT, Site, Sites
@@ -39,7 +40,7 @@ class ServerTools:
             facts = _facts(site, number == 0)
             line = f"{site.alias}: {site.url}" if site.alias else str(site.url)
             line += f", {facts['permission']}{f' {DEFAULT}' if facts['default'] else ''}"
-            line += "" if site.root is None else f", serves {site.root}"
+            line += "" if site.root is None else f", serves {inline(site.root)}"
             facts["state"] = "ok" if error is None else error.code
             servers.append(facts)
             lines.append(line if error is None else f"{line}. {error.happened}")
