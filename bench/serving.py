@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,12 @@ _LINES = "\n".join(f"total_{n} = sum(values[{n}:{n + 10}]) / 10" for n in range(
 
 
 @asynccontextmanager
-async def jupyter() -> AsyncIterator[JupyterProcess]:
+async def jupyter(config: Mapping[str, Any] | None = None) -> AsyncIterator[JupyterProcess]:
     """Jupyter with our extension, whose MCP server has the no-op tool as well."""
     extensions = {**EXTENSIONS, "noop_extension": True, stall_meter.NAME: True}
     with tempfile.TemporaryDirectory(prefix="bench-") as root:
         async with JupyterProcess(
-            Path(root), extensions=extensions, extra_path=[_EXTENSION_PATH]
+            Path(root), extensions=extensions, extra_path=[_EXTENSION_PATH], config=config
         ) as server:
             yield server
 
