@@ -186,7 +186,7 @@ def set_aside(path: Path) -> Path:
 def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
     if existed := os.path.lexists(path):
         _require_database(path)
-    database = sqlite3.connect(path, _BUSY, isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
     try:
         path.chmod(0o600)  # it holds the text of people's documents
         # Exclusive locking lets the log work without shared memory, so also in an NFS home.
