@@ -7,6 +7,7 @@ import errno
 import shutil
 import sqlite3
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -187,8 +188,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 journal, held = open_journals(Path(sys.argv[1]))
 print(journal.weakness)
 """
+    # Pipes: what it writes to a file counts as well.
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, str(tmp_path), stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", code, str(tmp_path), stdout=PIPE, stderr=PIPE
     )
     said, _ = await process.communicate()
     assert process.returncode == 0
