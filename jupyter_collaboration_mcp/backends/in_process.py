@@ -32,6 +32,7 @@ from .linked_files import look_behind_links, remember_loads
 from .loadable_contents import LoadableContents, load_carefully
 from .local_disk import LocalDisk
 from .opened_files import report_opened_files
+from .room_events import tell_rooms_of_changes_only
 from .room_ids import PREFIXES, room_prefix
 from .taken_over import take_over_carefully, tell_of_writes
 from .threads import end_with_the_process
@@ -83,6 +84,7 @@ class InProcessBackend:
     def start(self) -> None:
         """Watch every room from the moment it is loaded, whoever opens it."""
         end_with_the_process()
+        tell_rooms_of_changes_only()
         events = self._serverapp.event_logger
         assert events is not None
         events.add_listener(schema_id=_SESSION_EVENTS, listener=self._on_session_event)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pycrdt import Doc, TransactionEvent, create_update_message
 
@@ -24,15 +24,20 @@ from ..errors import CollaborationError, InternalError
 from ..panics import contained, is_panic
 from .changes import REDONE, ChangeLog
 from .overwritten import redo
+from .prepared import CallRecord, Edit, Prepared, prepare
 from .presence import Presence
 from .reapply import REAPPLY, Redone, reapply
 from .shown import ShownSources
-from .undo import Change, Step, UndoLog
+from .undo import Step, UndoLog
 from .unsaved import Texts, Unsaved
 
 #: How often, and each how many seconds, a reader waits for a change of the file: the server looks
 #: at it once a second.
 _LOOKS, _LOOK = 16, 0.2
+
+#: How often a large edit is prepared anew because the document changed meanwhile. After that it is
+#: made at once.
+_ATTEMPTS = 4
 
 #: Why something had to be done again.
 _RESTART = "The Jupyter server was restarted"
@@ -41,23 +46,7 @@ _OVERWRITE = "The file was changed on disk"
 #: The origin of what comes from the room; an agent's own is its key.
 _ROOM = "room"
 
-
-class CallRecord:
-    """What one call changed, kept so that it can be taken back."""
-
-    def __init__(self) -> None:
-        self.changes: list[Change] = []
-        self.wrote_text = False
-        """Whether the latest thing that was done is the insertion of text into a cell."""
-        self.written: tuple[int, int] | None = None
-        """The last character that was written, by client and clock, where that is known."""
-
-    def __call__(
-        self, change: Change, wrote_text: bool = False, written: tuple[int, int] | None = None
-    ) -> None:
-        self.changes.append(change)
-        self.wrote_text = wrote_text
-        self.written = written
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -98,6 +87,7 @@ class RoomPeer:
         self._withholding = False
         self._unsaved = Unsaved(self.document)
         self._updates = 0
+        self._preparing = asyncio.Lock()
         self._overwritten: Texts | None = None
         """What the cells with unsaved changes said before the file came over them."""
         self.broken = False
@@ -160,10 +150,54 @@ class RoomPeer:
         self._author = seat.name
         with self._all_or_nothing(seat.agent):
             yield record
+        self._made(seat, call, record)
+
+    async def perform(self, seat: Seat, edit: Edit[T]) -> T:
+        """Make an edit, all or nothing, on a document that is current."""
+        if edit.large:
+            async with self._preparing:
+                for _ in range(_ATTEMPTS):
+                    await self.catch_up()
+                    work, known = edit.begin(), self._updates
+                    made = await asyncio.to_thread(
+                        prepare,
+                        type(self.document),
+                        self.doc.get_update(),
+                        self.doc.client_id,
+                        work,
+                    )
+                    if isinstance(made, CollaborationError):
+                        raise made
+                    await self.catch_up()
+                    if self._updates == known:
+                        result = self._apply(seat, edit.call, made)
+                        await asyncio.sleep(0)  # others first: the answer may be large too
+                        return result
+        return self.perform_now(seat, edit)
+
+    def perform_now(self, seat: Seat, edit: Edit[T]) -> T:
+        """Make an edit at once, however long that takes."""
+        work = edit.begin()
+        with self.edit(seat, edit.call) as record:
+            return work(self.document, record)
+
+    def _apply(self, seat: Seat, call: str, made: Prepared[T]) -> T:
+        self._author = seat.name
+        if made.update is not None:
+            with self._all_or_nothing(seat.agent):
+                self.doc.apply_update(made.update)
+        self._made(seat, call, made.record)
+        return made.result
+
+    def _made(self, seat: Seat, call: str, record: CallRecord) -> None:
+        """A call has made its changes: whose they are, and how they can be taken back."""
         self._attribute(seat, call)
-        if record.changes:
+        if record.changes or record.undoes:
             step = Step(self.version, call, tuple(record.changes))
-            seat.undo.push(step)
+            if record.undoes:
+                seat.undo.pop(record.undoes)
+            else:
+                seat.undo.push(step)
             self._keep(step)
         if seat.presence is not None and record.written is not None:
             seat.presence.write_at(*record.written)
@@ -264,16 +298,6 @@ class RoomPeer:
         with self._all_or_nothing(f"{seat.agent} run"):
             yield
         self._attribute(seat, "run")
-
-    @contextmanager
-    def take_back(self, seat: Seat, steps: int, changes: Sequence[Change]) -> Iterator[None]:
-        """A transaction that takes back the last steps of an agent, which has these changes."""
-        self._author = seat.name
-        with self._all_or_nothing(seat.agent):
-            yield
-        self._attribute(seat, "undo_agent_changes")
-        seat.undo.pop(steps)
-        self._keep(Step(self.version, "undo_agent_changes", tuple(changes)))
 
     def seat(self, seat: Seat) -> None:
         """Let people see an agent that has come."""

@@ -261,6 +261,8 @@ def _outputs(cell: CellView, limit: int, room: int) -> str:
 # Looking for text
 
 _MOST_LINES = 20
+#: Characters that are searched in one go: a millisecond or two.
+_LARGEST_PIECE = 100_000
 _AROUND = 80
 
 
@@ -276,7 +278,7 @@ def _found(cell: CellView, pattern: re.Pattern[str]) -> list[str]:
 def _matching_lines(content: str, pattern: re.Pattern[str]) -> Iterator[str]:
     """Each line where a match begins, once, with its number; long ones only around the match."""
     number, position, end = 1, 0, -1
-    for match in pattern.finditer(content):
+    for match in _matches(content, pattern):
         if match.start() < end:
             continue
         number += content.count("\n", position, match.start())
@@ -285,6 +287,16 @@ def _matching_lines(content: str, pattern: re.Pattern[str]) -> Iterator[str]:
         end = content.find("\n", position)
         end = len(content) if end < 0 else end
         yield f"{number}: {_around(content, start, end, match)}"
+
+
+def _matches(content: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Look for a text that is written literally, in pieces: nothing else runs while `re` does."""
+    longest, place = len(pattern.pattern), 0
+    while place < len(content):
+        match = pattern.search(content, place, place + _LARGEST_PIECE + longest)
+        if match is not None:
+            yield match
+        place = place + _LARGEST_PIECE if match is None else match.end()
 
 
 def _around(content: str, start: int, end: int, match: re.Match[str]) -> str:

@@ -33,20 +33,30 @@ class TextView:
 
 
 class TextDocument:
-    """The text of a shared file. All methods are synchronous; edits need a transaction."""
+    """The text of a shared file. All methods are synchronous; edits need a transaction.
 
-    def __init__(self, doc: Doc[Any]) -> None:
+    Args:
+        follows: Whether it asks the document what others do in it; see `Notebook`.
+    """
+
+    def __init__(self, doc: Doc[Any], follows: bool = True) -> None:
         self.doc = doc
         self.on_change: Callable[[list[CellChange]], None] | None = None
         self._shared: Text = doc.get("source", type=Text)
-        self._events = self._shared.observe(self._on_event)
+        self._events = [self._shared.observe(self._on_event)] if follows else []
 
     def __str__(self) -> str:
         return str(self._shared)
 
     def close(self) -> None:
         """Follow the Doc no longer. One that is followed is never freed (B28)."""
-        self._shared.unobserve(self._events)
+        for subscription in self._events:
+            self._shared.unobserve(subscription)
+
+    @property
+    def size(self) -> int:
+        """How long the text is, in bytes."""
+        return len(self._shared)
 
     def view(self) -> TextView:
         """The text with the short hash that changes whenever it does."""

@@ -84,10 +84,11 @@ def cell_facts(here: OpenDocument, ids: Sequence[str]) -> list[dict[str, Any]]:
     """Index, id and revision of cells that are there."""
     notebook = here.peer.notebook
     facts = []
-    for cell_id in ids:
-        if notebook.has(cell_id):
-            index = notebook.find(cell_id)
-            facts.append({"index": index, "id": cell_id, "revision": notebook.revision(index)})
+    with notebook.doc.transaction():  # one for all: there may be a thousand
+        for cell_id in ids:
+            if notebook.has(cell_id):
+                index = notebook.find(cell_id)
+                facts.append({"index": index, "id": cell_id, "revision": notebook.revision(index)})
     return facts
 
 

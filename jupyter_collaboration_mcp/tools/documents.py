@@ -167,7 +167,7 @@ class DocumentTools(PlacedTools):
     ) -> Answer:
         here = await self._open(call, Level.write, path, "file")
         limits = self._limits(here)
-        written = change_text(here, changes, name, limits, if_revision)
+        written = await here.perform(change_text(here, changes, name, limits, if_revision))
         await here.peer.acknowledged()
         return _changed(here, written)
 

@@ -21,6 +21,7 @@ from ..errors import (
     NotText,
     TooLarge,
 )
+from ..workspace import reading
 from ..workspace.permissions import Authorize, Level
 from ..workspace.sites import Site
 from .documents import file_facts
@@ -268,7 +269,7 @@ class FileTools(PlacedTools):
             except CorruptDocument:
                 return None, None
             notebook = here.peer.notebook
-            cells = list(notebook.views(range(len(notebook))))
+            cells = await reading.look(notebook, lambda: range(len(notebook)), True, None)
             return "json", render.outline(cells, max_length=max(200, limit)).text
         try:
             here = await visit(call, Level.read, site, entry.path, "file")

@@ -61,13 +61,15 @@ class KernelTools(PlacedTools):
         here = await self._open(call, Level.execute, path)
         if clear_outputs:
             await authorize(call, Level.write, self._site(here), here.path)
-            editing.to_clear(here, None, self._limits(here))  # before anything is lost
+            editing.to_clear(
+                here.peer.notebook, None, self._limits(here)
+            )  # before anything is lost
         info = await self._runs(here).restart(here)
         await here.peer.catch_up()
         lines = [f"Restarted {_kernel(info)}; all variables are gone."]
         facts: dict[str, Any] = {**about(here), "kernel": {"id": info.id, "name": info.name}}
         if clear_outputs:
-            cleared = await editing.clear_outputs(here, None, self._limits(here))
+            cleared = await self._cleared(here, None)
             lines.append(f"Cleared the outputs of {how_many(len(cleared))}.")
             facts["cleared"] = cleared
         if not exec:
@@ -139,7 +141,7 @@ class KernelTools(PlacedTools):
     ) -> Answer:
         """Clear the outputs and counts of code cells: of all, or of those named. Source stays."""
         here = await self._open(call, Level.write, path)
-        cleared = await editing.clear_outputs(here, cell_ids, self._limits(here))
+        cleared = await self._cleared(here, cell_ids)
         text = f"Cleared the outputs of {how_many(len(cleared))}."
         return answer(here, [text], {**about(here), "cleared": cleared})
 
@@ -196,6 +198,11 @@ class KernelTools(PlacedTools):
         preview = min(_PREVIEW, _PREVIEWS // max_results)
         found = await self._runs(here).inspect(here, names, max_results, preview)
         return _inspected(here, found)
+
+    async def _cleared(self, here: OpenDocument, cells: Sequence[str | int] | None) -> list[str]:
+        cleared = await here.perform(editing.clear_outputs(here, cells, self._limits(here)))
+        await here.peer.acknowledged()
+        return cleared
 
     async def _run(self, call: Call, level: Level, run_id: str) -> tuple[Site, Run]:
         site, run = self._sites.run(run_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ from ..documents.foreign_text import ID, listed
 from ..documents.text_document import TextDocument
 from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import RunState
-from ..workspace import editing
+from ..workspace import editing, reading
 from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
 from ..workspace.workspace import OpenDocument
@@ -116,10 +116,13 @@ class NotebookTools(PlacedTools):
         """Read live cells with index, id and revision. outline: a line a cell, cheapest; source:
         text; full: with outputs and metadata. Choose cells by range, ids or query."""
         here = await self._open(call, Level.read, path)
-        indexes = _reading(here, start_index, end_index, cell_ids)
         limit = min(max_content_length, self._limits(here).answer_length)
         wanted = _Reading(format, include_outputs, query, limit)
-        return _read(here, indexes, wanted, include_collaboration_state)
+
+        def chosen() -> list[int]:
+            return _reading(here, start_index, end_index, cell_ids)
+
+        return await _read(here, chosen, wanted, include_collaboration_state)
 
     @tool("Join a notebook", Level.read)
     async def create_notebook_session(self, call: Call, path: str) -> Answer:
@@ -146,7 +149,8 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
-        ids = editing.update_cells(here, named, self._limits(here), running)
+        update = editing.update_cells(here, named, self._limits(here), running)
+        ids = await here.perform(update)
         return await self._edited(call, here, "Updated", ids, exec, timeout)
 
     @tool("Insert cells", Level.write, core=True)
@@ -166,7 +170,7 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
-        ids = editing.insert_cells(
+        insertion = editing.insert_cells(
             here,
             new,
             positions,
@@ -175,6 +179,7 @@ class NotebookTools(PlacedTools):
             self._limits(here),
             running,
         )
+        ids = await here.perform(insertion)
         return await self._edited(call, here, "Inserted", ids, exec, timeout)
 
     @tool("Delete cells", Level.write, core=True, destructive=True)
@@ -195,8 +200,8 @@ class NotebookTools(PlacedTools):
         revisions = as_list(if_revision)
         if exec:
             return await self._run_then_delete(call, here, indexes, revisions, running)
-        gone = editing.delete_cells(here, indexes, revisions, self._limits(here), running)
-        return await self._deleted(here, gone)
+        deletion = editing.delete_cells(here, indexes, revisions, self._limits(here), running)
+        return await self._deleted(here, await here.perform(deletion))
 
     async def _execute(
         self,
@@ -242,9 +247,8 @@ class NotebookTools(PlacedTools):
         for _ in code:
             running.check("code")
         if not code:
-            return await self._deleted(
-                here, editing.delete_cells(here, indexes, None, limits, running)
-            )
+            deletion = editing.delete_cells(here, indexes, None, limits, running)
+            return await self._deleted(here, await here.perform(deletion))
         runs = await self._runs(here).run_cells(here, code, True, before)
         ran = await run_answer(self._shown, call, here, runs, _DELETE_WAIT)
         if any(run.state is not RunState.completed for run in runs):
@@ -252,13 +256,14 @@ class NotebookTools(PlacedTools):
             return replace(ran, text=text, facts={**ran.facts, "deleted": []})
         await here.peer.catch_up()
         there = [notebook.find(cell_id) for cell_id in before if notebook.has(cell_id)]
-        editing.guard(here, there, [before[notebook.id_at(index)] for index in there])
-        gone = editing.delete_cells(here, there, None, limits, editing.Running(False))
-        done = await self._deleted(here, gone)
+        # Nobody may have changed them until the end.
+        unchanged = [before[notebook.id_at(index)] for index in there]
+        deletion = editing.delete_cells(here, there, unchanged, limits, editing.Running(False))
+        done = await self._deleted(here, await here.perform(deletion))
         facts = {**done.facts, "runs": ran.facts["runs"]}
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
 
-    async def _deleted(self, here: OpenDocument, gone: Sequence[str]) -> Answer:
+    async def _deleted(self, here: OpenDocument, gone: list[str]) -> Answer:
         await here.peer.acknowledged()
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
@@ -281,7 +286,8 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.write, path)
         indexes = editing.target_indexes(here.peer.notebook, None, None, cell_ids)
         revisions, limits = as_list(if_revision), self._limits(here)
-        ids = editing.move_cells(here, indexes, to_index, after_cell_id, revisions, limits)
+        move = editing.move_cells(here, indexes, to_index, after_cell_id, revisions, limits)
+        ids = await here.perform(move)
         return await self._edited(call, here, "Moved", ids)
 
     @tool("Run a cell", Level.execute, destructive=True)
@@ -328,12 +334,13 @@ class NotebookTools(PlacedTools):
         people's text stays as it is; where that is impossible nothing happens and you get the
         diff."""
         here = await self._open(call, Level.write, path, None)
-        done = editing.take_back(here, steps, since, force)
+        done = await here.perform(editing.take_back(here, steps, since, force))
         await here.peer.acknowledged()
-        head = f"Took back {done.steps} of your calls ({', '.join(done.calls)}); {done.left} left."
+        left = len(here.seat.undo)
+        head = f"Took back {done.steps} of your calls ({', '.join(done.calls)}); {left} left."
         if isinstance(here.peer.document, TextDocument):
             revision = here.peer.document.view().revision
-            facts = {**about(here), "steps": done.steps, "left": done.left, "revision": revision}
+            facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}
             return answer(here, [f"{head} The text is at r:{revision}.", *done.notes], facts)
         cells = cell_facts(here, done.cell_ids)
         lines = [head, *cell_lines(cells)]
@@ -342,7 +349,7 @@ class NotebookTools(PlacedTools):
         facts = {
             **about(here),
             "steps": done.steps,
-            "left": done.left,
+            "left": left,
             "cells": cells,
             "removed": done.removed,
         }
@@ -429,11 +436,15 @@ def _reading(
     return list(range(*slice(start, end).indices(len(notebook))))
 
 
-def _read(here: OpenDocument, indexes: list[int], wanted: _Reading, state: bool) -> Answer:
+async def _read(
+    here: OpenDocument, chosen: Callable[[], list[int]], wanted: _Reading, state: bool
+) -> Answer:
     notebook = here.peer.notebook
     needs_outputs = wanted.form != "source" or wanted.outputs or wanted.query is not None
-    cells = list(notebook.views(indexes, outputs=needs_outputs))
-    rendered = wanted.render(cells, render.id_prefixes(notebook.ids))
+    enough = wanted.limit if wanted.query is None and wanted.form != "outline" else None
+    cells = await reading.look(notebook, chosen, needs_outputs, enough)
+    prefixes = render.id_prefixes(notebook.ids)
+    rendered = await reading.made_of(cells, lambda: wanted.render(cells, prefixes))
     here.peer.shown.add(cells)
     head = f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"
     lines = [head, rendered.text]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import gc
 import importlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -133,7 +134,11 @@ class MCPEndpoint:
 
     def _build_quietly(self) -> MCPServer:
         with _root_logger_untouched():
-            return self._build()
+            server = self._build()
+        # What was imported stays for ever. Python's collector looks at all of it each time that
+        # somebody brings many objects, a large notebook say; everybody waits a tenth of a second.
+        gc.freeze()
+        return server
 
     def _make_manager(self, server: MCPServer) -> StreamableHTTPSessionManager:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

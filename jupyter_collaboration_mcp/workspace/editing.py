@@ -1,7 +1,8 @@
 """Editing a live notebook: each function is one call, all or nothing, in one transaction.
 
-The caller has just opened the notebook, so its peer is current. Everything is resolved and
-checked before anything changes, and nothing is awaited until it has been applied.
+Each gives an edit, which the notebook's peer performs when it is current: everything is resolved
+and checked before anything changes, and nobody comes in between. What such an edit reads and
+changes is the notebook that it is given: a large one is prepared on a copy.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..collaboration import undo
-from ..collaboration.peer import CallRecord
+from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..documents import json_values, text
 from ..documents.differ import Differ
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
+from ..documents.text_document import Document
 from ..errors import (
     CollaborationError,
     InvalidArgument,
@@ -87,26 +89,36 @@ class _Pending:
 
 def update_cells(
     here: OpenDocument, updates: Sequence[CellUpdate], limits: Limits, running: Running
-) -> list[str]:
-    """Change cells; returns their ids in the order of the updates."""
-    notebook = here.peer.notebook
-    _check_size(limits, [update.content or update.new_text or "" for update in updates], "updates")
+) -> Edit[list[str]]:
+    """Change cells; gives their ids in the order of the updates."""
+    contents = [update.content or update.new_text or "" for update in updates]
+    _check_size(limits, contents, "updates")
     for number, update in enumerate(updates):
         json_values.require_storable(update.metadata, f"updates[{number}].metadata")
-    indexes = [_resolve(notebook, update.cell) for update in updates]
-    _guard(here, [(i, update.if_revision) for i, update in zip(indexes, updates, strict=True)])
-    pending: dict[int, _Pending] = {}
-    for index, update in zip(indexes, updates, strict=True):
-        _combine(notebook, pending, index, update)
-    for index, wanted in pending.items():
-        _check_cell(limits, wanted.source)
-        running.check(wanted.cell_type or notebook.cell_type(index))
-    ids = [notebook.id_at(index) for index in indexes]
-    differ = Differ()
-    with here.peer.edit(here.seat, "batch_update_notebook_cells") as record:
+
+    def begin() -> Work[list[str]]:
+        notebook = here.peer.notebook
+        guards = [(update.cell, update.if_revision) for update in updates if update.if_revision]
+        _guard(here, [(_resolve(notebook, cell), revision) for cell, revision in guards])
+        return work
+
+    def work(notebook: Notebook, record: CallRecord) -> list[str]:
+        indexes = [_resolve(notebook, update.cell) for update in updates]
+        pending: dict[int, _Pending] = {}
+        for index, update in zip(indexes, updates, strict=True):
+            _combine(notebook, pending, index, update)
+        for index, wanted in pending.items():
+            _check_cell(limits, wanted.source)
+            running.check(wanted.cell_type or notebook.cell_type(index))
+        ids = [notebook.id_at(index) for index in indexes]
+        differ = Differ()
         for index, wanted in pending.items():
             _apply(notebook, index, wanted, differ, record)
-    return ids
+        return ids
+
+    named = [update.cell for update in updates]
+    large = _is_large(here, named, sum(map(len, contents))) or _has_much(updates)
+    return Edit("batch_update_notebook_cells", begin, large)
 
 
 def insert_cells(
@@ -117,27 +129,25 @@ def insert_cells(
     after_cell: CellRef | None,
     limits: Limits,
     running: Running,
-) -> list[str]:
-    """Insert cells; returns their ids in the order given."""
-    notebook = here.peer.notebook
+) -> Edit[list[str]]:
+    """Insert cells; gives their ids in the order given."""
     _check_size(limits, [cell.content for cell in cells], "cells")
     for cell in cells:
         _check_type(cell.cell_type)
         _check_cell(limits, cell.content)
-    places = _places(notebook, len(cells), positions, start_position, after_cell)
-    for cell in cells:
         running.check(cell.cell_type)
-    ids: list[str] = [""] * len(cells)
-    groups: dict[int, list[int]] = {}
-    for number, place in enumerate(places):
-        groups.setdefault(place, []).append(number)
-    with here.peer.edit(here.seat, "batch_insert_notebook_cells") as record:
+
+    def work(notebook: Notebook, record: CallRecord) -> list[str]:
+        places = _places(notebook, len(cells), positions, start_position, after_cell)
+        ids: list[str] = [""] * len(cells)
+        groups: dict[int, list[int]] = {}
+        for number, place in enumerate(places):
+            groups.setdefault(place, []).append(number)
         for place in sorted(groups, reverse=True):  # so that lower places keep their meaning
             numbers = groups[place]
             values = [new_cell(cells[n].cell_type, cells[n].content) for n in numbers]
             for number, cell_id in zip(numbers, notebook.insert(place, values), strict=True):
                 ids[number] = cell_id
-                written = notebook.last_character(notebook.find(cell_id))
                 index = notebook.find(cell_id)
                 made = undo.Inserted(
                     cell_id,
@@ -145,8 +155,11 @@ def insert_cells(
                     cells[number].cell_type,
                     _follows(notebook, index),
                 )
-                record(made, written=written)
-    return ids
+                record(made, written=notebook.last_character(index))
+        return ids
+
+    large = len(cells) > LARGE_CELLS
+    return Edit("batch_insert_notebook_cells", lambda: work, large)
 
 
 def delete_cells(
@@ -155,23 +168,27 @@ def delete_cells(
     if_revision: Sequence[str] | None,
     limits: Limits,
     running: Running,
-) -> list[str]:
-    """Delete cells; returns their ids."""
-    notebook = here.peer.notebook
+) -> Edit[list[str]]:
+    """Delete cells; gives their ids."""
     check_count(limits, len(indexes))
-    _guard(here, _guards(indexes, if_revision))
-    for index in indexes:
-        running.check(notebook.cell_type(index))
-    ids = [notebook.id_at(index) for index in dict.fromkeys(indexes)]
-    with here.peer.edit(here.seat, "batch_delete_notebook_cells") as record:
+    chosen = _Chosen(here, indexes, if_revision)
+
+    def work(notebook: Notebook, record: CallRecord) -> list[str]:
+        indexes = list(dict.fromkeys(chosen.indexes(notebook)))
+        ids = [notebook.id_at(index) for index in indexes]
+        for index in indexes:
+            running.check(notebook.cell_type(index))
         # Last first: taken back in reverse, each finds the one before it in place.
-        for index in sorted(set(indexes), reverse=True):
+        for index in sorted(indexes, reverse=True):
             value = notebook.value(index)
             if "execution_state" in value:
                 value["execution_state"] = "idle"  # a run may be over when it comes back
             record(undo.Deleted(value, _follows(notebook, index)))
         notebook.delete(indexes)
-    return ids
+        return ids
+
+    large = len(indexes) > LARGE_CELLS
+    return Edit("batch_delete_notebook_cells", lambda: chosen.guarded(work), large)
 
 
 def move_cells(
@@ -181,24 +198,27 @@ def move_cells(
     after_cell: CellRef | None,
     if_revision: Sequence[str] | None,
     limits: Limits,
-) -> list[str]:
-    """Move cells, in the order given; returns their ids."""
-    notebook = here.peer.notebook
+) -> Edit[list[str]]:
+    """Move cells, in the order given; gives their ids."""
     check_count(limits, len(indexes))
-    _guard(here, _guards(indexes, if_revision))
+    chosen = _Chosen(here, indexes, if_revision)
     if len(set(indexes)) != len(indexes):
         raise InvalidArgument("A cell is named twice.", "Name each cell to move once.")
     if (to_index is None) == (after_cell is None):
         raise InvalidArgument(
             "Exactly one of to_index and after_cell_id says where to.", "Give one of them."
         )
-    target = _place(notebook, to_index, after_cell)
-    ids = [notebook.id_at(index) for index in indexes]
-    with here.peer.edit(here.seat, "move_notebook_cells") as record:
+
+    def work(notebook: Notebook, record: CallRecord) -> list[str]:
+        target = _place(notebook, to_index, after_cell)
+        indexes = chosen.indexes(notebook)
         for index in sorted(indexes, reverse=True):
             record(undo.Moved(notebook.id_at(index), _follows(notebook, index)))
         notebook.move(indexes, target)
-    return ids
+        return chosen.ids
+
+    large = len(indexes) > LARGE_CELLS
+    return Edit("move_notebook_cells", lambda: chosen.guarded(work), large)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,32 +230,45 @@ class TakenBack:
     cell_ids: list[str]
     """The cells that were changed or came back."""
     removed: list[str]
-    left: int
-    """Steps that could still be taken back."""
     notes: list[str]
 
 
-def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) -> TakenBack:
+def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit[TakenBack]:
     """Take back this agent's latest calls, and only what they did."""
     if steps < 1:
         raise InvalidArgument(f"steps is {steps}.", "Give how many calls to take back, at least 1.")
-    seat, document = here.seat, here.peer.document
-    wanted = seat.undo.last(steps) if since is None else seat.undo.since(since)
-    made = undo.plan(document, wanted, force)
-    with here.peer.take_back(seat, len(wanted), made.changes):
-        for action in made.actions:
-            action(document)
-    return TakenBack(
-        steps=len(wanted),
-        calls=[step.call for step in wanted],
-        cell_ids=[cell_id for cell_id in made.sources if document.has(cell_id)],
-        removed=sorted(made.removed),
-        left=len(seat.undo),
-        notes=made.notes + ([*made.conflicts] if force else []),
+    seat = here.seat
+
+    def wanted() -> list[undo.Step]:
+        return seat.undo.last(steps) if since is None else seat.undo.since(since)
+
+    def begin() -> Work[TakenBack]:
+        taken = wanted()
+
+        def work(document: Document, record: CallRecord) -> TakenBack:
+            made = undo.plan(document, taken, force)
+            for action in made.actions:
+                action(document)
+            record.undoes, record.changes = len(taken), made.changes
+            return TakenBack(
+                steps=len(taken),
+                calls=[step.call for step in taken],
+                cell_ids=[cell_id for cell_id in made.sources if document.has(cell_id)],
+                removed=sorted(made.removed),
+                notes=made.notes + ([*made.conflicts] if force else []),
+            )
+
+        return work
+
+    steps_wanted = wanted()
+    large = (
+        sum(len(step.changes) for step in steps_wanted) > LARGE_CELLS
+        or sum(step.characters for step in steps_wanted) > LARGE_TEXT
     )
+    return Edit("undo_agent_changes", begin, large)
 
 
-def to_clear(here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:
+def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:
     """The code cells that have outputs or a count, of all or of those named.
 
     Raises:
@@ -243,7 +276,6 @@ def to_clear(here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
         KernelBusy: One that is named is running: its outputs would go on coming.
         TooLarge: They are more than a call may change.
     """
-    notebook = here.peer.notebook
     if cells is None:
         indexes = code_indexes(notebook, None, None, wanted=False)
     else:
@@ -267,19 +299,59 @@ def to_clear(here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
     return [index for index in found if index not in running]
 
 
-async def clear_outputs(
+def clear_outputs(
     here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
-) -> list[str]:
-    """Clear the outputs of code cells, of all if none is named; returns those that had any."""
-    notebook = here.peer.notebook
-    indexes = to_clear(here, cells, limits)
-    ids = [notebook.id_at(index) for index in indexes]
-    with here.peer.edit(here.seat, "clear_notebook_outputs") as record:
+) -> Edit[list[str]]:
+    """Clear the outputs of code cells, of all if none is named; gives those that had any."""
+
+    def work(notebook: Notebook, record: CallRecord) -> list[str]:
+        indexes = to_clear(notebook, cells, limits)
+        ids = [notebook.id_at(index) for index in indexes]
         for index, cell_id in zip(indexes, ids, strict=True):
             record(undo.OutputsCleared(cell_id, notebook.value(index)))
             notebook.clear_outputs(index)
-    await here.peer.acknowledged()
-    return ids
+        return ids
+
+    count = len(here.peer.notebook) if cells is None else len(cells)
+    return Edit("clear_notebook_outputs", lambda: work, count > LARGE_CELLS)
+
+
+class _Chosen:
+    """Cells that a call means, wherever they are when it is their turn."""
+
+    def __init__(
+        self, here: OpenDocument, indexes: Sequence[int], if_revision: Sequence[str] | None
+    ) -> None:
+        self._here = here
+        self._indexes = indexes
+        self._revisions = if_revision
+        self.ids = [here.peer.notebook.id_at(index) for index in indexes]
+
+    def indexes(self, notebook: Notebook) -> list[int]:
+        places = zip(self._indexes, self.ids, strict=True)
+        return [
+            # A damaged notebook has the same id twice, which `find` refuses.
+            index if notebook.is_at(cell_id, index) else notebook.find(cell_id)
+            for index, cell_id in places
+        ]
+
+    def guarded(self, work: Work[list[str]]) -> Work[list[str]]:
+        """The work, if the live cells still say what the caller has read."""
+        guard(self._here, self.indexes(self._here.peer.notebook), self._revisions)
+        return work
+
+
+def _is_large(here: OpenDocument, cells: Sequence[CellRef | None], written: int) -> bool:
+    """Whether to change cells takes so long that others would notice."""
+    if len(cells) > LARGE_CELLS or written > LARGE_TEXT:
+        return True
+    notebook = here.peer.notebook
+    there = [_resolve(notebook, cell) for cell in cells if cell is not None]
+    return sum(notebook.size(index) for index in there) > LARGE_TEXT
+
+
+def _has_much(updates: Sequence[CellUpdate]) -> bool:
+    return any(len(str(update.metadata)) > LARGE_TEXT for update in updates if update.metadata)
 
 
 # -- which cells a call means ----------------------------------------------------------------
@@ -399,34 +471,27 @@ def _follows(notebook: Notebook, index: int) -> str | None:
 # -- checks ----------------------------------------------------------------------------------
 
 
-def _guards(
-    indexes: Sequence[int], if_revision: Sequence[str] | None
-) -> list[tuple[int, str | None]]:
-    if if_revision is None:
-        return []
-    if len(if_revision) != len(indexes):
-        raise InvalidArgument(
-            f"{len(indexes)} cells but {len(if_revision)} revisions.",
-            "Give one revision for each cell, in the same order.",
-        )
-    return list(zip(indexes, if_revision, strict=True))
-
-
 def guard(here: OpenDocument, indexes: Sequence[int], if_revision: Sequence[str] | None) -> None:
     """See that cells still say what the caller has read.
 
     Raises:
         StaleRevision: One does not.
     """
-    _guard(here, _guards(indexes, if_revision))
+    if if_revision is None:
+        return
+    if len(if_revision) != len(indexes):
+        raise InvalidArgument(
+            f"{len(indexes)} cells but {len(if_revision)} revisions.",
+            "Give one revision for each cell, in the same order.",
+        )
+    _guard(here, list(zip(indexes, if_revision, strict=True)))
 
 
-def _guard(here: OpenDocument, guards: Sequence[tuple[int, str | None]]) -> None:
+def _guard(here: OpenDocument, guards: Sequence[tuple[int, str]]) -> None:
     for index, expected in guards:
-        if expected is not None:
-            wanted = expected.removeprefix("r:")
-            if wanted != here.peer.notebook.revision(index):
-                raise _stale(here, index, wanted)
+        wanted = expected.removeprefix("r:")
+        if wanted != here.peer.notebook.revision(index):
+            raise _stale(here, index, wanted)
 
 
 def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:

@@ -196,7 +196,8 @@ class Filing:
         except (NotText, TooLarge, CorruptDocument):
             return await self._files.create(path, kind, content), True
         if kind == "file":
-            replace_text(here, content, "create_document", self._workspace.limits)
+            replaced = replace_text(here, content, "create_document", self._workspace.limits)
+            await here.perform(replaced)
             await here.peer.acknowledged()
             await here.peer.link.flush()
             await here.peer.catch_up()

@@ -1,7 +1,7 @@
 """Editing a live text file: each function is one call, all or nothing, in one transaction.
 
-Positions are code points of the text as it was before the call. As in `editing`, the caller has
-just opened the document, and nothing is awaited until the edit has been applied.
+Positions are code points of the text as it was before the call. As in `editing`, each function
+gives an edit, which the document's peer performs.
 """
 
 from __future__ import annotations
@@ -12,15 +12,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..backends.room_ids import LARGEST
+from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..collaboration.undo import SourceChanged
 from ..documents import line_ends, text
-from ..documents.differ import Differ, Edit, patch
+from ..documents.differ import Differ, patch
+from ..documents.differ import Edit as Edited
 from ..documents.render import fenced
-from ..documents.text_document import WHOLE
+from ..documents.text_document import WHOLE, TextDocument
 from ..errors import InvalidArgument, StaleRevision, TooLarge
 
 if TYPE_CHECKING:
     from .workspace import Limits, OpenDocument
+
+#: Bytes of a text from which on even a small change of it is a large edit.
+_LARGE_DOCUMENT = 500_000
 
 #: Characters of a text that an error shows.
 _SHOWN = 4000
@@ -59,30 +64,52 @@ def change_text(
     call: str,
     limits: Limits,
     if_revision: str | None = None,
-) -> list[Written]:
-    """Change a text; returns where it was changed, in the order of the changes."""
-    document = here.peer.text
+) -> Edit[list[Written]]:
+    """Change a text; gives where it was changed, in the order of the changes."""
     _check_size(limits, changes)
-    guard(here, if_revision)
-    old = str(document)
-    _check_searches(old, changes)
-    wanted = [_edit(old, change) for change in changes]
+
+    def begin() -> Work[list[Written]]:
+        guard(here, if_revision)
+        return work
+
+    def work(document: TextDocument, record: CallRecord) -> list[Written]:
+        old = str(document)
+        _check_searches(old, changes)
+        wanted = [_edit(old, change) for change in changes]
+        return _write(document, record, old, wanted)
+
+    return Edit(call, begin, _is_large(here, changes))
+
+
+def replace_text(here: OpenDocument, content: str, call: str, limits: Limits) -> Edit[None]:
+    """Give a document another text altogether."""
+    _check_size(limits, [TextChange(content)])
+
+    def work(document: TextDocument, record: CallRecord) -> None:
+        old = str(document)
+        _write(document, record, old, [_edit(old, TextChange(content, 0, len(old)))])
+
+    return Edit(call, lambda: work, _is_large(here, [TextChange(content)]))
+
+
+def _write(
+    document: TextDocument, record: CallRecord, old: str, wanted: Sequence[Edited]
+) -> list[Written]:
     ordered = sorted(range(len(wanted)), key=lambda n: (wanted[n].start, wanted[n].end, n))
     _check_overlaps([wanted[number] for number in ordered])
     new = patch(old, [wanted[number] for number in ordered])
     _check_length(old, new)
     _check_line_ends(old, new)
     if new != old:
-        with here.peer.edit(here.seat, call) as record:
-            inserted = document.change(_smallest(old, [wanted[n] for n in ordered]), old)
-            record(SourceChanged(WHOLE, old, new), inserted)
+        inserted = document.change(_smallest(old, [wanted[n] for n in ordered]), old)
+        record(SourceChanged(WHOLE, old, new), inserted)
     return _written(new, wanted, ordered)
 
 
-def replace_text(here: OpenDocument, content: str, call: str, limits: Limits) -> None:
-    """Give a document another text altogether."""
-    whole = TextChange(content, 0, len(str(here.peer.text)))
-    change_text(here, [whole], call, limits)
+def _is_large(here: OpenDocument, changes: Sequence[TextChange]) -> bool:
+    """Whether a change takes so long that others would notice."""
+    given = sum(len(change.content or change.new_text or "") for change in changes)
+    return len(changes) > LARGE_CELLS or given > LARGE_TEXT or here.peer.text.size > _LARGE_DOCUMENT
 
 
 def guard(here: OpenDocument, if_revision: str | None) -> None:
@@ -111,7 +138,7 @@ def guard(here: OpenDocument, if_revision: str | None) -> None:
     )
 
 
-def _edit(old: str, change: TextChange) -> Edit:
+def _edit(old: str, change: TextChange) -> Edited:
     if change.old_text is not None or change.new_text is not None:
         if change.content is not None or change.position != -1 or change.length:
             raise InvalidArgument(
@@ -122,7 +149,7 @@ def _edit(old: str, change: TextChange) -> Edit:
             raise InvalidArgument("old_text and new_text belong together.", "Give both.")
         wanted = line_ends.plain(change.old_text)
         start = text.find_once(old, wanted)
-        return Edit(start, start + len(wanted), line_ends.plain(change.new_text))
+        return Edited(start, start + len(wanted), line_ends.plain(change.new_text))
     if change.content is None:
         raise InvalidArgument(
             "An operation changes nothing.", "Give content, or old_text and new_text."
@@ -134,7 +161,7 @@ def _edit(old: str, change: TextChange) -> Edit:
                 "position is -1, which is the end: there is nothing to replace behind it.",
                 "Give the position of the text to replace, or no length.",
             )
-        return Edit(len(old), len(old), content)
+        return Edited(len(old), len(old), content)
     end = change.position + change.length
     if change.position < 0 or change.length < 0 or end > len(old):
         raise InvalidArgument(
@@ -147,11 +174,11 @@ def _edit(old: str, change: TextChange) -> Edit:
     if old.startswith(_MARK) and change.position <= len(_MARK) and not deletes_mark:
         # Elsewhere than at the very beginning of a file it would be garbage.
         first = len(_MARK)
-        return Edit(first, max(end, first), content.removeprefix(_MARK))
-    return Edit(change.position, end, content)
+        return Edited(first, max(end, first), content.removeprefix(_MARK))
+    return Edited(change.position, end, content)
 
 
-def _check_overlaps(ordered: Sequence[Edit]) -> None:
+def _check_overlaps(ordered: Sequence[Edited]) -> None:
     for before, after in pairwise(ordered):
         if after.start < before.end:
             raise InvalidArgument(
@@ -161,17 +188,17 @@ def _check_overlaps(ordered: Sequence[Edit]) -> None:
             )
 
 
-def _smallest(old: str, ordered: Sequence[Edit]) -> list[Edit]:
+def _smallest(old: str, ordered: Sequence[Edited]) -> list[Edited]:
     """The same, without what stays as it is: other people's carets hold."""
     differ = Differ()
     smaller = []
     for edit in ordered:
         for part in differ.edits(old[edit.start : edit.end], edit.text):
-            smaller.append(Edit(edit.start + part.start, edit.start + part.end, part.text))
+            smaller.append(Edited(edit.start + part.start, edit.start + part.end, part.text))
     return smaller
 
 
-def _written(new: str, wanted: Sequence[Edit], ordered: Sequence[int]) -> list[Written]:
+def _written(new: str, wanted: Sequence[Edited], ordered: Sequence[int]) -> list[Written]:
     places: dict[int, Written] = {}
     shift, line, counted = 0, 1, 0
     for number in ordered:

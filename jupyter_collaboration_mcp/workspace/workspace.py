@@ -8,10 +8,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from logging import Logger
+from typing import TypeVar
 
 from ..backends.base import KINDS, Backend, Kind, RoomLink
 from ..backends.files import Permit
 from ..collaboration.peer import RoomPeer, Seat
+from ..collaboration.prepared import Edit
 from ..documents.foreign_text import PATH, inline
 from ..errors import (
     CollaborationError,
@@ -45,6 +47,8 @@ _SEATS = 500
 #: Characters of all these steps.
 _KEPT = 50_000_000
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -72,6 +76,10 @@ class OpenDocument:
     """How often the room had been loaded when it was decided that the agent may be here."""
     link_path: str = ""
     """Of the room when it was opened; another one now if it was renamed since."""
+
+    async def perform(self, edit: Edit[T]) -> T:
+        """Make an edit, all or nothing."""
+        return await self.peer.perform(self.seat, edit)
 
     @property
     def room_path(self) -> str:
@@ -393,6 +401,7 @@ class Workspace:
         peer = RoomPeer(link)
         peer.on_edit = lambda: self._follow_soon(room_id)
         link.on_end = lambda: self._rejoin_soon(room_id)
+        await asyncio.sleep(0)  # to take over a large document takes as long as others may wait
         if self.on_join is not None:
             await self.on_join(peer)
         if before is None:

@@ -37,14 +37,13 @@ def change_and_fail(peer: RoomPeer, transaction: AbstractContextManager[Any], fa
 
 
 @pytest.mark.parametrize("fail", [panic, raise_error])
-@pytest.mark.parametrize("kind", ["edit", "output", "undo"])
+@pytest.mark.parametrize("kind", ["edit", "output"])
 def test_the_room_gets_nothing_of_what_fails_halfway(kind: str, fail: Fail) -> None:
     room = MemoryRoom(["a", "b"])
     seat, before = room.seat(), room.doc.get_update()
     transactions: dict[str, AbstractContextManager[Any]] = {
         "edit": room.peer.edit(seat, "test"),
         "output": room.peer.output(seat),
-        "undo": room.peer.take_back(seat, 0, ()),
     }
     with pytest.raises(InternalError, match=r"Nothing was changed") as raised:
         change_and_fail(room.peer, transactions[kind], fail)

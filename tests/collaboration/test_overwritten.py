@@ -19,7 +19,7 @@ from jupyter_collaboration_mcp.collaboration.unsaved import MAX_CHARACTERS
 from jupyter_collaboration_mcp.workspace import editing
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
-from tests.harness.memory_room import MemoryLink
+from tests.harness.memory_room import MemoryLink, perform
 
 LINES = [f"line {letter} é😀" for letter in "ABCDE"]
 
@@ -118,7 +118,7 @@ class Story:
         return str(self.text)
 
     def _change(self, change: TextChange) -> None:
-        change_text(self.here, [change], "test", Limits())
+        perform(self.here, change_text(self.here, [change], "test", Limits()))
         asyncio.run(self.peer.acknowledged())
 
     def _cut(self, number: int) -> None:
@@ -216,6 +216,6 @@ def test_what_was_made_again_can_be_taken_back() -> None:
     story.change_file([("change", 3)])
     story.look()
     assert story.words("a") == ["a001_"]
-    editing.take_back(story.here, 1, None, False)
+    perform(story.here, editing.take_back(story.here, 1, None, False))
     assert story.words("a") == []
     assert str(story) == "\n".join(story.file)

@@ -17,7 +17,7 @@ from jupyter_collaboration_mcp.workspace import editing
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
 from tests.documents.texts import scribble
 from tests.harness.growth import calls
-from tests.harness.memory_room import MemoryRoom
+from tests.harness.memory_room import MemoryRoom, perform
 
 LIMITS = Limits()
 EDIT_ONLY = editing.Running(False)
@@ -62,16 +62,18 @@ class Story:
             self._update(index, cell_type=what)
         elif kind == "insert":
             cells = [editing.NewCell(what)]
-            editing.insert_cells(self.here, cells, None, index, None, LIMITS, EDIT_ONLY)
+            made = editing.insert_cells(self.here, cells, None, index, None, LIMITS, EDIT_ONLY)
+            perform(self.here, made)
         elif kind == "delete":
-            editing.delete_cells(self.here, [index], None, LIMITS, EDIT_ONLY)
+            perform(self.here, editing.delete_cells(self.here, [index], None, LIMITS, EDIT_ONLY))
         elif kind == "move":
             to_index = int(what) % (len(notebook) + 1)
-            editing.move_cells(self.here, [index], to_index, None, None, LIMITS)
+            perform(self.here, editing.move_cells(self.here, [index], to_index, None, None, LIMITS))
         self.steps += len(self.here.seat.undo) - before
 
     def _update(self, index: int, **change: Any) -> None:
-        editing.update_cells(self.here, [editing.CellUpdate(index, **change)], LIMITS, EDIT_ONLY)
+        updates = [editing.CellUpdate(index, **change)]
+        perform(self.here, editing.update_cells(self.here, updates, LIMITS, EDIT_ONLY))
 
     def _type(self, index: int, place: int, what: str) -> None:
         notebook = self.room.notebook
@@ -83,7 +85,7 @@ class Story:
 
     def undo(self, steps: int, force: bool = False) -> None:
         asyncio.run(self.room.peer.catch_up())
-        editing.take_back(self.here, steps, None, force)
+        perform(self.here, editing.take_back(self.here, steps, None, force))
 
     def typed(self) -> str:
         """All that the person wrote and can still be seen."""
@@ -181,18 +183,18 @@ def test_rewriting_many_cells_and_taking_it_back_holds_nobody_up() -> None:
 
     def rewrite(here: OpenDocument, sources: list[str]) -> None:
         updates = [editing.CellUpdate(n, content=source) for n, source in enumerate(sources)]
-        editing.update_cells(here, updates, LIMITS, EDIT_ONLY)
+        perform(here, editing.update_cells(here, updates, LIMITS, EDIT_ONLY))
 
     assert calls(lambda: rewrite(ada, new)) < 3_000_000
     assert room.sources() == new
-    assert calls(lambda: editing.take_back(ada, 1, None, False)) < 3_000_000
+    assert calls(lambda: perform(ada, editing.take_back(ada, 1, None, False))) < 3_000_000
     assert room.sources() == old
     rewrite(ada, new)
     rewrite(bob, others)
 
     def refused() -> None:
         with pytest.raises(UndoRefused):
-            editing.take_back(ada, 1, None, False)
+            perform(ada, editing.take_back(ada, 1, None, False))
 
     assert calls(refused) < 10_000_000
     assert room.sources() == others

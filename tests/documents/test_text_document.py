@@ -21,7 +21,7 @@ from jupyter_collaboration_mcp.workspace import editing, text_editing
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, Written, change_text
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
 from tests.harness.growth import calls
-from tests.harness.memory_room import MemoryLink
+from tests.harness.memory_room import MemoryLink, perform
 
 from .texts import scribble
 
@@ -50,7 +50,7 @@ class TextRoom:
     def change(self, *changes: TextChange, **more: Any) -> list[Written]:
         asyncio.run(self.peer.catch_up())
         limits = more.pop("limits", Limits())
-        return change_text(self.here, changes, "test", limits, **more)
+        return perform(self.here, change_text(self.here, changes, "test", limits, **more))
 
     def type(self, place: int, typed: str) -> None:
         """What a person does."""
@@ -180,7 +180,7 @@ def test_undo_gives_back_the_text_with_what_a_person_typed(
     before = str(room)
     asyncio.run(room.peer.catch_up())
     try:
-        editing.take_back(room.here, 1, None, False)
+        perform(room.here, editing.take_back(room.here, 1, None, False))
     except CollaborationError:
         assert str(room) == before
         return
@@ -195,7 +195,7 @@ def test_undo_of_what_a_person_deleted_takes_nothing_else() -> None:
     written = str(room).encode().index(b" second()")
     del room.text[written : written + len(" second()")]
     asyncio.run(room.peer.catch_up())
-    editing.take_back(room.here, 1, None, False)
+    perform(room.here, editing.take_back(room.here, 1, None, False))
     assert str(room) == "top of a person\nfirst()\n"
 
 
@@ -208,7 +208,7 @@ def test_an_edit_leaves_what_a_person_types_at_the_same_moment(
     room = TextRoom(f"{old}\nmine")
     asyncio.run(room.peer.catch_up())
     room.type(len(old) + 1, "typed: ")
-    change_text(room.here, [TextChange(new, 0, len(old))], "test", Limits())
+    perform(room.here, change_text(room.here, [TextChange(new, 0, len(old))], "test", Limits()))
     asyncio.run(room.peer.catch_up())
     assert str(room) == str(room.peer.text) == f"{new}\ntyped: mine"
 
@@ -287,7 +287,9 @@ def test_many_rewritten_lines_in_one_call_hold_nobody_up() -> None:
     changes = [TextChange(line, number * 1_901, 1_900) for number, line in enumerate(new)]
     assert calls(lambda: room.change(*changes)) < 3_000_000
     assert str(room) == "\n".join(new)
-    assert calls(lambda: editing.take_back(room.here, 1, None, False)) < 3_000_000
+    assert (
+        calls(lambda: perform(room.here, editing.take_back(room.here, 1, None, False))) < 3_000_000
+    )
     assert str(room) == "\n".join(old)
 
 

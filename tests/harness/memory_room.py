@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
 
 from pycrdt import Doc, TransactionEvent, YMessageType, handle_sync_message
 
 from jupyter_collaboration_mcp.backends.base import Authorship
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.collaboration.prepared import Edit
 from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
+from jupyter_collaboration_mcp.workspace.workspace import OpenDocument
+
+T = TypeVar("T")
+
+
+def perform(here: OpenDocument, edit: Edit[T], aside: bool = False) -> T:
+    """Make an edit at once, or as large ones are made: on a copy, in a thread."""
+    if not aside:
+        return here.peer.perform_now(here.seat, edit)
+    return asyncio.run(here.perform(replace(edit, large=True)))
 
 
 class MemoryRoom:

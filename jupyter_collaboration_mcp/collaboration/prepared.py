@@ -1,0 +1,99 @@
+"""One call's edit of a document: at once, or made on a copy in a thread if it is large.
+
+The copy has the peer's client id, so what is made there is an update of the peer's own, which takes
+milliseconds to apply. It is applied only if nothing has changed meanwhile: nobody comes in between
+what was looked at and what is done, as if it had been done at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pycrdt import Doc
+
+from ..documents.text_document import Document
+from ..errors import CollaborationError, InternalError
+from ..panics import is_panic
+from .undo import Change
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+#: Cells, and characters of text, from which on an edit is large. To copy a document takes longer
+#: than a small edit.
+LARGE_CELLS, LARGE_TEXT = 50, 10_000
+
+
+class CallRecord:
+    """What one call changed, kept so that it can be taken back."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.undoes = 0
+        """Steps that it takes back; such a call leaves none itself."""
+        self.wrote_text = False
+        """Whether the latest thing that was done is the insertion of text into a cell."""
+        self.written: tuple[int, int] | None = None
+        """The last character that was written, by client and clock, where that is known."""
+
+    def __call__(
+        self, change: Change, wrote_text: bool = False, written: tuple[int, int] | None = None
+    ) -> None:
+        self.changes.append(change)
+        self.wrote_text = wrote_text
+        self.written = written
+
+
+Work = Callable[[Any, CallRecord], T]
+"""Makes an edit in a document (a `Notebook`, or a `TextDocument`): checks all, then changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit(Generic[T]):
+    """What one call does to a document."""
+
+    call: str
+    begin: Callable[[], Work[T]]
+    """Looks at the live document, refuses what is stale, and gives the work; or the work again, if
+    the document has changed."""
+    large: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(Generic[T]):
+    """An edit as it was made on a copy."""
+
+    update: bytes | None
+    """None: it changed nothing."""
+    record: CallRecord
+    result: T
+
+
+def prepare(
+    kind: type[Document], state: bytes, client_id: int, work: Work[T]
+) -> Prepared[T] | CollaborationError:
+    """Make an edit on a copy of a document, in any thread; also says why not."""
+    doc: Doc[Any] = Doc(client_id=client_id)
+    document = kind(doc, follows=False)
+    doc.apply_update(state)
+    updates: list[bytes] = []
+    subscription = doc.observe(lambda event: updates.append(event.update))
+    record = CallRecord()
+    try:
+        with doc.transaction():
+            result = work(document, record)
+    except CollaborationError as error:
+        return error.with_traceback(None)  # which has the copy, and would take it to other threads
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        _log.error("An edit failed on a copy", exc_info=error)
+        return InternalError.undone(error)
+    finally:
+        doc.unobserve(subscription)
+        document.close()
+    return Prepared(updates[0] if updates else None, record, result)

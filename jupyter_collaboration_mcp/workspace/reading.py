@@ -1,0 +1,74 @@
+"""Looking at many cells without holding up everybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ..documents.notebook import Notebook
+from ..documents.render import CellView
+
+T = TypeVar("T")
+
+#: Seconds after which others get their turn.
+_SLICE = 0.01
+
+#: Cells that are looked at in one go.
+_BATCH = 20
+
+#: How often it begins anew because cells came or went. After that nobody gets a turn.
+_ATTEMPTS = 3
+
+#: Cells, and characters in them, from which on they are made into text in a thread.
+_MANY, _MUCH = 100, 50_000
+
+#: Characters that every cell has in a text beside its source: index, id, revision, type.
+_FRAME = 20
+
+
+async def look(
+    notebook: Notebook, choose: Callable[[], Sequence[int]], outputs: bool, enough: int | None
+) -> list[CellView]:
+    """Cells as plain values, each as it is when it is looked at.
+
+    Args:
+        choose: Says which; asked again if cells came or went meanwhile.
+        enough: Characters of text that these cells are for; None if all are wanted.
+    """
+    for attempt in range(_ATTEMPTS + 1):
+        structure, found = notebook.structure, []
+        left, pause = enough, time.perf_counter() + _SLICE
+        for batch in _batches(choose()):
+            views = list(notebook.views(batch, outputs))
+            found += views
+            if left is not None:
+                left -= sum(_FRAME + len(view.source) for view in views)
+                if left < 0:
+                    return found
+            if time.perf_counter() > pause and attempt < _ATTEMPTS:
+                await asyncio.sleep(0)
+                if notebook.structure != structure:
+                    break
+                pause = time.perf_counter() + _SLICE
+        else:
+            return found
+    return found
+
+
+async def made_of(cells: Sequence[CellView], make: Callable[[], T]) -> T:
+    """What is made of cells, in a thread if they are much."""
+    much = len(cells) > _MANY or sum(map(_weight, cells)) > _MUCH
+    return await asyncio.to_thread(make) if much else make()
+
+
+def _weight(cell: CellView) -> int:
+    """About how much text there is in a cell."""
+    texts = [text for output in cell.outputs for text in output.values()]
+    displayed = [text for data in texts if isinstance(data, dict) for text in data.values()]
+    return len(cell.source) + sum(len(t) for t in (*texts, *displayed) if isinstance(t, str | list))
+
+
+def _batches(indexes: Sequence[int]) -> Sequence[Sequence[int]]:
+    return [indexes[start : start + _BATCH] for start in range(0, len(indexes), _BATCH)]

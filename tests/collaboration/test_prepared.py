@@ -1,0 +1,203 @@
+"""Large edits are made on a copy, in a thread, and are as if they had been made at once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.prepared import CallRecord, Edit, Work
+from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.errors import CellNotFound, InternalError, StaleRevision
+from jupyter_collaboration_mcp.workspace import editing
+from jupyter_collaboration_mcp.workspace.editing import CellUpdate, NewCell, Running
+from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
+from tests.harness.memory_room import MemoryRoom, perform
+
+LIMITS, EDIT_ONLY = Limits(), Running(False)
+
+SOURCES = ["first\nline", "x = 1", "", "last €😀\n"]
+
+MakeEdit = Callable[[OpenDocument], Edit[Any]]
+
+
+def opened(room: MemoryRoom, name: str = "Ada") -> OpenDocument:
+    return OpenDocument("memory.ipynb", room.peer, room.seat(name))
+
+
+def update(index: int, **change: Any) -> MakeEdit:
+    return lambda here: editing.update_cells(here, [CellUpdate(index, **change)], LIMITS, EDIT_ONLY)
+
+
+def shown(notebook: Notebook) -> list[tuple[str, str, Any]]:
+    return [
+        (notebook.cell_type(index), notebook.source(index), notebook.metadata(index))
+        for index in range(len(notebook))
+    ]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        update(3, content="first €😀\nand last\n"),
+        update(0, old_text="line", new_text="lines", cell_type="markdown", metadata={"a": 1.0}),
+        lambda here: editing.insert_cells(
+            here, [NewCell("a"), NewCell("b", "raw")], [0, 4], None, None, LIMITS, EDIT_ONLY
+        ),
+        lambda here: editing.delete_cells(here, [0, 2, 3], None, LIMITS, EDIT_ONLY),
+        lambda here: editing.move_cells(here, [3, 0], 2, None, None, LIMITS),
+    ],
+    ids=["update", "retype", "insert", "delete", "move"],
+)
+def test_an_edit_on_a_copy_does_what_it_does_at_once_and_is_undone_the_same(make: MakeEdit) -> None:
+    at_once, aside = MemoryRoom(SOURCES), MemoryRoom(SOURCES)
+    before = shown(aside.notebook)
+    here, there = opened(at_once), opened(aside)
+    perform(here, make(here))
+    perform(there, make(there), aside=True)
+    assert shown(aside.notebook) == shown(aside.peer.notebook) == shown(at_once.notebook)
+    assert aside.peer.notebook.ids == aside.notebook.ids
+    assert [len(one.seat.undo) for one in (here, there)] == [1, 1]
+    assert len(aside.link.recorded) == len(at_once.link.recorded)
+    perform(there, editing.take_back(there, 1, None, False), aside=True)
+    assert shown(aside.notebook) == shown(aside.peer.notebook) == before
+    assert len(there.seat.undo) == 0
+
+
+def waiting(edit: Edit[Any], meanwhile: threading.Event, begun: threading.Event) -> Edit[Any]:
+    """An edit whose first work on a copy waits for something to happen."""
+    works: list[Work[Any]] = []
+
+    def begin() -> Work[Any]:
+        works.append(edit.begin())
+
+        def work(document: Any, record: CallRecord) -> Any:
+            begun.set()
+            assert meanwhile.wait(20)
+            return works[-1](document, record)
+
+        return work
+
+    return Edit(edit.call, begin, large=True)
+
+
+async def while_prepared(here: OpenDocument, edit: Edit[Any], do: Callable[[], object]) -> Any:
+    meanwhile, begun = threading.Event(), threading.Event()
+    task = asyncio.ensure_future(here.perform(waiting(edit, meanwhile, begun)))
+    try:
+        assert await asyncio.to_thread(begun.wait, 20)
+        do()
+    finally:
+        meanwhile.set()
+    return await task
+
+
+@pytest.mark.anyio
+async def test_what_others_do_meanwhile_is_looked_at_before_anything_is_applied() -> None:
+    room = MemoryRoom(["a", "b"])
+    ada = opened(room)
+
+    def insert_above() -> None:
+        with room.doc.transaction():
+            room.notebook.insert(0, [{"cell_type": "raw", "source": "new", "metadata": {}}])
+
+    await while_prepared(ada, update(1, content="of Ada")(ada), insert_above)
+    assert room.sources() == ["new", "of Ada", "b"]  # the index means the notebook as it is then
+
+
+@pytest.mark.anyio
+async def test_a_cell_that_changes_meanwhile_is_stale() -> None:
+    room = MemoryRoom(["a", "b"])
+    ada, bob = opened(room), opened(room, "Bob")
+    guarded = update(1, content="of Ada", if_revision=room.peer.notebook.revision(1))(ada)
+    with pytest.raises(StaleRevision):
+        await while_prepared(ada, guarded, lambda: perform(bob, update(1, content="Bob")(bob)))
+    assert room.sources() == ["a", "Bob"]
+    assert len(ada.seat.undo) == 0
+
+
+@pytest.mark.anyio
+async def test_two_undos_at_once_take_back_two_steps() -> None:
+    room = MemoryRoom(["a"])
+    ada = opened(room)
+    for content in ("b", "c"):
+        perform(ada, update(0, content=content)(ada))
+    undo = [editing.take_back(ada, 1, None, False) for _ in range(2)]
+    await while_prepared(ada, undo[0], lambda: perform(ada, undo[1]))
+    assert room.sources() == ["a"]
+    assert len(ada.seat.undo) == 0
+
+
+@pytest.mark.anyio
+async def test_in_a_document_that_changes_all_the_time_an_edit_is_made_at_once() -> None:
+    room = MemoryRoom(["a", "b"])
+    ada, tries = opened(room), 0
+
+    def begin() -> Work[None]:
+        nonlocal tries
+        tries += 1
+        with room.doc.transaction():  # comes with the next look at the room
+            room.notebook.set_source(0, str(tries))
+        return lambda notebook, record: notebook.set_source(1, "of Ada")
+
+    await ada.perform(Edit("test", begin, large=True))
+    assert room.sources() == [str(tries), "of Ada"]
+    assert tries > 1
+
+
+@pytest.mark.parametrize("error", [CellNotFound("gone", "look"), ValueError("a mistake")])
+def test_an_edit_that_fails_on_a_copy_leaves_the_document_and_its_peer_as_they_are(
+    error: Exception,
+) -> None:
+    room = MemoryRoom(["a"])
+    ada = opened(room)
+
+    def work(notebook: Notebook, record: CallRecord) -> None:
+        notebook.set_source(0, "half")
+        raise error
+
+    with pytest.raises(CellNotFound if isinstance(error, CellNotFound) else InternalError):
+        perform(ada, Edit("test", lambda: work), aside=True)
+    assert room.sources() == [room.peer.notebook.source(0)] == ["a"]
+    assert room.link.alive
+    perform(ada, update(0, content="whole")(ada), aside=True)
+    assert room.sources() == ["whole"]
+
+
+def test_a_copy_is_gone_when_its_edit_is_made() -> None:
+    room = MemoryRoom(["a"])
+    ada, copies = opened(room), []
+
+    def work(notebook: Notebook, record: CallRecord) -> None:
+        copies.append(weakref.ref(notebook.doc))
+        notebook.set_source(0, "b")
+
+    perform(ada, Edit("test", lambda: work), aside=True)
+    gc.collect()
+    assert [copy() for copy in copies] == [None]
+
+
+def test_a_peer_hears_of_changes_in_each_cell_by_itself() -> None:
+    room = MemoryRoom(["a", "b", "c"])
+    peer: RoomPeer = room.peer
+    seen = peer.version
+    with room.doc.transaction():
+        room.notebook.set_source(0, "changed")
+        room.notebook.set_metadata(1, {"k": 1.0})
+        room.notebook.delete([2])
+    asyncio.run(peer.catch_up())
+    told = {
+        (entry.change.kind, entry.change.cell_id) for entry in peer.changes.by_others(seen, "Ada")
+    }
+    assert told == {("edited", "cell-0"), ("metadata", "cell-1"), ("deleted", "cell-2")}
+    with room.doc.transaction():
+        room.notebook._cells[1].shared["id"] = "renamed"  # as jupyter_ydoc does with a duplicate
+    asyncio.run(peer.catch_up())
+    assert peer.notebook.ids == ["cell-0", "renamed"]
+    assert peer.notebook.find("renam") == 1
