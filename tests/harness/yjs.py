@@ -93,6 +93,19 @@ class YjsClient:
         """Write into a cell, at a position in UTF-16 units or at the end."""
         await self._command("type", cell=cell_id, text=text, position=position)
 
+    async def write(self, cell_id: str, before: str, text: str) -> bool:
+        """Write right before a text in a cell; False if it is not there."""
+        answer = await self._command("write", cell=cell_id, before=before, text=text)
+        return bool(answer["done"])
+
+    async def cut(self, cell_id: str, text: str) -> bool:
+        """Delete a text from a cell; False if it is not there."""
+        return bool((await self._command("cut", cell=cell_id, text=text))["done"])
+
+    async def rename(self, path: str) -> None:
+        """Look for the notebook under another name when it comes back."""
+        await self._command("rename", path=path)
+
     async def wait(self, contains: str, timeout: float = 20) -> YjsView:
         """Wait until some cell contains a text."""
         return YjsView.of(await self._command("wait", timeout, contains=contains))

@@ -18,7 +18,8 @@ const SYNC = 0;
 const AWARENESS = 1;
 const REMOTE = Symbol("remote");
 
-const [mode, server, path] = process.argv.slice(2);
+const [mode, server, firstPath] = process.argv.slice(2);
+let path = firstPath; // it may be renamed
 const headers = { Authorization: `token ${process.env.JUPYTER_TOKEN}` };
 
 const doc = new Y.Doc();
@@ -191,6 +192,25 @@ const commands = {
     await until(() => find(cell) !== undefined);
     const source = find(cell).get("source");
     source.insert(position ?? source.length, text);
+    return {};
+  },
+  /** Write right before a text; false if it is not there. */
+  write({ cell, before, text }) {
+    const source = find(cell)?.get("source");
+    const position = source?.toString().indexOf(before) ?? -1;
+    if (position >= 0) source.insert(position, text);
+    return { done: position >= 0 };
+  },
+  /** Delete a text; false if it is not there. */
+  cut({ cell, text }) {
+    const source = find(cell)?.get("source");
+    const position = source?.toString().indexOf(text) ?? -1;
+    if (position >= 0) source.delete(position, text.length);
+    return { done: position >= 0 };
+  },
+  /** Come back under another name from now on. */
+  rename({ path: renamed }) {
+    path = renamed;
     return {};
   },
   async wait({ contains }) {
