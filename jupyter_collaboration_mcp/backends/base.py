@@ -86,6 +86,10 @@ class RoomLink(Protocol):
         """Whether all that the room has is in the file."""
 
     @property
+    def at_once(self) -> bool:
+        """Whether the room has everything in the moment in which it is sent."""
+
+    @property
     def mode(self) -> Literal["live", "file"]:
         """Whether there is a room that people may be in, or only the file."""
 
@@ -131,10 +135,10 @@ class RoomLink(Protocol):
             RoomUnavailable: The room went away or the edit could not be made durable.
         """
 
-    def overwritten(self) -> int | None:
-        """How many of the updates that `receive` gave, and that brought something, came before a
-        change of the file on disk overwrote the room; None if none did since the last call, and
-        -1 if the last one that `receive` gave before may have been that change.
+    def overwritten(self) -> range | None:
+        """Which of the updates that `receive` gave, and that brought something, may be the change
+        of the file on disk that overwrote the room; None if none did since the last call. The last
+        one that `receive` gave before is -1.
 
         To be asked after each `receive`, when all of it has been applied.
         """

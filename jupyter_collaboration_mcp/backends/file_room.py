@@ -62,6 +62,7 @@ class FileRoom:
     """One file, in the shape of a seat in a room."""
 
     mode: Literal["live", "file"] = "file"
+    at_once = True
     session_id = "file"
 
     def __init__(self, api: JupyterApi, room_id: str, path: str) -> None:
@@ -206,7 +207,7 @@ class FileRoom:
         with self._api.understood("a file that it saved"):
             self._modified = str(saved["last_modified"])
 
-    def overwritten(self) -> int | None:
+    def overwritten(self) -> range | None:
         return None  # every edit is in the file when it is acknowledged
 
     async def stale(self) -> bool:

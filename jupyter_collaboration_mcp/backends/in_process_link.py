@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class InProcessLink:
     """One member of one room, for all agents at its document."""
 
+    at_once = True
+
     def __init__(
         self,
         backend: InProcessBackend,
@@ -223,9 +225,9 @@ class InProcessLink:
                 "Tell the person that the disk of the Jupyter server may be full.",
             ) from error
 
-    def overwritten(self) -> int | None:
+    def overwritten(self) -> range | None:
         before, self._before_overwrite = self._before_overwrite, None
-        return before
+        return None if before is None else range(before, before + 1)
 
     async def stale(self) -> bool:
         if not await self._watch.refresh():

@@ -86,6 +86,7 @@ class RoomSocket:
     """One seat in one room, for as long as it is the same room."""
 
     mode: Literal["live", "file"] = "live"
+    at_once = False
 
     def __init__(
         self,
@@ -215,7 +216,7 @@ class RoomSocket:
         """Have something said in the next answer."""
         self._notices.append(notice)
 
-    def overwritten(self) -> int | None:
+    def overwritten(self) -> range | None:
         return None if self._state is None else self._state.overwritten()
 
     @property

@@ -15,7 +15,7 @@ from typing import Any
 
 from pycrdt import Doc, Map, MapEvent, TransactionEvent
 
-from .updates import first_block, is_single, sole_author
+from .updates import decode_state, first_block, is_single, sole_author
 
 
 class RoomState:
@@ -30,8 +30,8 @@ class RoomState:
         self._cleaned = False  # the latest thing is a `dirty` of the server without a `hash` yet
         self.updates = 0
         """Counted from whenever somebody sets it to 0."""
-        self._overwritten: int | None = None  # updates that came before it
-        self._before_content = 0  # ... if it is one
+        self._overwritten: range | None = None  # updates of which one was that
+        self._content = range(0)  # ... if it is one
         self.overwrites = 0
         """How often the file has overwritten the room."""
         self._server: int | None = None
@@ -48,10 +48,11 @@ class RoomState:
         """Whether the file has everything that this Doc has, and nothing was lost on the way."""
         return bool(self._saved) and self._overwritten is None
 
-    def overwritten(self) -> int | None:
-        """How many updates came before the file overwrote the room, since this was asked last.
+    def overwritten(self) -> range | None:
+        """With which update the file overwrote the room since this was asked last.
 
-        -1 if it was with the last one that came before `updates` was set to 0.
+        It is one of those that are given. They are counted since `updates` was set to 0; the last
+        one before that is -1.
         To be asked when all that the room has is here: a `hash` may be on its way.
         """
         if self._cleaned:
@@ -68,8 +69,19 @@ class RoomState:
 
     def _note_overwrite(self) -> None:
         if self._overwritten is None:
-            self._overwritten = self._before_content
+            self._overwritten = self._content
         self.overwrites += 1
+
+    def _hides_overwrite(self, event: TransactionEvent) -> bool:
+        """Whether the file may have overwritten the room right before it was saved.
+
+        An update that answers a question has all of it in one. A save is only two pieces.
+        """
+        if self._server is None:
+            return True
+        states: tuple[bytes, bytes] = (event.before_state, event.after_state)  # type: ignore[attr-defined]  # not declared
+        before, after = (decode_state(state).get(self._server, 0) for state in states)
+        return after - before + self._cleaned > 2
 
     def doubt(self, update: bytes) -> None:
         """A mark in an update may be of a save that began before the latest edit came."""
@@ -97,7 +109,7 @@ class RoomState:
         if "dirty" in changed:
             self._dirty = changed["dirty"] is True
             self._clean = not self._dirty
-        if "hash" in changed:
+        if changed.get("hash") is not None:  # who takes over a notebook's file removes it
             self._marked = True
         # On loading, the path may be one that an older room has left in the store.
         if changed.get("path") and self._saved is not None:
@@ -113,13 +125,16 @@ class RoomState:
         author = sole_author(event.update)
         if marked and author is not None:
             self._server = author
-        elif self._cleaned:
+        if self._hides_overwrite(event) if marked else self._cleaned:
+            if not self._cleaned:
+                self._content = range(self.updates - 1, self.updates + 1)
             self._note_overwrite()
         # JupyterLab writes `dirty` too, after a save that its person has asked for.
         self._cleaned = clean and not marked and author in (None, self._server or author)
         if self._cleaned:
             # The content of the file came right before, or in the same update.
-            self._before_content = self.updates - is_single(event.update)
+            single = is_single(event.update)
+            self._content = range(self.updates - 1, self.updates + (not single))
         self.updates += 1
         # A mark comes alone; with the work of others in one update, who knows the order.
         doubtful = first_block(event.update) in self._doubtful

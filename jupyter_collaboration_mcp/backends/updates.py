@@ -49,6 +49,12 @@ def is_single(update: bytes) -> bool:
     return clients == 1 and _read(update, at)[0] == 1
 
 
+def deletion(client: int, clock: int, length: int) -> bytes:
+    """An update that deletes what a client wrote from a clock on."""
+    no_blocks, one_client, one_range = _write(0), _write(1), _write(1)
+    return no_blocks + one_client + _write(client) + one_range + _write(clock) + _write(length)
+
+
 def _read(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:

@@ -7,14 +7,16 @@ agent's work by then is not brought back.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from functools import cache
+from typing import cast
 
 from ..documents.differ import Edit, edits, patch
 from ..documents.notebook import CellType, Notebook, new_cell
+from ..documents.text import apply
 from ..documents.text_document import Document
+from .own_edits import Reapplied, reapplied
 from .reapply import Redone, by_cell, texts
 from .undo import (
     Change,
@@ -27,22 +29,24 @@ from .undo import (
     named,
 )
 
-#: Texts of a cell that are compared with that of the file, beside its first one.
-_TEXTS = 10
-
 
 def redo(
-    document: Document, steps: Sequence[Step], said: Mapping[str, str]
+    document: Document,
+    steps: Sequence[Step],
+    said: Mapping[str, str],
+    find_astray: Callable[[], Mapping[str, Sequence[Edit]]],
 ) -> tuple[Redone, list[Change]]:
     """Do steps again, as far as they are missing. The caller has a transaction.
 
     Args:
         said: What the cells said that the steps have changed, of those that were there.
+        find_astray: Finds what came to the document after the file, as edits that remove it.
 
     Returns what was done, and what of the steps is in the document now and perhaps in no file.
     """
     done = Redone()
     left: list[Change] = []
+    astray = cache(find_astray)  # which is rarely needed
     for cell_id, made in by_cell(steps).items():
         came_or_went = [change for change in made if isinstance(change, Inserted | Deleted)]
         latest = came_or_went[-1] if came_or_went else None
@@ -50,7 +54,9 @@ def redo(
             if isinstance(document, Notebook) and isinstance(latest, Deleted):
                 left += _delete(done, document, latest, made)
         elif document.has(cell_id):
-            left += _change(done, document, cell_id, made, said[cell_id], latest)
+            if isinstance(latest, Inserted):
+                left.append(latest)
+            left += _change(done, document, cell_id, made, said[cell_id], astray)
         elif isinstance(document, Notebook) and isinstance(latest, Inserted):
             left += _insert(done, document, latest, made, said[cell_id])
         else:
@@ -93,116 +99,38 @@ def _change(
     cell_id: str,
     made: Sequence[Change],
     said: str,
-    latest: Inserted | Deleted | None,
+    astray: Callable[[], Mapping[str, Sequence[Edit]]],
 ) -> Iterator[Change]:
     index = document.find(cell_id)
     current = document.source(index)
-    texts = _texts(made) or [said]
-    merged = _merged(texts[0], _base(texts, current), said, current)
-    if merged.clash:
+    own = [change for change in made if isinstance(change, SourceChanged)]
+    before, result = current, reapplied(own, said, current)
+    if (result.clash or result.text != current) and (removals := astray().get(cell_id)):
+        result = reapplied(own, said, patch(current, removals))
+        if result.clash and any(_replaces(change) for change in own):
+            # What they replaced is gone, too, and cannot be brought back.
+            result = Reapplied(current, len(own), clash=True)
+        else:
+            before = patch(current, removals)
+            # Not by comparing texts: the same letters beside it are of others, who may remove them.
+            apply(document.shared_source(index), removals, current)
+    if result.clash:
         done.lost.append(f"in {named(cell_id)} somebody wrote at the same place")
-    changed = merged.text != current
-    if changed:
-        document.set_source(index, merged.text)
+    changed = result.text != current
+    if result.text != before:
+        document.set_source(index, result.text)
     if isinstance(document, Notebook):
         changed = _describe(document, cell_id, made) or changed
     if changed:
         done.cells.append(cell_id)
-    if isinstance(latest, Inserted):
-        yield replace(latest, source=merged.without)
-    if merged.text != merged.without:
-        yield SourceChanged(cell_id, merged.without, merged.text)
+    yield from own[: result.there]
+    if result.text != before:
+        yield SourceChanged(cell_id, before, result.text)
     yield from _descriptions(made)
 
 
-def _texts(made: Sequence[Change]) -> list[str]:
-    """What a cell said before and after each change, oldest first."""
-    texts: list[str] = []
-    for change in made:
-        if isinstance(change, SourceChanged):
-            texts += [change.before, change.after]
-        elif isinstance(change, Inserted):
-            texts.append(change.source)
-    return texts
-
-
-def _base(texts: Sequence[str], current: str) -> str:
-    """What the file may have come from: some changes may have been saved without a word of it.
-
-    This is the one with the fewest other lines, and of several the latest: nothing is made twice.
-    """
-    lines = Counter(current.splitlines())
-
-    def others(text: str) -> int:
-        theirs = Counter(text.splitlines())
-        return (theirs - lines).total() + (lines - theirs).total()
-
-    return min([*texts[:1], *texts[1:][-_TEXTS:]][::-1], key=others)
-
-
-class _Merged(NamedTuple):
-    text: str
-    without: str
-    """The same without what the room had and the file has not."""
-    clash: bool
-    """Whether something of the room could not be kept."""
-
-
-def _merged(first: str, base: str, said: str, current: str) -> _Merged:
-    """A text with what the room and what the file has made of a common one."""
-    theirs = edits(base, current)
-    missing: list[Edit] = []
-    there: list[Edit] = []
-    # What was made before the common text may have been saved; or the file never had it, and is
-    # like that text by chance. What of it the file has not may be lost, whichever it was.
-    clash = any(_overlaps(edit, theirs) for edit in edits(base, first))
-    for line in _by_line(base, edits(base, said)):
-        there += [edit for edit in line if edit in theirs]
-        lacking = [edit for edit in line if edit not in theirs]
-        if any(_clashes(base, edit, theirs) for edit in lacking):
-            clash = True
-        else:
-            missing += lacking
-    both = sorted(theirs + missing, key=lambda edit: edit[:2])  # theirs first at one place
-    return _Merged(
-        patch(base, both), patch(base, [edit for edit in theirs if edit not in there]), clash
-    )
-
-
-def _overlaps(written: Edit, theirs: Sequence[Edit]) -> bool:
-    """Whether others changed something of what was written, or wrote into it."""
-    return any(written.start < edit.end and edit.start < written.end for edit in theirs)
-
-
-def _by_line(base: str, changes: Sequence[Edit]) -> list[list[Edit]]:
-    """Changes of one line are made together or not at all."""
-    lines: list[list[Edit]] = []
-    for change in changes:
-        if lines and "\n" not in base[lines[-1][-1].end : change.start]:
-            lines[-1].append(change)
-        else:
-            lines.append([change])
-    return lines
-
-
-def _clashes(base: str, ours: Edit, theirs: Sequence[Edit]) -> bool:
-    """Whether others changed the same lines; letters of two hands in one line make no sense."""
-    start, end = _span(base, ours)
-    spans = [_span(base, edit) for edit in theirs]
-    return any(start < other_end and other_start < end for other_start, other_end in spans)
-
-
-def _span(base: str, edit: Edit) -> tuple[int, int]:
-    """The lines that an edit changes; new lines change none."""
-    start, end, text = edit
-    at_start = start == 0 or base[start - 1] == "\n"
-    if at_start and (start == end or base[end - 1] == "\n") and (not text or text[-1] == "\n"):
-        return start, end
-    at_end = end == len(base) or base[end] == "\n"
-    if at_end and (start == end or base[start] == "\n") and (not text or text[0] == "\n"):
-        return min(start + 1, end), end
-    newline = base.find("\n", end)
-    return base.rfind("\n", 0, start) + 1, len(base) if newline < 0 else newline
+def _replaces(change: SourceChanged) -> bool:
+    return any(edit.start < edit.end for edit in edits(change.before, change.after))
 
 
 def _describe(notebook: Notebook, cell_id: str, made: Sequence[Change]) -> bool:

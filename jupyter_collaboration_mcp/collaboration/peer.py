@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from pycrdt import Doc, TransactionEvent, create_update_message
@@ -22,6 +23,7 @@ from ..documents.notebook import CellChange, Notebook
 from ..documents.text_document import Document, TextDocument
 from ..errors import CollaborationError, InternalError
 from ..panics import contained, is_panic
+from .astray import find_astray
 from .changes import REDONE, ChangeLog
 from .overwritten import redo
 from .prepared import CallRecord, Edit, Prepared, prepare
@@ -29,7 +31,7 @@ from .presence import Presence
 from .reapply import REAPPLY, Redone, reapply
 from .shown import ShownSources
 from .undo import Step, UndoLog
-from .unsaved import Texts, Unsaved
+from .unsaved import Clocks, Entry, Texts, Unsaved
 
 #: How often, and each how many seconds, a reader waits for a change of the file: the server looks
 #: at it once a second.
@@ -88,10 +90,12 @@ class RoomPeer:
         self._unsaved = Unsaved(self.document)
         self._updates = 0
         self._preparing = asyncio.Lock()
+        self._unproven = -1  # updates after which nothing but the word of a save is believed
         self._overwritten: Texts | None = None
         """What the cells with unsaved changes said before the file came over them."""
         self.broken = False
         """Whether the Doc is not what the room has: an edit failed halfway, or an update did."""
+        self._met: Sequence[Entry] = ()  # unsaved then, and as far as it was known to the room
         self._clients = {self.doc.client_id}  # as whom it has written, in rooms before too
         self.notes: list[str] = []
         """What the next answer should say once, whoever gets it."""
@@ -126,8 +130,10 @@ class RoomPeer:
 
     async def catch_up(self) -> None:
         """Have what the room has. Nothing may be awaited between this and an edit."""
+        sent = self._unsaved.sent()
         await self.link.current()
         self._receive()
+        self._acknowledge(sent)
         if self._overwritten is not None:
             # B9: whoever writes the file outside of the room overwrites what is unsaved in it.
             self._redo_overwritten(self._overwritten)
@@ -191,14 +197,14 @@ class RoomPeer:
 
     def _made(self, seat: Seat, call: str, record: CallRecord) -> None:
         """A call has made its changes: whose they are, and how they can be taken back."""
-        self._attribute(seat, call)
+        written = self._attribute(seat, call)
         if record.changes or record.undoes:
             step = Step(self.version, call, tuple(record.changes))
             if record.undoes:
                 seat.undo.pop(record.undoes)
             else:
                 seat.undo.push(step)
-            self._keep(step)
+            self._keep(step, self.link.at_once, written)
         if seat.presence is not None and record.written is not None:
             seat.presence.write_at(*record.written)
         elif seat.presence is not None and record.wrote_text:
@@ -243,7 +249,12 @@ class RoomPeer:
         sent = self._unsaved.sent()
         await self.link.acknowledged()
         self._receive()  # what the room said of its saves before it had these edits
-        self._unsaved.acknowledge(sent)
+        self._acknowledge(sent)
+
+    def _acknowledge(self, sent: Sequence[Entry]) -> None:
+        if any(not entry.acknowledged for entry in sent):
+            self._unsaved.acknowledge(sent)
+            self._follow_saves()
 
     @property
     def unsaved(self) -> list[Step]:
@@ -270,18 +281,27 @@ class RoomPeer:
     def _redo_overwritten(self, said: Texts) -> None:
         """Do again what a change of the file has taken of what is unsaved."""
         self._author, self._overwritten = REDONE, None
+        # What the room had at once was there before the file.
+        met = () if self.link.at_once else self._met
+        astray = partial(find_astray, self.document, self.doc.client_id, met)
+        self._advance()
         with self.doc.transaction(origin=REAPPLY):
-            done, left = redo(self.document, self.unsaved, said)
+            done, left = redo(self.document, self.unsaved, said, astray)
+        written = self._advance()
         done.lost += self._unsaved.missing(said)
         self._unsaved.clear()
+        if any(not entry.acknowledged for entry in met):
+            self._unproven = self._updates  # what came after the file is in the room only
         if left:
-            self._keep(Step(self.version, REAPPLY, tuple(left)), acknowledged=True)
+            sent = written[0] < written[1]
+            step = Step(self.version, REAPPLY, tuple(left))
+            self._keep(step, self.link.at_once or not sent, written)
         self._note(done, _OVERWRITE)
         self._follow_saves()
 
-    def _keep(self, step: Step, acknowledged: bool = False) -> None:
+    def _keep(self, step: Step, acknowledged: bool, written: Clocks = (0, 0)) -> None:
         """Remember a step until it is saved."""
-        self._unsaved.add(step, acknowledged)
+        self._unsaved.add(step, acknowledged, written)
         if self.on_edit is not None:
             self.on_edit()
 
@@ -318,12 +338,18 @@ class RoomPeer:
             if seat.presence is not None:
                 seat.presence.show_soon()
 
-    def _attribute(self, seat: Seat, call: str) -> None:
-        client = self.doc.client_id
-        clock = decode_state(self.doc.get_state()).get(client, 0)
-        if clock > self._clock:
-            self.link.record(Authorship(client, self._clock, clock, seat.agent, call, time.time()))
-            self._clock = clock
+    def _attribute(self, seat: Seat, call: str) -> Clocks:
+        start, end = self._advance()
+        if start < end:
+            client = self.doc.client_id
+            self.link.record(Authorship(client, start, end, seat.agent, call, time.time()))
+        return start, end
+
+    def _advance(self) -> Clocks:
+        """What was written since this was asked last."""
+        before = self._clock
+        self._clock = decode_state(self.doc.get_state()).get(self.doc.client_id, 0)
+        return before, self._clock
 
     def _receive(self) -> None:
         self._receiving = True
@@ -342,13 +368,15 @@ class RoomPeer:
             raise
         finally:
             self._receiving = False
-        place = self.link.overwritten()
-        if place is not None and self._overwritten is None:
-            self._overwritten = self._unsaved.said(place)
+        places = self.link.overwritten()
+        if places is not None and self._overwritten is None:
+            self._overwritten = self._unsaved.said(places)
+            self._met = [replace(entry) for entry in self._unsaved.sent()]
 
     def _follow_saves(self) -> None:
         """What was with the room before it saved is safe when it has saved."""
-        if self._unsaved and self.link.saved:
+        proven = self._overwritten is None and self._updates > self._unproven
+        if self._unsaved and self.link.saved and proven:
             self._unsaved.saved()
 
     def _on_update(self, event: TransactionEvent) -> None:

@@ -11,12 +11,12 @@ that they were in: where these say something else in the end, one can say that.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..backends.base import Piece
-from ..documents.differ import edits, patch
+from ..documents.differ import Edit, edits, patch
 from ..documents.text_document import Document
 from .reapply import by_cell
 from .undo import Deleted, Inserted, SourceChanged, Step, named
@@ -30,11 +30,18 @@ Texts = Mapping[str, str]
 """What cells say that have unsaved changes, of those that are there."""
 
 
+Clocks = tuple[int, int]
+"""What a client wrote: from a clock on, and before another."""
+
+
 @dataclass(slots=True)
-class _Entry:
+class Entry:
+    """One step that is in no file yet."""
+
     step: Step
     acknowledged: bool
     """Whether the room has it."""
+    written: Clocks
 
 
 @dataclass(slots=True)
@@ -51,7 +58,7 @@ class Unsaved:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._entries: deque[_Entry] = deque()
+        self._entries: deque[Entry] = deque()
         self._characters = 0
         self.forgotten: set[str] = set()
         """The cells of unsaved steps that were too many to be remembered."""
@@ -67,9 +74,9 @@ class Unsaved:
     def steps(self) -> list[Step]:
         return [entry.step for entry in self._entries]
 
-    def add(self, step: Step, acknowledged: bool = False) -> None:
+    def add(self, step: Step, acknowledged: bool = False, written: Clocks = (0, 0)) -> None:
         """Remember a step that was just made."""
-        self._entries.append(_Entry(step, acknowledged))
+        self._entries.append(Entry(step, acknowledged, written))
         self._last.since.append(step)
         self._characters += step.characters
         while len(self._entries) > MAX_STEPS or (
@@ -82,11 +89,11 @@ class Unsaved:
         self.forgotten.clear()
         self._last = Before({})
 
-    def sent(self) -> Sequence[_Entry]:
+    def sent(self) -> Sequence[Entry]:
         """What will be with the room when it has answered, for `acknowledge`."""
         return list(self._entries)
 
-    def acknowledge(self, sent: Sequence[_Entry]) -> None:
+    def acknowledge(self, sent: Sequence[Entry]) -> None:
         for entry in sent:
             entry.acknowledged = True
 
@@ -108,7 +115,7 @@ class Unsaved:
             if now.get(cell) != said.get(cell)
         ]
 
-    def _keep(self, entries: Sequence[_Entry]) -> None:
+    def _keep(self, entries: Sequence[Entry]) -> None:
         self._entries = deque(entries)
         self._characters = sum(entry.step.characters for entry in entries)
 
@@ -135,8 +142,31 @@ class Unsaved:
         self._last = before
         self._in_pieces = isinstance(update, Piece)
 
-    def said(self, place: int) -> Texts:
-        """What the cells said before an update of this round; -1 is the last one before it."""
+    def said(self, places: range) -> Texts:
+        """What the cells said before one of some updates of this round; -1 is the last before it.
+
+        It is the one that took the most of what was unsaved, and of several the last.
+        """
+        return max((self._said(place) for place in reversed(places)), key=self._amount)
+
+    def _amount(self, texts: Texts) -> int:
+        """How much texts have of what is unsaved, about."""
+        amount = 0
+        for cell, changes in by_cell(self.steps).items():
+            lines = Counter(texts[cell].split("\n")) if cell in texts else None
+            for change in changes:
+                if isinstance(change, Inserted):
+                    amount += lines is not None
+                elif isinstance(change, Deleted):
+                    amount += lines is None
+                elif isinstance(change, SourceChanged) and lines is not None:
+                    before, after = (Counter(t.split("\n")) for t in (change.before, change.after))
+                    amount += (lines & (after - before)).total() - (
+                        lines & (before - after)
+                    ).total()
+        return amount
+
+    def _said(self, place: int) -> Texts:
         if place >= len(self._each):
             return self.say()
         before = self._each[place] if place >= 0 else self._before_round
@@ -176,6 +206,12 @@ def _changed(said: str | None, change: SourceChanged) -> str:
     assert said is not None
     lost = edits(change.before, said)
     made = edits(change.before, change.after)
-    if any(one.start <= other.end and other.start <= one.end for one in lost for other in made):
+    if any(_collide(one, other) for one in lost for other in made):
         return change.after
     return patch(change.before, sorted(lost + made, key=lambda edit: edit[:2]))
+
+
+def _collide(one: Edit, other: Edit) -> bool:
+    """Whether edits of one text touch each other, but for insertions at one place."""
+    insertions = one.start == one.end == other.start == other.end
+    return one.start <= other.end and other.start <= one.end and not insertions

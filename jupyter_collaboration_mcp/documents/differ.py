@@ -53,7 +53,7 @@ def patch(old: str, changes: Iterable[Edit]) -> str:
 
 def gaps(old: Sequence[str], new: Sequence[str]) -> list[Gap]:
     """Where two sequences of lines differ, ascending."""
-    return list(_between(Differ().matches(old, new), len(old), len(new)))
+    return Differ().gaps(old, new)
 
 
 # Comparing
@@ -112,6 +112,11 @@ class Differ:
             changes = _tidy(old, self._lines(removed, inserted, start))
         self._work = max(0, self._work - _WORK_OF_AN_EDIT * len(changes))
         return changes
+
+    def gaps(self, old: Sequence[str], new: Sequence[str]) -> list[Gap]:
+        """Where two sequences of lines differ, ascending."""
+        self._next_pair()
+        return list(_between(self.matches(old, new), len(old), len(new)))
 
     def _next_pair(self) -> None:
         """Go on with what is left, but with no more than a pair is given that comes alone."""

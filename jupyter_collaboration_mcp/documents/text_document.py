@@ -90,6 +90,9 @@ class TextDocument:
     def source(self, index: int) -> str:
         return str(self)
 
+    def shared_source(self, index: int) -> Text:
+        return self._shared
+
     def set_source(self, index: int, source: str, differ: Differ | None = None) -> bool:
         """Change the text by the smallest edits: carets and concurrent typing stay."""
         old = str(self)

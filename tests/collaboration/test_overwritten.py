@@ -50,13 +50,17 @@ class OverwrittenLink(MemoryLink):
 
     def overwrite(self, content: str) -> None:
         """What jupyter-server-ydoc does when a file has been changed."""
-        if self._before is None:
-            self._before = len(self._received)
+        self.note_overwrite()
         YFile(self._room).set(content)
 
-    def overwritten(self) -> int | None:
+    def note_overwrite(self) -> None:
+        """The next update brings what a file says."""
+        if self._before is None:
+            self._before = len(self._received)
+
+    def overwritten(self) -> range | None:
         before, self._before = self._before, None
-        return before
+        return None if before is None else range(before, before + 1)
 
 
 class Story:

@@ -56,6 +56,7 @@ class MemoryLink:
     saved = False
     writable = True
     mode: Literal["live", "file"] = "live"
+    at_once = True
     on_end: Callable[[], None] | None = None
     states: Mapping[int, Mapping[str, Any]] = {}
 
@@ -100,7 +101,7 @@ class MemoryLink:
     def record(self, authorship: Authorship) -> None:
         self.recorded.append(authorship)
 
-    def overwritten(self) -> int | None:
+    def overwritten(self) -> range | None:
         return None
 
     async def stale(self) -> bool:

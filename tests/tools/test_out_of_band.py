@@ -298,6 +298,20 @@ async def test_an_unsaved_edit_and_a_change_elsewhere_are_both_there(
     assert (await document.read(ada))[1] == ""  # it is said once
 
 
+async def test_an_edit_made_after_a_save_survives_a_change_on_disk(
+    ada: AgentClient, document: Open
+) -> None:
+    """A server that takes over a notebook forgets the hash of the last save, which is no save."""
+    await document.kind.change(ada, document.file, 0, "top", "top of Ada")
+    async with document.tab() as ana:
+        assert await ana.save() == "success"
+    await document.kind.change(ada, document.file, 1, "middle", "middle of Ada")
+    document.write(["the top of Ada é😀", "the middle", "changed on disk"])
+    expected = ["the top of Ada é😀", "the middle of Ada", "changed on disk"]
+    assert (await document.read(ada))[0] == expected
+    await document.settles_as(ada, *expected)
+
+
 async def test_a_person_sees_a_lost_edit_come_back_though_no_agent_asks(
     ada: AgentClient, document: Open
 ) -> None:

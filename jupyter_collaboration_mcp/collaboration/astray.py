@@ -1,0 +1,96 @@
+"""Edits that were on their way to the room while it took over a changed file (B9).
+
+The server replaces a text whole: it removes all that it knows of it and writes what the file says.
+An edit that comes after that finds nothing left of what it stood between, and ends up before or
+behind it all. It is there, but astray, and its characters can only be told by who wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pycrdt import Doc
+
+from ..backends.updates import deletion
+from ..documents.differ import Edit
+from ..documents.notebook import Notebook
+from ..documents.text_document import Document
+from .reapply import by_cell
+from .unsaved import Clocks, Entry
+
+
+def find_astray(
+    document: Document, client: int, unsaved: Sequence[Entry]
+) -> Mapping[str, list[Edit]]:
+    """Where texts have something that came after the file, as edits that remove it.
+
+    Args:
+        client: Who made the edits.
+        unsaved: What was unsaved when the file was taken over.
+    """
+    # Of a cell that it changes the server removes all that it knows.
+    late = [
+        entry
+        for entry in unsaved
+        if isinstance(document, Notebook) or _is_late(document, client, entry)
+    ]
+    found: dict[str, list[Edit]] = {}
+    copy = _copy(document)
+    cells = filter(copy.has, by_cell([entry.step for entry in late]))
+    texts = {cell: copy.shared_source(copy.find(cell)) for cell in cells}
+    observed = [
+        (shared, shared.observe(partial(_keep_removals, found, cell, str(shared))))
+        for cell, shared in texts.items()
+    ]
+    _remove(copy, client, [entry.written for entry in late])
+    for shared, subscription in observed:  # B28: else it would stay in memory
+        shared.unobserve(subscription)
+    copy.close()
+    return found
+
+
+def _is_late(document: Document, client: int, entry: Entry) -> bool:
+    """Whether a text has all of what a step wrote, and the room may have had it later.
+
+    What the server knows of a text it may keep, letter by letter, where the file seems to have it.
+    """
+    start, end = entry.written
+    if entry.acknowledged or start == end:
+        return False
+    without = _copy(document)
+    _remove(without, client, [entry.written])
+    kept = _length(without)
+    without.close()
+    return _length(document) - kept == end - start
+
+
+def _copy(document: Document) -> Document:
+    doc: Doc[Any] = Doc()
+    doc.apply_update(document.doc.get_update())
+    return type(document)(doc, follows=False)
+
+
+def _remove(document: Document, client: int, written: Sequence[Clocks]) -> None:
+    with document.doc.transaction():
+        for start, end in written:
+            if start < end:
+                document.doc.apply_update(deletion(client, start, end - start))
+
+
+def _keep_removals(found: dict[str, list[Edit]], cell: str, old: str, event: Any) -> None:
+    content = old.encode()  # pycrdt counts in bytes
+    at = 0
+    for operation in event.delta:
+        size = int(operation.get("retain") or operation["delete"])
+        if "delete" in operation:
+            start = len(content[:at].decode())
+            end = start + len(content[at : at + size].decode())
+            found.setdefault(cell, []).append(Edit(start, end, ""))
+        at += size
+
+
+def _length(document: Document) -> int:
+    """Of a text, in the units of a clock."""
+    return len(document.source(0).encode("utf-16-le")) // 2

@@ -1,0 +1,271 @@
+"""Which of this process's edits a text lacks, and the text with them.
+
+Whoever writes through another process reapplies their own edits, perhaps at this very moment. So
+nothing may come back here that others wrote, although every step holds the whole text as it was
+before and after it: the steps are undone on the last text that had them all, and only what that
+takes away is this process's own.
+
+A save holds the first of the steps or all of them, and nobody may have said that there was one.
+So the file has the number of them with which the text is most like it. What is missing is merged
+by lines: new lines find a place wherever they stood, and a line that was changed has to be there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from ..documents.differ import WORK, Differ, Gap, patch
+from ..documents.merge import revert
+from .undo import SourceChanged
+
+#: Texts that are compared with that of the file, beside the one without any of the steps.
+_STAGES = 10
+
+#: Lines around a lost place that are looked for.
+_NEAR = 20
+
+#: Two lines with more than this in common may be one; pairs that are compared, and their length.
+_ALIKE = 0.5
+_COMPARED = 400
+
+
+class Reapplied(NamedTuple):
+    """A text with the edits that it lacked."""
+
+    text: str
+    there: int
+    """How many of the edits it had before, counted from the oldest."""
+    clash: bool
+    """Whether something may be lost: others wrote at the same place."""
+
+
+def reapplied(changes: Sequence[SourceChanged], said: str, current: str) -> Reapplied:
+    """Give a text what it lacks of the changes.
+
+    Args:
+        changes: Made by this process, oldest first; others may have written in between.
+        said: The text that had all of them, as far as others had left them there.
+        current: The text now, which came from a file; others may have reapplied theirs.
+    """
+    if said == current:
+        return Reapplied(current, len(changes), False)
+    differ = Differ(3 * WORK)
+    stages, mixed = _stages(changes, said, differ)
+    own, new = said.split("\n"), current.split("\n")
+    mixed = mixed and bool(Counter(own) - Counter(new))
+    first = stages[-1][1].split("\n")
+    results = (
+        _merged(there, text.split("\n"), first, own, new, differ)
+        for there, text in _nearest(stages, new)
+    )
+    result = next(results)
+    for other in results:
+        if result.clash and not other.clash:
+            result = other
+    return result._replace(clash=result.clash or mixed)
+
+
+def _merged(
+    there: int,
+    base: Sequence[str],
+    first: Sequence[str],
+    own: Sequence[str],
+    new: Sequence[str],
+    differ: Differ,
+) -> Reapplied:
+    """A file with what made the own text of the base.
+
+    Args:
+        first: The base without any of the changes.
+    """
+    merge = _Merge(base, new, differ)
+    clash = any(merge.undid(gap, first) for gap in differ.gaps(base, first))
+    for gap in differ.gaps(base, own):
+        clash |= not merge.add(gap, own[gap.new_start : gap.new_end])
+    return Reapplied(merge.text(), there, clash)
+
+
+def _stages(
+    changes: Sequence[SourceChanged], said: str, differ: Differ
+) -> tuple[list[tuple[int, str]], bool]:
+    """What was said, with fewer and fewer of the changes: how many, and the text.
+
+    Also returns whether others wrote into what was changed, so that it cannot be told apart.
+    """
+    stages = [(len(changes), said)]
+    text, mixed = said, False
+    end = len(changes)
+    while end:
+        start = end - 1
+        if len(stages) > _STAGES:
+            while start and changes[start].before == changes[start - 1].after:
+                start -= 1  # nobody came in between
+        without = _without(changes[start].before, changes[end - 1].after, text, differ)
+        if without is None:
+            mixed = True
+        else:
+            text = without
+        end = start
+        if len(stages) <= _STAGES:
+            stages.append((end, text))
+    if stages[-1][0]:
+        stages.append((0, text))
+    return stages, mixed
+
+
+def _without(before: str, after: str, text: str, differ: Differ) -> str | None:
+    """A text without a change; None if others wrote into what was changed."""
+    if text in (before, after):
+        return before
+    lines, old = after.split("\n"), before.split("\n")
+    merge = _Merge(lines, text.split("\n"), differ)
+    if all(merge.add(gap, old[gap.new_start : gap.new_end]) for gap in differ.gaps(lines, old)):
+        return merge.text()
+    without = revert(before, after, text, differ)
+    return without.text if without.clean else None
+
+
+def _nearest(stages: Sequence[tuple[int, str]], new: Sequence[str]) -> list[tuple[int, str]]:
+    """The stages with the fewest other lines, first those with the most changes."""
+    lines = Counter(new)
+
+    def others(text: str) -> int:
+        theirs = Counter(text.split("\n"))
+        return (theirs - lines).total() + (lines - theirs).total()
+
+    numbers = [others(text) for _, text in stages]
+    return [stage for stage, number in zip(stages, numbers, strict=True) if number == min(numbers)]
+
+
+class _Merge:
+    """The lines of a file, with own ones among them.
+
+    Args:
+        base: What both the file and the own text came from.
+        new: The file.
+    """
+
+    def __init__(self, base: Sequence[str], new: Sequence[str], differ: Differ) -> None:
+        self._base, self._new, self._differ = base, new, differ
+        self._gaps = differ.gaps(base, new)  # where the file says something else
+        self._instead: list[tuple[int, int, Sequence[str]]] = []
+
+    def add(self, own: Gap, lines: Sequence[str]) -> bool:
+        """Put own lines where they belong; False if that is not there any more."""
+        start, end = own.old_start, own.old_end
+        changed = self._overlapping(start, end)
+        if start == end:
+            if not any(_has(self._lines(gap), lines) for gap in self._touching(start, end)):
+                self._insert(start, lines)
+            return True
+        if not changed:
+            place = self._place(start)
+            self._instead.append((place, place + end - start, lines))
+            return True
+        if not lines and end - start > 1:  # others may have written between them
+            place = own.new_start
+            each = [self.add(Gap(n, n + 1, place, place), []) for n in range(start, end)]
+            return all(each)
+        theirs = changed[0]
+        if len(changed) > 1 or not theirs.old_start <= start <= end <= theirs.old_end:
+            return False
+        now = self._lines(theirs)
+        if _has(now, lines) if lines else not _resemble(now, self._base[start:end]):
+            return True
+        return len(lines) == end - start and self._change_within(theirs, start, lines)
+
+    def undid(self, own: Gap, first: Sequence[str]) -> bool:
+        """Whether the file has something else where own lines were written or removed.
+
+        Args:
+            own: What makes the first text, without them, of the base.
+        """
+        start, end = own.old_start, own.old_end
+        if start < end:
+            return bool(self._overlapping(start, end))
+        removed = set(first[own.new_start : own.new_end])
+        return any(removed.intersection(self._lines(gap)) for gap in self._touching(start, end))
+
+    def text(self) -> str:
+        pieces: list[str] = []
+        position = 0
+        for start, end, lines in sorted(self._instead, key=lambda piece: piece[:2]):
+            pieces += [*self._new[position:start], *lines]
+            position = end
+        return "\n".join([*pieces, *self._new[position:]])
+
+    def _lines(self, gap: Gap) -> Sequence[str]:
+        return self._new[gap.new_start : gap.new_end]
+
+    def _touching(self, start: int, end: int) -> Sequence[Gap]:
+        """Where the file differs in some lines, or right before or after them."""
+        first = bisect_left(self._gaps, start, key=lambda gap: gap.old_end)
+        return self._gaps[first : bisect_right(self._gaps, end, key=lambda gap: gap.old_start)]
+
+    def _overlapping(self, start: int, end: int) -> Sequence[Gap]:
+        return [
+            gap for gap in self._touching(start, end) if gap.old_start < end and start < gap.old_end
+        ]
+
+    def _insert(self, line: int, lines: Sequence[str]) -> None:
+        """Insert own lines before one of the base."""
+        around = self._overlapping(line, line)
+        place = self._place_within(around[0], line) if around else self._place(line)
+        self._instead.append((place, place, lines))
+
+    def _place(self, line: int) -> int:
+        """Where in the file a line of the base is, behind what was inserted before it."""
+        before = bisect_right(self._gaps, line, key=lambda gap: gap.old_end)
+        if not before:
+            return line
+        gap = self._gaps[before - 1]
+        return gap.new_end + line - gap.old_end
+
+    def _place_within(self, gap: Gap, line: int) -> int:
+        """A place among other lines: beside the nearest one that is still there, or at the end."""
+        counts = Counter(self._lines(gap))
+        for distance in range(_NEAR):
+            for number, after in ((line - 1 - distance, 1), (line + distance, 0)):
+                if gap.old_start <= number < gap.old_end and counts[self._base[number]] == 1:
+                    return self._new.index(self._base[number], gap.new_start) + after
+        return gap.new_end
+
+    def _change_within(self, gap: Gap, start: int, lines: Sequence[str]) -> bool:
+        """Change lines that have only lost in the file what others had written in them."""
+        if gap.new_end - gap.new_start != gap.old_end - gap.old_start:
+            return False
+        place = start + gap.new_start - gap.old_start
+        changed = []
+        for base, new, own in zip(self._base[start:], self._new[place:], lines, strict=False):
+            lost, made = self._differ.edits(base, new), self._differ.edits(base, own)
+            apart = all(
+                one.end <= other.start or other.end <= one.start for one in lost for other in made
+            )
+            if not new.strip() or not apart or any(edit.text for edit in lost):
+                return False
+            changed.append(patch(base, sorted(lost + made, key=lambda edit: edit[:2])))
+        self._instead.append((place, place + len(lines), changed))
+        return True
+
+
+def _has(lines: Sequence[str], some: Sequence[str]) -> bool:
+    """Whether some lines stand among others, one after another."""
+    size = len(some)
+    return any(lines[n : n + size] == some for n in range(len(lines) - size + 1))
+
+
+def _resemble(lines: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether one of some lines may have been made of another."""
+    if not lines or not others:
+        return False
+    if len(lines) * len(others) > _COMPARED or max(map(len, [*lines, *others])) > _COMPARED:
+        return True
+    return any(
+        one == other or SequenceMatcher(None, one, other).ratio() > _ALIKE
+        for one in lines
+        for other in others
+    )

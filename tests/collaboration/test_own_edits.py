@@ -1,0 +1,193 @@
+"""Each process reapplies what it wrote itself, once, whoever else does the same."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pycrdt import Doc, Map, Text
+
+from jupyter_collaboration_mcp.backends.room_state import RoomState
+from jupyter_collaboration_mcp.collaboration.own_edits import reapplied
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
+from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
+from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
+from tests.harness.memory_room import MemoryLink, perform
+
+from .test_overwritten import OverwrittenLink
+
+
+def lines(*words: str) -> str:
+    return "".join(f"{word}\n" for word in words)
+
+
+def changed(*texts: str) -> list[SourceChanged]:
+    return [SourceChanged("", texts[n], texts[n + 1]) for n in range(0, len(texts), 2)]
+
+
+APPENDED = changed(lines("l1", "l2"), lines("l1", "l2", "one"))
+
+
+@pytest.mark.parametrize(
+    ("said", "current", "expected"),
+    [
+        (["l1", "l2", "one", "two"], ["l1", "l2", "disk"], ["l1", "l2", "one", "disk"]),
+        (
+            ["l1", "l2", "one", "two"],
+            ["l1", "l2", "disk", "two"],
+            ["l1", "l2", "disk", "one", "two"],
+        ),
+        (["l1", "l2", "one", "two"], ["l1", "l2", "one", "disk"], ["l1", "l2", "one", "disk"]),
+        (["l1", "l2", "two", "one", "two"], ["l1", "l2"], ["l1", "l2", "one"]),
+        (["l1", "l2", "two", "one", "two"], ["other"], ["other", "one"]),
+        (["l1", "l2"], ["l1", "disk"], ["l1", "disk"]),
+    ],
+    ids=[
+        "another's is lost too",
+        "another has reapplied theirs",
+        "the file has it",
+        "between what another lost",
+        "nothing is left around it",
+        "somebody had deleted it",
+    ],
+)
+def test_an_own_line_comes_back_and_no_other(
+    said: list[str], current: list[str], expected: list[str]
+) -> None:
+    result = reapplied(APPENDED, lines(*said), lines(*current))
+    assert (result.text, result.clash) == (lines(*expected), False)
+
+
+def test_of_two_own_lines_only_the_one_is_written_that_the_file_lacks() -> None:
+    made = [
+        *APPENDED,
+        *changed(lines("l1", "l2", "one", "x"), lines("l1", "l2", "one", "x", "two")),
+    ]
+    result = reapplied(made, lines("l1", "l2", "one", "x", "two"), lines("l1", "l2", "one", "disk"))
+    assert result.text == lines("l1", "l2", "one", "disk", "two")
+    assert result.there == 1
+
+
+def test_a_change_in_a_line_survives_what_another_lost_in_it() -> None:
+    made = changed("x = 1  # of Bob", "x = 2  # of Bob")
+    assert reapplied(made, "x = 2  # of Bob", "x = 1").text == "x = 2"
+
+
+@pytest.mark.parametrize("current", ["y = 3", "x = 1, and more", ""])
+def test_a_change_of_a_line_that_the_file_changed_is_reported(current: str) -> None:
+    result = reapplied(changed("x = 1", "x = 2"), "x = 2", current)
+    assert (result.text, result.clash) == (current, True)
+
+
+class Process:
+    """One of several, each with an agent that writes into the same text."""
+
+    def __init__(self, name: str, room: Doc[Any]) -> None:
+        self.name = name
+        self.link = OverwrittenLink(room)
+        self.peer = RoomPeer(self.link)
+        self.seat = Seat(f"{name} <test>", name)
+        self.kept: list[str] = []
+
+    def look(self) -> None:
+        asyncio.run(self.peer.catch_up())
+
+    def write(self, number: int) -> None:
+        """Insert a line somewhere."""
+        self.look()
+        text = str(self.peer.text)
+        starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        mark = f"<{self.name}.{len(self.kept)}>"
+        self.kept.append(mark)
+        here = OpenDocument("memory.md", self.peer, self.seat)
+        change = TextChange(f"{mark}\n", starts[number % len(starts)])
+        perform(here, change_text(here, [change], "test", Limits()))
+        asyncio.run(self.peer.acknowledged())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["write", "look", "disk"]), st.integers(0, 2), st.integers(0, 30))
+    )
+)
+def test_what_three_processes_wrote_is_there_once_whoever_is_first(history: Any) -> None:
+    room: Doc[Any] = Doc()
+    text: Text = room.get("source", type=Text)
+    file = lines("l1", "l2", "l3")
+    text += file
+    processes = [Process(name, room) for name in ("ada", "bob", "eve")]
+    for count, (kind, who, number) in enumerate(history):
+        if kind == "write":
+            processes[who].write(number)
+        elif kind == "look":
+            processes[who].look()
+        else:
+            file += f"[disk-{count}]\n"
+            for process in processes:
+                process.link.note_overwrite()
+            processes[0].link.overwrite(file)
+    for process in processes:
+        process.look()
+    for process in processes:
+        for mark in process.kept:
+            count = str(text).count(mark)
+            assert count == 1 or (not count and "could not be" in " ".join(process.peer.notes))
+    assert all(re.fullmatch(r"<\w+\.\d+>|\[disk-\d+\]|l\d", line) for line in str(text).split())
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_what_two_processes_reapply_after_a_restart_is_there_once(order: tuple[int, int]) -> None:
+    """The server has begun another history, of a file that has none of it."""
+    room: Doc[Any] = Doc()
+    text: Text = room.get("source", type=Text)
+    text += lines("l1", "l2")
+    processes = [Process("ada", room), Process("bob", room)]
+    for number in (2, 2, 1):
+        for process in processes:
+            process.write(number)
+    for process in processes:
+        process.look()
+    after: Doc[Any] = Doc()
+    begun: Text = after.get("source", type=Text)
+    begun += lines("l1", "l2", "disk")
+
+    class Link(MemoryLink):
+        room_id = "text:file:memory"
+
+    peers = [RoomPeer(Link(after)) for _ in processes]
+    for number in order:
+        asyncio.run(peers[number].catch_up())
+        peers[number].inherit(processes[number].peer)
+    marks = sorted(mark for process in processes for mark in process.kept)
+    assert sorted(re.findall(r"<\w+\.\d+>", str(begun))) == marks
+
+
+class TestSigns:
+    """What a server says in the document about its file."""
+
+    def test_a_takeover_and_a_save_in_one_update_are_no_save(self) -> None:
+        server: Doc[Any] = Doc()
+        mine: Doc[Any] = Doc()
+        state = RoomState(mine, "a.md")
+        map_: Map[Any] = server.get("state", type=Map)
+        text: Text = server.get("source", type=Text)
+        text += "one\n"
+        mine.apply_update(server.get_update())
+        before = server.get_state()
+        map_["dirty"], map_["hash"] = False, "1"
+        mine.apply_update(server.get_update(before))
+        assert state.saved
+        before = server.get_state()
+        text.clear()
+        text += "from disk\n"
+        map_["dirty"] = False
+        map_["dirty"], map_["hash"] = False, "2"
+        mine.apply_update(server.get_update(before))
+        assert not state.saved
+        assert state.overwritten() is not None

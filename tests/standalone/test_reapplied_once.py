@@ -1,0 +1,78 @@
+"""Several of our processes at one document whose file is changed on disk: each reapplies its own.
+
+Each round is another history. `REAPPLY_ROUNDS=50` plays fifty of each kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from tests.conftest import MakeServer
+from tests.harness.agents import AgentClient, agent
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.outside_writes import SOON, Form, NotebookRound, Round, TextRound, Writer
+from tests.harness.standalone import StandaloneProcess
+
+#: Rounds of each kind, the seed of the first, and how many are played at once.
+ROUNDS = int(os.environ.get("REAPPLY_ROUNDS", "2"))
+FIRST = int(os.environ.get("REAPPLY_SEED", "0"))
+AT_ONCE = 4
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120 + 30 * ROUNDS)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server, and agents that come to it from processes of their own."""
+
+    server: JupyterProcess
+    agents: dict[str, AgentClient]
+
+    def writers(self, count: int) -> list[Writer]:
+        return [Writer(name, self.agents[name]) for name in ("Ada", "Bob", "Eve")[:count]]
+
+    def reader(self) -> Writer:
+        return Writer("Reader", self.agents["Reader"])
+
+
+@pytest.fixture(scope="module", params=["commands", "extension and commands"])
+async def place(
+    make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
+) -> AsyncIterator[Place]:
+    """Three who write, each in a process of their own, and in a fourth one who reads."""
+    extension = request.param != "commands"
+    enabled = {"jupyter_collaboration_mcp": extension}
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(make_server(extensions=enabled, config=SOON))
+        agents = {}
+        for name in ("Ada", "Bob", "Eve", "Reader"):
+            way: JupyterProcess | StandaloneProcess = server
+            if not (extension and name == "Ada"):
+                way = await stack.enter_async_context(StandaloneProcess([server]))
+            agents[name] = await stack.enter_async_context(agent(way, name))
+        yield Place(server, agents)
+
+
+@pytest.mark.parametrize("form", [TextRound(), NotebookRound()], ids=["text", "notebook"])
+@pytest.mark.parametrize("writers", [2, 3])
+async def test_what_each_process_wrote_is_there_once_or_its_agent_is_told(
+    place: Place, form: Form, writers: int
+) -> None:
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def play(seed: int) -> list[str]:
+        async with turn:
+            agents = place.writers(writers), [place.reader()]
+            return await Round(place.server, form, 10 * seed + writers, *agents).play()
+
+    seeds = range(FIRST, FIRST + ROUNDS)
+    found = await asyncio.gather(*map(play, seeds))
+    bad = {seed: "\n".join(wrong) for seed, wrong in zip(seeds, found, strict=True) if wrong}
+    rounds = "\n\n".join(f"Round {seed}:\n{wrong}" for seed, wrong in bad.items())
+    assert not bad, f"{len(bad)} of {ROUNDS} rounds are bad.\n\n{rounds}"
