@@ -99,7 +99,7 @@ reads as a resource, page by page. `get_run(output=...)` reads the same pages.
 **Arguments.** Unknown ones are refused, not ignored. A list has at most 1,000 elements
 (`max_cells_per_call`), and no call changes more cells than that; a path, an id or a query has at
 most 1,000 characters, a path at most 50 folders, and all metadata of a call at most 1,000,000
-characters. An answer repeats at most 200 characters of an argument.
+characters. An error repeats at most 200 characters of an argument.
 """
 
 _NOTES: Mapping[str, str] = {

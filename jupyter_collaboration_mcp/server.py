@@ -324,9 +324,10 @@ def _succeeded(answer: Answer, echoes: Echoes) -> CallToolResult:
     text, facts, failed = answer.text, answer.facts, False
     if answer.error is not None:
         failed = True
-        text = f"{answer.error.code}: {answer.error}\n{text}"
+        text = echoes.cut(f"{answer.error.code}: {answer.error}") + f"\n{text}"
         facts = {**_error_facts(answer.error, echoes), **facts}
-    content: list[ContentBlock] = [TextContent(type="text", text=echoes.cut(text))]
+    # What a document says is never cut here, even where it is what the caller looked for.
+    content: list[ContentBlock] = [TextContent(type="text", text=text)]
     content += [
         ImageContent(type="image", data=picture.data, mime_type=picture.mime)
         for picture in answer.pictures

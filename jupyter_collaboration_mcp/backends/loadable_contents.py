@@ -37,7 +37,10 @@ class LoadableContents:
         try:
             model: dict[str, Any] = await ensure_async(self._contents.get(path, **options))
             if wanted:
-                self._rounded[path] = await asyncio.to_thread(well_formed.prepare, model["content"])
+                rounded = await asyncio.to_thread(well_formed.prepare, model["content"])
+                self._rounded.pop(path, None)
+                if rounded:
+                    self._rounded[path] = rounded
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             if not wanted:
                 raise

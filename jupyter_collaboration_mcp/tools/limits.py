@@ -24,7 +24,7 @@ _LONGEST_NAME = 1_000
 #: Characters of all JSON in a call, values in it, and how deep they may be nested.
 _LARGEST_JSON, _MOST_VALUES, _DEEPEST = 1_000_000, 50_000, 64
 
-#: Characters of an argument that an answer repeats.
+#: Characters of an argument that an error repeats.
 _ECHO = 200
 
 
@@ -102,12 +102,12 @@ class _Check:
 
 
 def clipped(text: str) -> str:
-    """As much of an argument as an answer repeats."""
+    """As much of an argument as an error repeats."""
     return text if len(text) <= _ECHO else f"{text[: _ECHO - 3]}..."
 
 
 def shown(value: Any) -> str:
-    """An argument as JSON, as far as an answer repeats it."""
+    """An argument as JSON, as far as an error repeats it."""
     text = ""
     if isinstance(value, str):
         value = value[:_ECHO]
@@ -119,7 +119,7 @@ def shown(value: Any) -> str:
 
 
 class Echoes:
-    """Cuts what an answer repeats of its call's arguments."""
+    """Cuts what an error repeats of its call's arguments."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self._long = [name for name in _names(arguments) if len(name) > _ECHO]
