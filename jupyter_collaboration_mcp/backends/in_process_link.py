@@ -51,6 +51,7 @@ class InProcessLink:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._given_up = False
+        self._waiting = asyncio.Lock()  # for the room to take over a file
         self._overwrites = watch.overwrites
         self._before_overwrite: int | None = None  # updates that came before it
         self.on_end: Callable[[], None] | None = None  # never: who uses a dead room opens it anew
@@ -204,9 +205,11 @@ class InProcessLink:
         # While the room takes over a changed file it holds a transaction across awaits (B13). What
         # waits for the lock has been loaded, and is not in the room yet.
         lock = self._room._update_lock
-        while lock.locked() or lock._waiters:
-            async with lock:
-                pass
+        if lock.locked() or lock._waiters:
+            async with self._waiting:  # two of ours would take each other for one, for ever
+                while lock.locked() or lock._waiters:
+                    async with lock:
+                        pass
 
     async def acknowledged(self) -> None:
         await self._between_takeovers()
