@@ -74,6 +74,7 @@ class Collaborator:
         self._server_url = server_url.rstrip("/")
         self._headers = {"Authorization": f"token {token}"}
         self._connection: _Connection | None = None
+        self._opened: _Connection | None = None
         self._changed = asyncio.Event()
         self._applying = False
         self._lifetime = AsyncExitStack()
@@ -300,6 +301,7 @@ class Collaborator:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(connection.send_queued)
                     connection.send(create_sync_message(self.doc))
+                    self._opened = connection
                     try:
                         async for message in websocket:
                             assert isinstance(message, bytes)
@@ -308,7 +310,7 @@ class Collaborator:
                         self.last_error = error
                     tasks.cancel_scope.cancel()
             finally:
-                self._connection = None
+                self._connection = self._opened = None
                 connection.lose()
                 self._notify()
 
@@ -335,10 +337,10 @@ class Collaborator:
         self._notify()
 
     def _on_document(self, event: TransactionEvent) -> None:
-        # Before the first answer nothing needs sending: the answer to the server's own
-        # question holds all that it lacks.
-        if not self._applying and self._connection is not None:
-            self._connection.send(create_update_message(event.update))
+        # Also before the server's first answer, as a tab does: its own question may have been
+        # answered already, without this.
+        if not self._applying and self._opened is not None:
+            self._opened.send(create_update_message(event.update))
         self._notify()
 
     def _on_awareness(self, topic: str, change: tuple[dict[str, Any], Any]) -> None:

@@ -31,6 +31,7 @@ awareness.setLocalState({
 });
 
 let socket = null; // the one in sync with the server
+let opened = null; // the same, from its first moment: what is written while it syncs is sent too
 let connections = 0;
 let questions = []; // answered in order by the server; the first is the one asked on joining
 let waiting = []; // conditions looked at again after every change
@@ -56,7 +57,7 @@ const presence = (clients) =>
 
 doc.on("update", (update, origin) => {
   if (origin !== REMOTE) {
-    socket?.send(frame(SYNC, (encoder) => syncProtocol.writeUpdate(encoder, update)));
+    opened?.send(frame(SYNC, (encoder) => syncProtocol.writeUpdate(encoder, update)));
   }
   lookAgain();
 });
@@ -131,6 +132,7 @@ async function connectOnce() {
     websocket.on("open", () => {
       questions = [() => {}];
       websocket.send(question());
+      opened = websocket;
     });
     websocket.on("message", (data) => {
       try {
@@ -154,6 +156,7 @@ async function stayConnected() {
       print({ event: "disconnected", error: String(error) });
     }
     socket = null;
+    opened = null;
     for (const answer of questions.splice(0)) answer(false);
     await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 200));
   }
