@@ -7,7 +7,7 @@ the old file back, and the room then takes over the one that lacks what was save
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ async def held(rooms: Sequence[DocumentRoom]) -> AsyncIterator[None]:
 def hold_saves_during_renames(
     contents: Any,
     holding: Callable[[str], AbstractAsyncContextManager[Sequence[DocumentRoom]]],
-    moved: Callable[[str, str], None],
+    moved: Callable[[str, str], Awaitable[None]],
 ) -> None:
     """Keep rooms from saving while people, or a server's other extensions, rename their files.
 
@@ -53,6 +53,6 @@ def hold_saves_during_renames(
         async with holding(old_path.strip("/")) as rooms:
             await rename(old_path, new_path)
             if rooms:
-                moved(old_path.strip("/"), new_path.strip("/"))
+                await moved(old_path.strip("/"), new_path.strip("/"))
 
     contents.rename = rename_alone

@@ -228,8 +228,11 @@ class InProcessBackend:
         self.file_ids.delete(self.files.placed(path))  # an id never gives way to another one
         self._places = {}
 
-    def moved(self, path: str, new_path: str) -> None:
-        """A file or a folder has another path now; so have the ids of what is in it."""
+    async def moved(self, path: str, new_path: str) -> None:
+        """A file or a folder has another path now; so have the ids of what is in it.
+
+        Returns when the journal has it, too: after a crash, recovery looks for the file there.
+        """
         ids = self.file_ids
         if ids.get_id(new_path) is None:  # else fileid has been told
             ids.index(path)  # the ids of what is in a folder follow only if the folder has one
@@ -237,6 +240,8 @@ class InProcessBackend:
         self._places = {}
         for watch in self._watches.values():
             watch.renamed()
+        with contextlib.suppress(JournalError):  # edits say so
+            await self._journal.durable()
 
     async def refresh(self, room: DocumentRoom) -> None:
         """Have a room look at its file now."""

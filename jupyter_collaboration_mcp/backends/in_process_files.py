@@ -245,7 +245,7 @@ class InProcessFiles:
             with self._told("rename", path, new_path):
                 await self._move(source, target)
             # Now, not when fileid is told: a save that waits for us must find the new path.
-            self._backend.moved(source, target)
+            await self._backend.moved(source, target)
         for room in left:
             await self._backend.end(room, f"{path} was renamed.")
         if not same_kind:
