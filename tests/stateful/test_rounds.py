@@ -34,12 +34,9 @@ from .rounds import Round, plan_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(240)]
 
-#: Not yet: after such a write, processes reapply each other's edits.
-DISK_WRITES = "overwrite_notebook,overwrite_text"
-
 SEED = os.environ.get("STATEFUL_SEED", "1")
-ROUNDS = int(os.environ.get("STATEFUL_ROUNDS", "0"))
-WITHOUT = frozenset(filter(None, os.environ.get("STATEFUL_WITHOUT", DISK_WRITES).split(",")))
+ROUNDS = int(os.environ.get("STATEFUL_ROUNDS", "2"))
+WITHOUT = frozenset(filter(None, os.environ.get("STATEFUL_WITHOUT", "").split(",")))
 
 
 @pytest.fixture(scope="module")
