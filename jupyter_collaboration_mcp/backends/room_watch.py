@@ -231,6 +231,8 @@ class RoomWatch:
             # B9: from here on, what is unsaved is gone from the room.
             self.overwrites += 1
             await overwrite(*args, **kwargs)
+            # Now that file is what a crash would have to find, whatever is edited since.
+            self._spawn(self._learn_base())
 
         document.aset = aset
 
