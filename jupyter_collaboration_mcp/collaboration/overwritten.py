@@ -7,7 +7,7 @@ agent's work by then is not brought back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import cast
@@ -35,12 +35,14 @@ def redo(
     steps: Sequence[Step],
     said: Mapping[str, str],
     find_astray: Callable[[], Mapping[str, Sequence[Edit]]],
+    late: Collection[str],
 ) -> tuple[Redone, list[Change]]:
     """Do steps again, as far as they are missing. The caller has a transaction.
 
     Args:
         said: What the cells said that the steps have changed, of those that were there.
         find_astray: Finds what came to the document after the file, as edits that remove it.
+        late: The cells of steps that were not known to be with the room by then.
 
     Returns what was done, and what of the steps is in the document now and perhaps in no file.
     """
@@ -56,7 +58,8 @@ def redo(
         elif document.has(cell_id):
             if isinstance(latest, Inserted):
                 left.append(latest)
-            left += _change(done, document, cell_id, made, said[cell_id], astray)
+            is_late = cell_id in late
+            left += _change(done, document, cell_id, made, said[cell_id], astray, is_late)
         elif isinstance(document, Notebook) and isinstance(latest, Inserted):
             left += _insert(done, document, latest, made, said[cell_id])
         else:
@@ -100,25 +103,29 @@ def _change(
     made: Sequence[Change],
     said: str,
     astray: Callable[[], Mapping[str, Sequence[Edit]]],
+    late: bool,
 ) -> Iterator[Change]:
     index = document.find(cell_id)
     current = document.source(index)
     own = [change for change in made if isinstance(change, SourceChanged)]
     before, result = current, reapplied(own, said, current)
-    if (result.clash or result.text != current) and (removals := astray().get(cell_id)):
-        result = reapplied(own, said, patch(current, removals))
-        if result.clash and any(_replaces(change) for change in own):
-            # What they replaced is gone, too, and cannot be brought back.
-            result = Reapplied(current, len(own), clash=True)
-        else:
-            before = patch(current, removals)
+    fine = result.text == current and not result.clash
+    if (late or not fine) and (removals := astray().get(cell_id)):
+        again = reapplied(own, said, patch(current, removals))
+        if (fine and again.text == current and not again.clash) or (
+            not fine and not (again.clash and any(_replaces(change) for change in own))
+        ):
+            before, result = patch(current, removals), again
             # Not by comparing texts: the same letters beside it are of others, who may remove them.
+            # And also where it is in its place: that it is in no file is only known of new ones.
             apply(document.shared_source(index), removals, current)
+        elif not fine:
+            # What they replaced is gone, too, and cannot be brought back.
+            result = Reapplied(current, [], len(own), clash=True)
     if result.clash:
         done.lost.append(f"in {named(cell_id)} somebody wrote at the same place")
     changed = result.text != current
-    if result.text != before:
-        document.set_source(index, result.text)
+    apply(document.shared_source(index), result.edits, before)
     if isinstance(document, Notebook):
         changed = _describe(document, cell_id, made) or changed
     if changed:

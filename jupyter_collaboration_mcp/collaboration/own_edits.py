@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import NamedTuple
 
-from ..documents.differ import WORK, Differ, Gap, patch
+from ..documents.differ import WORK, Differ, Edit, Gap, patch
 from ..documents.merge import revert
 from .undo import SourceChanged
 
@@ -33,10 +34,16 @@ _ALIKE = 0.5
 _COMPARED = 400
 
 
+_Piece = tuple[int, int, Sequence[str]]
+"""Lines of a file, from one and before another, and what stands there instead."""
+
+
 class Reapplied(NamedTuple):
     """A text with the edits that it lacked."""
 
     text: str
+    edits: list[Edit]
+    """What makes that text of the one before, line by line."""
     there: int
     """How many of the edits it had before, counted from the oldest."""
     clash: bool
@@ -52,7 +59,7 @@ def reapplied(changes: Sequence[SourceChanged], said: str, current: str) -> Reap
         current: The text now, which came from a file; others may have reapplied theirs.
     """
     if said == current:
-        return Reapplied(current, len(changes), False)
+        return Reapplied(current, [], len(changes), False)
     differ = Differ(3 * WORK)
     stages, mixed = _stages(changes, said, differ)
     own, new = said.split("\n"), current.split("\n")
@@ -86,7 +93,8 @@ def _merged(
     clash = any(merge.undid(gap, first) for gap in differ.gaps(base, first))
     for gap in differ.gaps(base, own):
         clash |= not merge.add(gap, own[gap.new_start : gap.new_end])
-    return Reapplied(merge.text(), there, clash)
+    edits = merge.edits()
+    return Reapplied(patch("\n".join(new), edits), edits, there, clash)
 
 
 def _stages(
@@ -124,7 +132,7 @@ def _without(before: str, after: str, text: str, differ: Differ) -> str | None:
     lines, old = after.split("\n"), before.split("\n")
     merge = _Merge(lines, text.split("\n"), differ)
     if all(merge.add(gap, old[gap.new_start : gap.new_end]) for gap in differ.gaps(lines, old)):
-        return merge.text()
+        return patch(text, merge.edits())
     without = revert(before, after, text, differ)
     return without.text if without.clean else None
 
@@ -152,7 +160,7 @@ class _Merge:
     def __init__(self, base: Sequence[str], new: Sequence[str], differ: Differ) -> None:
         self._base, self._new, self._differ = base, new, differ
         self._gaps = differ.gaps(base, new)  # where the file says something else
-        self._instead: list[tuple[int, int, Sequence[str]]] = []
+        self._instead: list[_Piece] = []
 
     def add(self, own: Gap, lines: Sequence[str]) -> bool:
         """Put own lines where they belong; False if that is not there any more."""
@@ -190,13 +198,25 @@ class _Merge:
         removed = set(first[own.new_start : own.new_end])
         return any(removed.intersection(self._lines(gap)) for gap in self._touching(start, end))
 
-    def text(self) -> str:
-        pieces: list[str] = []
-        position = 0
-        for start, end, lines in sorted(self._instead, key=lambda piece: piece[:2]):
-            pieces += [*self._new[position:start], *lines]
-            position = end
-        return "\n".join([*pieces, *self._new[position:]])
+    def edits(self) -> list[Edit]:
+        """What makes the result of the file. No edit takes a letter of the lines beside it, which
+        look the same, but may be of others who are about to remove them."""
+        starts = [0, *accumulate(len(line) + 1 for line in self._new)]
+        last = len(self._new)
+        edits: list[Edit] = []
+        for start, end, lines in _joined(sorted(self._instead, key=lambda piece: piece[:2])):
+            old, new = "\n".join(self._new[start:end]), "\n".join(lines)
+            if start < end and lines:
+                offset = starts[start]
+                for edit in self._differ.edits(old, new):
+                    edits.append(Edit(edit.start + offset, edit.end + offset, edit.text))
+            elif start < last and (end < last or not start):
+                # With the line break behind it, or all there is.
+                stop = min(starts[end], starts[last] - 1)
+                edits.append(Edit(starts[start], stop, f"{new}\n" if lines else ""))
+            else:  # At the end, with the one before.
+                edits.append(Edit(starts[start] - 1, starts[end] - 1, f"\n{new}" if lines else ""))
+        return edits
 
     def _lines(self, gap: Gap) -> Sequence[str]:
         return self._new[gap.new_start : gap.new_end]
@@ -250,6 +270,17 @@ class _Merge:
             changed.append(patch(base, sorted(lost + made, key=lambda edit: edit[:2])))
         self._instead.append((place, place + len(lines), changed))
         return True
+
+
+def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
+    """The same, with those that touch each other as one."""
+    joined: list[_Piece] = []
+    for start, end, lines in pieces:
+        if joined and joined[-1][1] == start:
+            start, _, before = joined.pop()
+            lines = [*before, *lines]
+        joined.append((start, end, lines))
+    return joined
 
 
 def _has(lines: Sequence[str], some: Sequence[str]) -> bool:

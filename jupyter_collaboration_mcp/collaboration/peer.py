@@ -28,7 +28,7 @@ from .changes import REDONE, ChangeLog
 from .overwritten import redo
 from .prepared import CallRecord, Edit, Prepared, prepare
 from .presence import Presence
-from .reapply import REAPPLY, Redone, reapply
+from .reapply import REAPPLY, Redone, by_cell, reapply
 from .shown import ShownSources
 from .undo import Step, UndoLog
 from .unsaved import Clocks, Entry, Texts, Unsaved
@@ -284,13 +284,14 @@ class RoomPeer:
         # What the room had at once was there before the file.
         met = () if self.link.at_once else self._met
         astray = partial(find_astray, self.document, self.doc.client_id, met)
+        late = by_cell([entry.step for entry in met if not entry.acknowledged])
         self._advance()
         with self.doc.transaction(origin=REAPPLY):
-            done, left = redo(self.document, self.unsaved, said, astray)
+            done, left = redo(self.document, self.unsaved, said, astray, late)
         written = self._advance()
         done.lost += self._unsaved.missing(said)
         self._unsaved.clear()
-        if any(not entry.acknowledged for entry in met):
+        if late:
             self._unproven = self._updates  # what came after the file is in the room only
         if left:
             sent = written[0] < written[1]
