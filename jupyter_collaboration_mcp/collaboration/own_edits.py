@@ -129,12 +129,35 @@ def _without(before: str, after: str, text: str, differ: Differ) -> str | None:
     """A text without a change; None if others wrote into what was changed."""
     if text in (before, after):
         return before
-    lines, old = after.split("\n"), before.split("\n")
-    merge = _Merge(lines, text.split("\n"), differ)
-    if all(merge.add(gap, old[gap.new_start : gap.new_end]) for gap in differ.gaps(lines, old)):
+    lines, old, now = after.split("\n"), before.split("\n"), text.split("\n")
+    made = differ.gaps(lines, old)
+    if (found := _without_unique(made, lines, old, now)) is not None:
+        return "\n".join(found)
+    merge = _Merge(lines, now, differ)
+    if all(merge.add(gap, old[gap.new_start : gap.new_end]) for gap in made):
         return patch(text, merge.edits())
     without = revert(before, after, text, differ)
     return without.text if without.clean else None
+
+
+def _without_unique(
+    made: Sequence[Gap], lines: Sequence[str], old: Sequence[str], now: Sequence[str]
+) -> list[str] | None:
+    """Lines without those that were inserted or changed, wherever others have moved them to.
+
+    None if some of them are not there exactly once.
+    """
+    counts, left = Counter(lines), Counter(now)
+    instead: dict[str, list[str]] = {}
+    for gap in made:
+        before, size = old[gap.new_start : gap.new_end], gap.old_end - gap.old_start
+        if len(before) not in (0, size):
+            return None
+        for number, line in enumerate(lines[gap.old_start : gap.old_end]):
+            if not line.strip() or counts[line] != 1 or left[line] != 1:
+                return None
+            instead[line] = list(before[number : number + 1])
+    return [one for line in now for one in instead.get(line, [line])]
 
 
 def _nearest(stages: Sequence[tuple[int, str]], new: Sequence[str]) -> list[tuple[int, str]]:

@@ -45,6 +45,7 @@ APPENDED = changed(lines("l1", "l2"), lines("l1", "l2", "one"))
         (["l1", "l2", "one", "two"], ["l1", "l2", "one", "disk"], ["l1", "l2", "one", "disk"]),
         (["l1", "l2", "two", "one", "two"], ["l1", "l2"], ["l1", "l2", "one"]),
         (["l1", "l2", "two", "one", "two"], ["other"], ["other", "one"]),
+        (["l2", "x", "one", "y", "l1"], ["l2", "x"], ["l2", "x", "one"]),
         (["l1", "l2"], ["l1", "disk"], ["l1", "disk"]),
     ],
     ids=[
@@ -53,6 +54,7 @@ APPENDED = changed(lines("l1", "l2"), lines("l1", "l2", "one"))
         "the file has it",
         "between what another lost",
         "nothing is left around it",
+        "others moved what is around it",
         "somebody had deleted it",
     ],
 )
