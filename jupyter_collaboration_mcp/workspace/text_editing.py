@@ -33,6 +33,9 @@ _SHOWN = 4000
 #: Characters that a call may search through, all its operations together: a third of a second.
 _MOST_SEARCHED = 1_000_000_000
 
+#: Operations of a call, times the characters of the text: yrs takes time with both to apply them.
+_MOST_SPLIT = 5_000_000_000
+
 #: The byte order mark, with which some programs begin a file.
 _MARK = "\ufeff"
 
@@ -74,7 +77,7 @@ def change_text(
 
     def work(document: TextDocument, record: CallRecord) -> list[Written]:
         old = str(document)
-        _check_searches(old, changes)
+        _check_work(old, changes)
         wanted = [_edit(old, change) for change in changes]
         return _write(document, record, old, wanted)
 
@@ -233,7 +236,7 @@ def _check_size(limits: Limits, changes: Sequence[TextChange]) -> None:
         text.require_storable(each)
 
 
-def _check_searches(old: str, changes: Sequence[TextChange]) -> None:
+def _check_work(old: str, changes: Sequence[TextChange]) -> None:
     searches = sum(change.old_text is not None for change in changes)
     if searches * len(old) > _MOST_SEARCHED:
         most = _MOST_SEARCHED // len(old)
@@ -241,6 +244,12 @@ def _check_searches(old: str, changes: Sequence[TextChange]) -> None:
             f"{searches} operations look for old_text in {len(old):,} characters; at most {most} "
             "are taken in one call. Nothing was changed.",
             "Split the call, or give positions.",
+        )
+    if len(changes) * len(old) > _MOST_SPLIT:
+        raise TooLarge(
+            f"{len(changes)} operations in a text of {len(old):,} characters; at most "
+            f"{_MOST_SPLIT // len(old)} are taken in one call. Nothing was changed.",
+            "Split the call.",
         )
 
 

@@ -300,6 +300,13 @@ def test_no_call_searches_a_large_text_very_often() -> None:
         room.change(*changes)
 
 
+def test_no_call_splits_a_large_text_very_often() -> None:
+    room = TextRoom("word\n" * 1_600_000)
+    changes = [TextChange("x", 10 * number) for number in range(626)]
+    with pytest.raises(TooLarge, match=r"626 operations in a text of 8,000,000 .* at most 625 are"):
+        room.change(*changes)
+
+
 @pytest.mark.parametrize("kind", [Notebook, TextDocument])
 def test_a_document_that_is_closed_is_freed(kind: type[Notebook] | type[TextDocument]) -> None:
     """B28: pycrdt keeps whatever observes it."""
