@@ -138,6 +138,12 @@ class Ledger:
         fates = Counter(word.fate.value for word in self.words.values())
         return f"{dict(fates)} {dict(sorted(ends.items()))}"
 
+    def doubt(self, place: str, why: str) -> None:
+        """What was removed with a place may be there again."""
+        for word in self.words.values():
+            if word.place == place and word.fate is Fate.gone:
+                self._become(word, Fate.maybe, why)
+
     def complain(self, what: str) -> None:
         self.note(f"WRONG: {what}")
         self.complaints.append(what)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from .ledger import Fate, Ledger, Outcome
 from .places import AUTHORS, Cells, Pause, cell_text
 
 NOTEBOOK, TEXT = "notebook", "text"
+
+#: What an answer says of a deletion that a change of the file has undone.
+_BACK = re.compile(r"cell (\S+), which was deleted, is back")
 
 #: A call that was answered so has changed nothing.
 REFUSALS = frozenset(
@@ -139,6 +143,13 @@ class Stage:
             self.over = True
             self._progress.notify_all()
 
+    def _believe(self, notice: str) -> None:
+        """A deletion that a change of the file has undone, and that is reported, is not wrong."""
+        for cell_id in _BACK.findall(notice):
+            if (cell := self.cells.all.get(cell_id)) is not None:
+                cell.maybe_deleted = True
+                self.ledger.doubt(cell_id, f"{cell_id} is reported to be back")
+
     # -- answers -----------------------------------------------------------------------------
 
     def read(
@@ -151,6 +162,7 @@ class Stage:
         elif not result.is_error:
             for notice in result.structured_content.get("notices", ()):
                 self.ledger.note(f"{who} is told: {notice}")
+                self._believe(notice)
             return Outcome.done, ""
         else:
             content = result.structured_content or {}
