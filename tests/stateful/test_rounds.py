@@ -34,12 +34,9 @@ from .rounds import Round, plan_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(240)]
 
-#: Left out unless asked for with `STATEFUL_WITHOUT=`: about one round in twenty with them is bad.
-DISK_WRITES = "overwrite_notebook,overwrite_text"
-
 SEED = os.environ.get("STATEFUL_SEED", "1")
 ROUNDS = int(os.environ.get("STATEFUL_ROUNDS", "2"))
-WITHOUT = frozenset(filter(None, os.environ.get("STATEFUL_WITHOUT", DISK_WRITES).split(",")))
+WITHOUT = frozenset(filter(None, os.environ.get("STATEFUL_WITHOUT", "").split(",")))
 
 
 @pytest.fixture(scope="module")
