@@ -37,6 +37,8 @@ def find_astray(
         if isinstance(document, Notebook) or _is_late(document, client, entry)
     ]
     found: dict[str, list[Edit]] = {}
+    if not late:
+        return found
     copy = _copy(document)
     cells = filter(copy.has, by_cell([entry.step for entry in late]))
     texts = {cell: copy.shared_source(copy.find(cell)) for cell in cells}

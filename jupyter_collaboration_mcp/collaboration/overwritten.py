@@ -1,4 +1,4 @@
-"""Doing again what a change of the file on disk has taken from a room (B9).
+"""Reapply what a change of the file on disk has taken from a room (B9).
 
 The room goes on, and its history too: there is no other state to compare with, as there is after a
 restart. What the cells said just before is all that is known; so what others had deleted of an
@@ -17,7 +17,7 @@ from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.text import apply
 from ..documents.text_document import Document
 from .own_edits import Reapplied, reapplied
-from .reapply import Redone, by_cell, texts
+from .reapply import Redone, by_cell, lost_metadata, lost_type, texts
 from .undo import (
     Change,
     Deleted,
@@ -29,6 +29,9 @@ from .undo import (
     named,
 )
 
+Merge = Callable[[tuple[SourceChanged, ...], str, str], Reapplied]
+"""What `reapplied` does; one that remembers makes what was made before in no time."""
+
 
 def redo(
     document: Document,
@@ -36,13 +39,15 @@ def redo(
     said: Mapping[str, str],
     find_astray: Callable[[], Mapping[str, Sequence[Edit]]],
     late: Collection[str],
+    merge: Merge = reapplied,
 ) -> tuple[Redone, list[Change]]:
-    """Do steps again, as far as they are missing. The caller has a transaction.
+    """Reapply steps, as far as they are missing. The caller has a transaction.
 
     Args:
         said: What the cells said that the steps have changed, of those that were there.
         find_astray: Finds what came to the document after the file, as edits that remove it.
         late: The cells of steps that were not known to be with the room by then.
+        merge: How a text is given what it lacks.
 
     Returns what was done, and what of the steps is in the document now and perhaps in no file.
     """
@@ -59,7 +64,7 @@ def redo(
             if isinstance(latest, Inserted):
                 left.append(latest)
             is_late = cell_id in late
-            left += _change(done, document, cell_id, made, said[cell_id], astray, is_late)
+            left += _change(done, document, cell_id, made, said[cell_id], astray, is_late, merge)
         elif isinstance(document, Notebook) and isinstance(latest, Inserted):
             left += _insert(done, document, latest, made, said[cell_id])
         else:
@@ -104,14 +109,15 @@ def _change(
     said: str,
     astray: Callable[[], Mapping[str, Sequence[Edit]]],
     late: bool,
+    merge: Merge,
 ) -> Iterator[Change]:
     index = document.find(cell_id)
     current = document.source(index)
-    own = [change for change in made if isinstance(change, SourceChanged)]
-    before, result = current, reapplied(own, said, current)
+    own = tuple(change for change in made if isinstance(change, SourceChanged))
+    before, result = current, merge(own, said, current)
     fine = result.text == current and not result.clash
     if (late or not fine) and (removals := astray().get(cell_id)):
-        again = reapplied(own, said, patch(current, removals))
+        again = merge(own, said, patch(current, removals))
         if (fine and again.text == current and not again.clash) or (
             not fine and not (again.clash and any(_replaces(change) for change in own))
         ):
@@ -142,17 +148,14 @@ def _replaces(change: SourceChanged) -> bool:
 
 def _describe(notebook: Notebook, cell_id: str, made: Sequence[Change]) -> bool:
     """Metadata and type; says whether something was missing."""
-    index, now = notebook.find(cell_id), notebook.metadata(notebook.find(cell_id))
-    wanted = {
-        k: v for each in made if isinstance(each, MetadataChanged) for k, v in each.after.items()
-    }
-    missing = {key: value for key, value in wanted.items() if now.get(key) != value}
+    index = notebook.find(cell_id)
+    missing = lost_metadata(made, notebook.metadata(index))
     if missing:
         notebook.set_metadata(index, missing)
-    types = [each.after for each in made if isinstance(each, TypeChanged)]
-    if not types or notebook.cell_type(index) == types[-1]:
+    cell_type = lost_type(made, notebook.cell_type(index))
+    if cell_type is None:
         return bool(missing)
-    notebook.set_type(index, cast("CellType", types[-1]))
+    notebook.set_type(index, cast("CellType", cell_type))
     return True
 
 

@@ -63,17 +63,19 @@ def reapplied(changes: Sequence[SourceChanged], said: str, current: str) -> Reap
     differ = Differ(3 * WORK)
     stages, mixed = _stages(changes, said, differ)
     own, new = said.split("\n"), current.split("\n")
-    mixed = mixed and bool(Counter(own) - Counter(new))
     first = stages[-1][1].split("\n")
     results = (
         _merged(there, text.split("\n"), first, own, new, differ)
-        for there, text in _nearest(stages, new)
+        for there, text in _nearest(stages, current, differ)
     )
     result = next(results)
     for other in results:
         if result.clash and not other.clash:
             result = other
-    return result._replace(clash=result.clash or mixed)
+    if mixed and not result.clash:
+        lost = any(edit.start < edit.end for edit in differ.edits(said, result.text))
+        result = result._replace(clash=lost)
+    return result
 
 
 def _merged(
@@ -160,16 +162,29 @@ def _without_unique(
     return [one for line in now for one in instead.get(line, [line])]
 
 
-def _nearest(stages: Sequence[tuple[int, str]], new: Sequence[str]) -> list[tuple[int, str]]:
-    """The stages with the fewest other lines, first those with the most changes."""
-    lines = Counter(new)
+def _nearest(
+    stages: Sequence[tuple[int, str]], current: str, differ: Differ
+) -> list[tuple[int, str]]:
+    """The stages with the fewest other lines, and of those the ones that lack the least of what the
+    file says, which has only lost something then. First those with the most changes."""
+    lines = Counter(current.split("\n"))
 
     def others(text: str) -> int:
         theirs = Counter(text.split("\n"))
         return (theirs - lines).total() + (lines - theirs).total()
 
+    def distance(stage: tuple[int, str]) -> tuple[int, int]:
+        made = differ.edits(stage[1], current)
+        return sum(len(edit.text) for edit in made), sum(edit.end - edit.start for edit in made)
+
     numbers = [others(text) for _, text in stages]
-    return [stage for stage, number in zip(stages, numbers, strict=True) if number == min(numbers)]
+    fewest = min(numbers)
+    nearest = [stage for stage, number in zip(stages, numbers, strict=True) if number == fewest]
+    if not fewest or len(nearest) == 1:
+        return nearest
+    distances = [distance(stage) for stage in nearest]
+    least = min(distances)
+    return [stage for stage, number in zip(nearest, distances, strict=True) if number == least]
 
 
 class _Merge:
@@ -201,13 +216,17 @@ class _Merge:
             place = own.new_start
             each = [self.add(Gap(n, n + 1, place, place), []) for n in range(start, end)]
             return all(each)
-        theirs = changed[0]
-        if len(changed) > 1 or not theirs.old_start <= start <= end <= theirs.old_end:
+        if not self._holds(changed, start, end):
             return False
-        now = self._lines(theirs)
+        now = self._lines(changed[0])
         if _has(now, lines) if lines else not _resemble(now, self._base[start:end]):
             return True
-        return len(lines) == end - start and self._change_within(theirs, start, lines)
+        instead = self._changed_within(changed[0], start, end, lines)
+        if instead is None:
+            return False
+        place = start + changed[0].new_start - changed[0].old_start
+        self._instead.append((place, place + len(lines), instead))
+        return True
 
     def undid(self, own: Gap, first: Sequence[str]) -> bool:
         """Whether the file has something else where own lines were written or removed.
@@ -216,9 +235,14 @@ class _Merge:
             own: What makes the first text, without them, of the base.
         """
         start, end = own.old_start, own.old_end
+        lines = first[own.new_start : own.new_end]
         if start < end:
-            return bool(self._overlapping(start, end))
-        removed = set(first[own.new_start : own.new_end])
+            changed = self._overlapping(start, end)
+            return bool(changed) and (
+                not self._holds(changed, start, end)
+                or self._changed_within(changed[0], start, end, lines) is None
+            )
+        removed = set(lines)
         return any(removed.intersection(self._lines(gap)) for gap in self._touching(start, end))
 
     def edits(self) -> list[Edit]:
@@ -277,10 +301,15 @@ class _Merge:
                     return self._new.index(self._base[number], gap.new_start) + after
         return gap.new_end
 
-    def _change_within(self, gap: Gap, start: int, lines: Sequence[str]) -> bool:
-        """Change lines that have only lost in the file what others had written in them."""
-        if gap.new_end - gap.new_start != gap.old_end - gap.old_start:
-            return False
+    def _changed_within(
+        self, gap: Gap, start: int, end: int, lines: Sequence[str]
+    ) -> list[str] | None:
+        """Own lines instead of some of the base, without what the file has lost of those.
+
+        None if the file has not only lost something in them.
+        """
+        if gap.new_end - gap.new_start != gap.old_end - gap.old_start or len(lines) != end - start:
+            return None
         place = start + gap.new_start - gap.old_start
         changed = []
         for base, new, own in zip(self._base[start:], self._new[place:], lines, strict=False):
@@ -289,10 +318,14 @@ class _Merge:
                 one.end <= other.start or other.end <= one.start for one in lost for other in made
             )
             if not new.strip() or not apart or any(edit.text for edit in lost):
-                return False
+                return None
             changed.append(patch(base, sorted(lost + made, key=lambda edit: edit[:2])))
-        self._instead.append((place, place + len(lines), changed))
-        return True
+        return changed
+
+    @staticmethod
+    def _holds(changed: Sequence[Gap], start: int, end: int) -> bool:
+        """Whether one place where the file differs has all of some lines."""
+        return len(changed) == 1 and changed[0].old_start <= start <= end <= changed[0].old_end
 
 
 def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
@@ -308,8 +341,10 @@ def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
 
 def _has(lines: Sequence[str], some: Sequence[str]) -> bool:
     """Whether some lines stand among others, one after another."""
-    size = len(some)
-    return any(lines[n : n + size] == some for n in range(len(lines) - size + 1))
+    size, some = len(some), list(some)
+    return not size or any(
+        line == some[0] and list(lines[n : n + size]) == some for n, line in enumerate(lines)
+    )
 
 
 def _resemble(lines: Sequence[str], others: Sequence[str]) -> bool:

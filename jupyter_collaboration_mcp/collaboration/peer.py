@@ -8,11 +8,12 @@ with no `await` in it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from pycrdt import Doc, TransactionEvent, create_update_message
@@ -21,27 +22,33 @@ from ..backends.base import Authorship, RoomLink
 from ..backends.updates import decode_state, sole_author
 from ..documents.notebook import CellChange, Notebook
 from ..documents.text_document import Document, TextDocument
-from ..errors import CollaborationError, InternalError
+from ..errors import CollaborationError, DocumentBusy, FileFailed, InternalError
 from ..panics import contained, is_panic
 from .astray import find_astray
 from .changes import REDONE, ChangeLog
-from .overwritten import redo
+from .overwritten import Merge, redo
+from .own_edits import reapplied
 from .prepared import CallRecord, Edit, Prepared, prepare
 from .presence import Presence
 from .reapply import REAPPLY, Redone, by_cell, reapply
 from .shown import ShownSources
-from .undo import Step, UndoLog
+from .undo import Change, Step, UndoLog
 from .unsaved import Clocks, Entry, Texts, Unsaved
 
 #: How often, and each how many seconds, a reader waits for a change of the file: the server looks
 #: at it once a second.
 _LOOKS, _LOOK = 16, 0.2
 
-#: How often a large edit is prepared anew because the document changed meanwhile. After that it is
-#: made at once.
-_ATTEMPTS = 4
+#: Seconds before each new attempt to prepare a large edit that others came in between of.
+_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
-#: Why something had to be done again.
+#: How often a file is saved anew because somebody else wrote it meanwhile.
+_SAVES = 3
+
+#: Seconds that output may have to wait for a save.
+_SAVE_TIME = 2.0
+
+#: Why something had to be reapplied.
 _RESTART = "The Jupyter server was restarted"
 _OVERWRITE = "The file was changed on disk"
 
@@ -49,6 +56,8 @@ _OVERWRITE = "The file was changed on disk"
 _ROOM = "room"
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -65,6 +74,8 @@ class Seat:
     used: float = field(default_factory=time.monotonic)
     presence: Presence | None = None
     """How people see it, while it is there."""
+    bound: bool = False
+    """Whether the agent is there as long as this process is."""
     runs: int = 0
     """Runs that it waits for: it does not leave before they are over."""
     notes: list[str] = field(default_factory=list)
@@ -89,7 +100,10 @@ class RoomPeer:
         self._withholding = False
         self._unsaved = Unsaved(self.document)
         self._updates = 0
+        self._writes = 0  # of this peer's own, and calls that made none
         self._preparing = asyncio.Lock()
+        self._redoing = asyncio.Lock()
+        self._saving = asyncio.Lock()
         self._unproven = -1  # updates after which nothing but the word of a save is believed
         self._overwritten: Texts | None = None
         """What the cells with unsaved changes said before the file came over them."""
@@ -136,7 +150,19 @@ class RoomPeer:
         self._acknowledge(sent)
         if self._overwritten is not None:
             # B9: whoever writes the file outside of the room overwrites what is unsaved in it.
-            self._redo_overwritten(self._overwritten)
+            await self._redo_overwritten()
+
+    async def catch_up_to_write(self) -> None:
+        """Have what the room has, for writing at once; after a large edit that is being prepared.
+
+        All who write here are one client of the room. What comes from it meanwhile would make the
+        prepared one useless.
+        """
+        if self._preparing.locked():
+            async with self._preparing:
+                await self.catch_up()
+        else:
+            await self.catch_up()
 
     async def refresh(self) -> None:
         """Have what the file has too, if somebody has changed it on disk."""
@@ -159,27 +185,40 @@ class RoomPeer:
         self._made(seat, call, record)
 
     async def perform(self, seat: Seat, edit: Edit[T]) -> T:
-        """Make an edit, all or nothing, on a document that is current."""
-        if edit.large:
+        """Make an edit, all or nothing, on a document that is current.
+
+        Raises:
+            DocumentBusy: Others kept changing what a large one is about.
+        """
+        if not edit.large:
+            if self._preparing.locked():
+                await self.catch_up_to_write()
+            return self.perform_now(seat, edit)
+        for pause in (0.0, *_PAUSES):
+            await asyncio.sleep(pause)
             async with self._preparing:
-                for _ in range(_ATTEMPTS):
-                    await self.catch_up()
-                    work, known = edit.begin(), self._updates
-                    made = await asyncio.to_thread(
-                        prepare,
-                        type(self.document),
-                        self.doc.get_update(),
-                        self.doc.client_id,
-                        work,
-                    )
-                    if isinstance(made, CollaborationError):
-                        raise made
-                    await self.catch_up()
-                    if self._updates == known:
-                        result = self._apply(seat, edit.call, made)
-                        await asyncio.sleep(0)  # others first: the answer may be large too
-                        return result
-        return self.perform_now(seat, edit)
+                made = await self._prepare(edit)
+                if made is None:
+                    continue
+                result = self._apply(seat, edit.call, made)
+            await asyncio.sleep(0)  # others first: the answer may be large too
+            return result
+        raise DocumentBusy.while_preparing()
+
+    async def _prepare(self, edit: Edit[T]) -> Prepared[T] | None:
+        """Make an edit on a copy; None if the document has changed too much meanwhile."""
+        await self.catch_up()
+        work = edit.begin()
+        mark, writes = self.document.mark(), self._writes
+        made = await asyncio.to_thread(
+            prepare, type(self.document), self.doc.get_update(), self.doc.client_id, work
+        )
+        if isinstance(made, CollaborationError):
+            raise made
+        await self.catch_up()
+        # Own writes have the clocks that the prepared update has, too.
+        fits = self._writes == writes and self.document.is_unchanged(mark, made.record.touched)
+        return made if fits else None
 
     def perform_now(self, seat: Seat, edit: Edit[T]) -> T:
         """Make an edit at once, however long that takes."""
@@ -197,11 +236,12 @@ class RoomPeer:
 
     def _made(self, seat: Seat, call: str, record: CallRecord) -> None:
         """A call has made its changes: whose they are, and how they can be taken back."""
+        self._writes += 1
         written = self._attribute(seat, call)
-        if record.changes or record.undoes:
-            step = Step(self.version, call, tuple(record.changes))
-            if record.undoes:
-                seat.undo.pop(record.undoes)
+        if record.changes or record.undone:
+            step = Step(self.version, call, tuple(record.changes), seat.agent)
+            if record.undone:
+                seat.undo.pop(len(record.undone))
             else:
                 seat.undo.push(step)
             self._keep(step, self.link.at_once, written)
@@ -250,6 +290,7 @@ class RoomPeer:
         await self.link.acknowledged()
         self._receive()  # what the room said of its saves before it had these edits
         self._acknowledge(sent)
+        self._follow_saves()  # without a room, every edit is saved by now
 
     def _acknowledge(self, sent: Sequence[Entry]) -> None:
         if any(not entry.acknowledged for entry in sent):
@@ -261,16 +302,71 @@ class RoomPeer:
         """What is in no file yet: a change of the file, or a server that goes down, may take it."""
         return self._unsaved.steps
 
+    def has_unsaved_of(self, agent: str) -> bool:
+        """Whether an agent wrote something here that is in no file yet, as far as is known."""
+        return self._unsaved.has_of(agent)
+
+    async def save(self) -> None:
+        """Have the file saved, and return when it has all that agents wrote up to now.
+
+        Raises:
+            CollaborationError: It does not have it.
+        """
+        async with self._saving:
+            await self._save()
+
+    async def between_saves(self) -> None:
+        """Wait a moment if the document is being saved: each change of it would cancel that."""
+        if self._saving.locked():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SAVE_TIME), self._saving:
+                    pass
+
+    async def _save(self) -> None:
+        for _ in range(_SAVES):
+            await self.catch_up()
+            sent = self._unsaved.sent()
+            if not sent:
+                return
+            failure: FileFailed | None = None
+            try:
+                await self.link.save()
+            except FileFailed as error:
+                failure = error
+            self._receive()
+            if self._overwritten is not None:
+                continue  # the file has what somebody else wrote: reapply, and save again
+            if failure is not None:
+                raise failure
+            if not any(entry is sent[0] for entry in self._unsaved.sent()):
+                continue  # saved, or reapplied by another call after the save began
+            self._unsaved.saved(sent)
+            return
+        raise FileFailed.to("save", self.link.path, "others change the file all the time")
+
     def inherit(self, lost: RoomPeer) -> None:
-        """Do again what the room has lost since another peer did it."""
+        """Reapply what the room has lost since another peer did it."""
         if lost.broken:  # and the room has lost nothing
             for step in lost.unsaved:
                 self._keep(step, acknowledged=True)
+            self._overwritten = lost._overwritten
             return
         lost._receive()  # how it was in the end
         self._author = REDONE
         self._clients |= lost._clients
-        done = reapply(self.document, lost.document, lost.unsaved, lost._clients)
+        try:
+            with contained():
+                done = reapply(
+                    self.document,
+                    lost.document,
+                    lost.unsaved,
+                    lost._clients,
+                    self._all_or_nothing,
+                )
+        except Exception:
+            _log.exception("Could not reapply what %s has lost", self.link.room_id)
+            self._note(Redone.failed(lost.unsaved), _RESTART)
+            return
         self._unsaved.forgotten |= lost._unsaved.forgotten
         for step in lost.unsaved:
             self._keep(step, acknowledged=True)
@@ -278,16 +374,52 @@ class RoomPeer:
         self._note(done, _RESTART)
         self._follow_saves()
 
-    def _redo_overwritten(self, said: Texts) -> None:
-        """Do again what a change of the file has taken of what is unsaved."""
+    async def _redo_overwritten(self) -> None:
+        """Reapply what a change of the file has taken of what is unsaved.
+
+        To compare large texts takes long. So it is rehearsed on a copy in a thread, and what was
+        found there is remembered.
+        """
+        async with self._redoing:
+            if self._overwritten is None:  # somebody else has done it meanwhile
+                return
+            merge = cache(reapplied)
+            await asyncio.to_thread(
+                _rehearse, type(self.document), self.doc.get_update(), self._redo(merge)
+            )
+            await self.link.current()
+            self._receive()
+            self._redo_now(self._overwritten, self._redo(merge))
+
+    def _redo(self, merge: Merge) -> Callable[[Document], tuple[Redone, list[Change]]]:
+        """What reapplies in a document, the live one or a copy."""
+        assert self._overwritten is not None
+        steps, said, client = self.unsaved, self._overwritten, self.doc.client_id
+        met, late = self._met, self._late()
+        return lambda document: redo(
+            document, steps, said, partial(find_astray, document, client, met), late, merge
+        )
+
+    def _late(self) -> Collection[str]:
+        """The cells of steps that were not known to be with the room when the file came."""
+        return by_cell([entry.step for entry in self._met if not entry.acknowledged])
+
+    def _redo_now(
+        self, said: Texts, make: Callable[[Document], tuple[Redone, list[Change]]]
+    ) -> None:
+        late = self._late()
         self._author, self._overwritten = REDONE, None
-        # What the room had at once was there before the file.
-        met = () if self.link.at_once else self._met
-        astray = partial(find_astray, self.document, self.doc.client_id, met)
-        late = by_cell([entry.step for entry in met if not entry.acknowledged])
         self._advance()
-        with self.doc.transaction(origin=REAPPLY):
-            done, left = redo(self.document, self.unsaved, said, astray, late)
+        try:
+            with self._all_or_nothing(REAPPLY):
+                done, left = make(self.document)
+        except CollaborationError as error:
+            _log.error("Could not reapply in %s", self.link.room_id, exc_info=error)
+            self._note(Redone.failed(self.unsaved), _OVERWRITE)
+            self._unsaved.clear()
+            if self.broken:
+                raise
+            return
         written = self._advance()
         done.lost += self._unsaved.missing(said)
         self._unsaved.clear()
@@ -309,8 +441,20 @@ class RoomPeer:
     def _note(self, done: Redone, cause: str) -> None:
         """Have all agents told that are here: any of them may have made the edits."""
         if str(done):
+            note = f"{cause}: {done}."
             for notes in [seat.notes for seat in self._seats.values()] or [self.notes]:
-                notes.append(f"{cause}: {done}.")
+                notes.append(note)
+            if done.lost:
+                self.link.remember(note)
+
+    def take_notes(self, seat: Seat) -> Sequence[str]:
+        """What an answer to an agent should say now."""
+        notes = [*self.notes, *seat.notes]
+        self.notes.clear()
+        seat.notes.clear()
+        if notes and not any(other.notes for other in self._seats.values()):
+            self.link.remember(None)
+        return notes
 
     @contextmanager
     def output(self, seat: Seat) -> Iterator[None]:
@@ -320,18 +464,27 @@ class RoomPeer:
             yield
         self._attribute(seat, "run")
 
-    def seat(self, seat: Seat) -> None:
-        """Let people see an agent that has come."""
-        seat.presence = Presence(self.link, seat.agent, seat.name)
-        seat.presence.show()
+    def seat(self, seat: Seat, visible: bool = True) -> None:
+        """An agent has come; people see it, unless it is not really there any more."""
         self._seats[seat.agent] = seat
+        if visible:
+            seat.presence = Presence(self.link, seat.agent, seat.name)
+            seat.presence.show()
+
+    def shows(self, seat: Seat) -> bool:
+        """Whether an agent is here, and people see it here and not in a room that is gone."""
+        return self._seats.get(seat.agent) is seat and seat.presence is not None
+
+    def hide(self, seat: Seat) -> None:
+        """People no longer see an agent, whose seat is kept in case that it comes back."""
+        if seat.presence is not None:
+            seat.presence.leave()
+            seat.presence = None
 
     def unseat(self, seat: Seat) -> None:
         """An agent has gone."""
         self._seats.pop(seat.agent, None)
-        if seat.presence is not None:
-            seat.presence.leave()
-            seat.presence = None
+        self.hide(seat)
 
     def show_presence(self) -> None:
         """Tell the room who is here: regularly, and whenever somebody comes who cannot know."""
@@ -372,7 +525,9 @@ class RoomPeer:
         places = self.link.overwritten()
         if places is not None and self._overwritten is None:
             self._overwritten = self._unsaved.said(places)
-            self._met = [replace(entry) for entry in self._unsaved.sent()]
+            # What the room had at once was there before the file.
+            sent = () if self.link.at_once else self._unsaved.sent()
+            self._met = [replace(entry) for entry in sent]
 
     def _follow_saves(self) -> None:
         """What was with the room before it saved is safe when it has saved."""
@@ -382,6 +537,8 @@ class RoomPeer:
 
     def _on_update(self, event: TransactionEvent) -> None:
         self._updates += 1
+        if not self._receiving:
+            self._writes += 1
         if not (self._receiving or self._withholding):
             self.link.send(create_update_message(event.update))
 
@@ -393,6 +550,20 @@ class RoomPeer:
         state = self.link.states.get(client) if client is not None else None
         user = state.get("user") if state else None
         return str(user.get("display_name") or user.get("name")) if user else None
+
+
+def _rehearse(kind: type[Document], state: bytes, make: Callable[[Document], object]) -> None:
+    """Do on a copy what will be done; if it fails, it will be reported then."""
+    doc: Doc[Any] = Doc()
+    document = kind(doc, follows=False)
+    doc.apply_update(state)
+    try:
+        with contained(), doc.transaction():
+            make(document)
+    except Exception as error:
+        _log.debug("A rehearsal failed", exc_info=error)
+    finally:
+        document.close()
 
 
 def _document(room_id: str, doc: Doc[Any]) -> Document:

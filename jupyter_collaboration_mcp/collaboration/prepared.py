@@ -1,23 +1,26 @@
 """One call's edit of a document: at once, or made on a copy in a thread if it is large.
 
 The copy has the peer's client id, so what is made there is an update of the peer's own, which takes
-milliseconds to apply. It is applied only if nothing has changed meanwhile: nobody comes in between
-what was looked at and what is done, as if it had been done at once.
+milliseconds to apply. It is applied only if nothing has changed meanwhile of what it is about:
+nobody comes in between what was looked at and what is done, as if it had been done at once. What
+others do in other cells does not matter: an update applies over that.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from pycrdt import Doc
 
+from ..documents.notebook import Parts
 from ..documents.text_document import Document
 from ..errors import CollaborationError, InternalError
 from ..panics import is_panic
-from .undo import Change
+from .undo import Change, Step, touched
 
 T = TypeVar("T")
 
@@ -33,7 +36,7 @@ class CallRecord:
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
-        self.undoes = 0
+        self.undone: Sequence[Step] = ()
         """Steps that it takes back; such a call leaves none itself."""
         self.wrote_text = False
         """Whether the latest thing that was done is the insertion of text into a cell."""
@@ -46,6 +49,12 @@ class CallRecord:
         self.changes.append(change)
         self.wrote_text = wrote_text
         self.written = written
+
+    @property
+    def touched(self) -> Parts:
+        """The parts of the document that the call is about."""
+        undone = (change for step in self.undone for change in step.changes)
+        return touched(chain(self.changes, undone))
 
 
 Work = Callable[[Any, CallRecord], T]

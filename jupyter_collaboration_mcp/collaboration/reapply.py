@@ -1,4 +1,4 @@
-"""Doing again what a server has lost: edits that it had, and had not saved when it went down.
+"""Reapply what a server has lost: edits that it had, and had not saved when it went down.
 
 A Jupyter server that crashes forgets what it has not saved, and says so to nobody. Where it came
 back with an earlier state, it is given the same characters again: tabs that people left open bring
@@ -9,7 +9,8 @@ missing is found by comparing texts, so that nothing is done twice.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -17,9 +18,10 @@ from pycrdt import Doc
 
 from ..backends.updates import decode_state, encode_state
 from ..documents.differ import edits
-from ..documents.merge import revert
+from ..documents.foreign_text import first_of, listed
 from ..documents.notebook import CellType, Notebook
 from ..documents.text_document import Document
+from .own_edits import reapplied
 from .undo import (
     Change,
     Deleted,
@@ -30,6 +32,7 @@ from .undo import (
     SourceChanged,
     Step,
     TypeChanged,
+    cell_of,
     named,
 )
 
@@ -39,43 +42,56 @@ class Redone:
     """What became of the edits that a server had not saved."""
 
     cells: list[str] = field(default_factory=list)
-    """Where something was done again."""
+    """Where something was reapplied."""
     lost: list[str] = field(default_factory=list)
-    """What could not be, in words."""
+    """What could not be reapplied, in words."""
+
+    @classmethod
+    def failed(cls, steps: Sequence[Step]) -> Redone:
+        """Of an internal error in the middle of it: nothing was reapplied."""
+        cells = listed([named(cell_id) for cell_id in by_cell(steps)])
+        return cls(lost=[f"edits in {cells}, because of an internal error"])
 
     def __str__(self) -> str:
         said = []
         if self.cells:
-            places = ", ".join(map(named, self.cells))
-            said.append(f"edits that it had lost were made again in {places}")
+            places = ", ".join(first_of(map(named, self.cells)))
+            said.append(f"lost edits were reapplied in {places}")
         if self.lost:
-            said.append(f"these could not be: {'; '.join(dict.fromkeys(self.lost))}")
+            said.append(
+                f"these could not be reapplied: {'; '.join(first_of(dict.fromkeys(self.lost)))}"
+            )
         return ", and ".join(said)
 
 
 def reapply(
-    notebook: Document, before: Document, steps: Sequence[Step], authors: Collection[int]
+    notebook: Document,
+    before: Document,
+    steps: Sequence[Step],
+    authors: Collection[int],
+    transaction: Callable[[str], AbstractContextManager[None]],
 ) -> Redone:
-    """Do again what a room lacks of some steps.
+    """Reapply what a room lacks of some steps.
 
     Args:
         notebook: As it is now.
         before: As it was when the room went away.
         steps: What may be missing, oldest first.
         authors: The clients that made them.
+        transaction: Begins one in the document, with an origin.
     """
     if _is_past(notebook, before):
         everybody = decode_state(before.doc.get_state())
         for writers in (authors, everybody):  # the authors' may stand on what others wrote
             given = _original(notebook, before, writers)
             if given is not None and _is_between(given.merged, notebook, before):
-                return Redone(_give_back(notebook, given))
+                return Redone(_give_back(notebook, given, transaction))
     wanted = _compare(notebook, before, steps)
     if wanted.cells:
         given = _original(notebook, before, authors)
         if given is not None and _changes_only(wanted.cells, given.merged, notebook, before):
-            _give_back(notebook, given)
-        with notebook.doc.transaction(origin=REAPPLY):
+            _give_back(notebook, given, transaction)
+        with transaction(REAPPLY):
             wanted.make(notebook, before)
     return Redone(wanted.cells, wanted.lost)
 
@@ -132,10 +148,12 @@ def _changes_only(
     ]
 
 
-def _give_back(notebook: Document, given: _Given) -> list[str]:
+def _give_back(
+    notebook: Document, given: _Given, transaction: Callable[[str], AbstractContextManager[None]]
+) -> list[str]:
     """Returns the cells that it changed."""
     then = _contents(notebook)
-    with notebook.doc.transaction(origin=REAPPLY):
+    with transaction(REAPPLY):
         notebook.doc.apply_update(given.update)
     now = _contents(notebook)
     return [cell_id for cell_id in {**then, **now} if then.get(cell_id) != now.get(cell_id)]
@@ -203,7 +221,10 @@ class _Wanted:
 
 def _compare(notebook: Document, before: Document, steps: Sequence[Step]) -> _Wanted:
     wanted = _Wanted()
+    lacking = by_cell(steps[_kept(notebook, before, steps) :])
     for cell_id, made in by_cell(steps).items():
+        if cell_id not in lacking:
+            continue  # what it has not any more somebody has removed since
         # Taking back an insertion deletes, and the other way round: only the outcome counts.
         came_or_went = any(isinstance(change, Inserted | Deleted) for change in made)
         is_there, was_there = notebook.has(cell_id), before.has(cell_id)
@@ -219,14 +240,46 @@ def _compare(notebook: Document, before: Document, steps: Sequence[Step]) -> _Wa
     return wanted
 
 
+def _kept(notebook: Document, before: Document, steps: Sequence[Step]) -> int:
+    """How many steps the room surely has, counted from the oldest.
+
+    It got them one after another, and a file or a store holds the first of them or all. So it has
+    all that came before one that it has.
+    """
+    kept = 0
+    known: dict[str, list[Change]] = {}
+    for number, step in enumerate(steps, 1):
+        for cell_id, made in by_cell([step]).items():
+            earlier = known.setdefault(cell_id, [])
+            if notebook.has(cell_id) and before.has(cell_id):
+                end = before.source(before.find(cell_id))
+                same = notebook.source(notebook.find(cell_id)) == end
+                is_new = not earlier and isinstance(made[0], Inserted)
+                if is_new or (same and _has_new(end, made, texts(earlier))):
+                    kept = number
+            earlier += made
+    return kept
+
+
+def _has_new(text: str, made: Sequence[Change], earlier: Collection[str]) -> bool:
+    """Whether a text has something that changes have written and that was not there earlier."""
+    return any(
+        edit.text.strip()
+        and edit.text in text
+        and not any(edit.text in other for other in (change.before, *earlier))
+        for change in made
+        if isinstance(change, SourceChanged)
+        for edit in edits(change.before, change.after)
+    )
+
+
 def by_cell(steps: Sequence[Step]) -> dict[str, list[Change]]:
     """The changes of each cell, oldest first."""
     changes: dict[str, list[Change]] = {}
     for step in steps:
         for change in step.changes:
             if not isinstance(change, Moved | OutputsCleared):  # they lose nobody's work
-                cell_id = change.value["id"] if isinstance(change, Deleted) else change.cell_id
-                changes.setdefault(str(cell_id), []).append(change)
+                changes.setdefault(cell_of(change), []).append(change)
     return changes
 
 
@@ -236,75 +289,48 @@ def _compare_cell(
     """Look at a cell that is still there; says whether something is missing."""
     index, was = notebook.find(cell_id), before.find(cell_id)
     current = source = notebook.source(index)
-    if current != before.source(was):
-        changes = [change for change in made if isinstance(change, SourceChanged)]
-        standing = [
-            c for n, c in enumerate(changes) if not _is_superseded(changes, n, before.source(was))
-        ]
-        for change in lacking(standing, current):
-            # Taking back "after to before" from a text without the change is making the change.
-            again = revert(change.after, change.before, source)
-            if again.clean:
-                source = again.text
-            else:
-                wanted.lost.append(f"in {named(cell_id)} somebody wrote at the same place")
+    changes = [change for change in made if isinstance(change, SourceChanged)]
+    if changes:
+        result = reapplied(changes, before.source(was), current)
+        source = result.text
+        if result.clash:
+            wanted.lost.append(f"in {named(cell_id)} somebody wrote at the same place")
     wanted.sources[cell_id] = source
-    now, then = notebook.metadata(index), before.metadata(was)
-    keys = {key for change in made if isinstance(change, MetadataChanged) for key in change.after}
-    values = {key: then.get(key) for key in keys if now.get(key) != then.get(key)}
-    if values:
+    then = before.metadata(was)
+    values = lost_metadata(made, notebook.metadata(index))
+    if values := {key: value for key, value in values.items() if then.get(key) == value}:
         wanted.metadata[cell_id] = values
-    retyped = any(isinstance(change, TypeChanged) for change in made)
-    if retyped and notebook.cell_type(index) != before.cell_type(was):
-        wanted.types[cell_id] = before.cell_type(was)
+    if (cell_type := lost_type(made, notebook.cell_type(index))) == before.cell_type(was):
+        wanted.types[cell_id] = cell_type
     return source != current or cell_id in wanted.metadata or cell_id in wanted.types
 
 
-def _is_superseded(changes: Sequence[SourceChanged], number: int, end: str) -> bool:
-    """Whether somebody else has removed what a change wrote: then it is not to be made again.
+def lost_type(made: Sequence[Change], current: str) -> str | None:
+    """The type that a cell lacks: it is of one again that it was of before.
 
-    Args:
-        changes: To one text, oldest first.
-        number: Which of them.
-        end: What the text said in the end.
+    None if it has what it was given, or what somebody else gave it since.
     """
-    change, later = changes[number], changes[number + 1 :]
-    return any(
-        not _is_spread_over(edit.text, end)
-        and not any(edit.text in own.before and edit.text not in own.after for own in later)
-        for edit in edits(change.before, change.after)
-    )
+    changes = [change for change in made if isinstance(change, TypeChanged)]
+    if not changes or current == changes[-1].after:
+        return None
+    known = {str(change.before["cell_type"]) for change in changes}
+    return changes[-1].after if current in known else None
 
 
-def _is_spread_over(written: str, text: str) -> bool:
-    """Whether all characters are there in their order, whatever others wrote in between."""
-    characters = iter(text)
-    return all(character in characters for character in written)
-
-
-def lacking(changes: Sequence[SourceChanged], current: str) -> Sequence[SourceChanged]:
-    """The changes that are not in a text. They came one after another, so these are the last."""
-    for number in reversed(range(len(changes))):
-        if current == changes[number].after:
-            return changes[number + 1 :]
-        if current == changes[number].before:
-            return changes[number:]
-    # It was never just like this: others wrote in it, too.
-    for count in range(len(changes), 0, -1):
-        if _are_in(changes[:count], current):
-            return changes[count:]
-    return changes
-
-
-def _are_in(changes: Sequence[SourceChanged], current: str) -> bool:
-    """Whether changes can be taken back from a text, the newest first."""
-    for number, change in enumerate(reversed(changes)):
-        without = revert(change.before, change.after, current)
-        # Others may have written over all but the newest; but something of each has to be there.
-        if without.text == current or not (without.clean or number):
-            return False
-        current = without.text
-    return True
+def lost_metadata(made: Sequence[Change], current: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for metadata: the keys that are as they were before, with what they should be."""
+    wanted: dict[str, Any] = {}
+    known: dict[str, list[Any]] = {}
+    for change in made:
+        if isinstance(change, MetadataChanged):
+            wanted |= change.after
+            for key, value in change.before.items():
+                known.setdefault(key, []).append(value)
+    return {
+        key: value
+        for key, value in wanted.items()
+        if current.get(key) != value and current.get(key) in known.get(key, ())
+    }
 
 
 def texts(made: Sequence[Change]) -> set[str]:

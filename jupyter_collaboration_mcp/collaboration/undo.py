@@ -8,14 +8,14 @@ what will happen, or it is refused with the diff.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..documents.differ import WORK, Differ
 from ..documents.foreign_text import ID, inline
 from ..documents.merge import revert
-from ..documents.notebook import Notebook
+from ..documents.notebook import Notebook, Parts
 from ..documents.text import unified
 from ..documents.text_document import Document
 from ..errors import NothingToUndo, UndoRefused
@@ -81,6 +81,32 @@ class OutputsCleared:
 Change = SourceChanged | TypeChanged | MetadataChanged | Inserted | Deleted | Moved | OutputsCleared
 
 
+#: What a change reads and writes of its cell. All others concern the whole of it.
+_KEYS: dict[type, tuple[str, ...]] = {
+    SourceChanged: ("source",),
+    MetadataChanged: ("metadata",),
+    OutputsCleared: ("outputs", "execution_count", "execution_state", "metadata"),
+}
+
+
+def cell_of(change: Change) -> str:
+    """The id of the cell that a change is about."""
+    return str(change.value["id"]) if isinstance(change, Deleted) else change.cell_id
+
+
+def touched(changes: Iterable[Change]) -> Parts:
+    """The parts of a document that changes are about."""
+    parts: dict[str, set[str] | None] = {}
+    for change in changes:
+        cell_id, keys = cell_of(change), _KEYS.get(type(change))
+        known = parts.setdefault(cell_id, set())
+        if keys is None:
+            parts[cell_id] = None
+        elif known is not None:
+            known.update(keys)
+    return parts
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one call changed, in the order in which it did."""
@@ -88,6 +114,8 @@ class Step:
     version: int
     call: str
     changes: tuple[Change, ...]
+    agent: str = ""
+    """Whose call it was; empty if several agents' changes were reapplied in it."""
 
     @property
     def characters(self) -> int:

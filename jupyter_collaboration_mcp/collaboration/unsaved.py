@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from ..backends.base import Piece
 from ..documents.differ import Edit, edits, patch
+from ..documents.notebook import Mark
 from ..documents.text_document import Document
 from .reapply import by_cell
 from .undo import Deleted, Inserted, SourceChanged, Step, named
@@ -66,6 +67,8 @@ class Unsaved:
         self._in_pieces = False
         self._each: list[Before] = []  # ... update of this round
         self._before_round = self._last
+        self._tracked: set[str] | None = None  # the cells of all steps
+        self._said: tuple[Mark, Texts] = ((-1, -1), {})
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -77,6 +80,7 @@ class Unsaved:
     def add(self, step: Step, acknowledged: bool = False, written: Clocks = (0, 0)) -> None:
         """Remember a step that was just made."""
         self._entries.append(Entry(step, acknowledged, written))
+        self._tracked = None
         self._last.since.append(step)
         self._characters += step.characters
         while len(self._entries) > MAX_STEPS or (
@@ -85,8 +89,8 @@ class Unsaved:
             self._forget_oldest()
 
     def clear(self) -> None:
-        self._keep([])
         self.forgotten.clear()
+        self._keep([])
         self._last = Before({})
 
     def sent(self) -> Sequence[Entry]:
@@ -97,10 +101,19 @@ class Unsaved:
         for entry in sent:
             entry.acknowledged = True
 
-    def saved(self) -> None:
-        """The file has all that was with the room."""
+    def has_of(self, agent: str) -> bool:
+        """Whether something of an agent is unsaved."""
+        return any(entry.step.agent in ("", agent) for entry in self._entries)
+
+    def saved(self, sent: Sequence[Entry] | None = None) -> None:
+        """The file has all that was with the room, or only what had been sent at some time."""
         if self._entries:
-            later = [entry for entry in self._entries if not entry.acknowledged]
+            known = None if sent is None else {id(entry) for entry in sent}
+            later = [
+                entry
+                for entry in self._entries
+                if (not entry.acknowledged if known is None else id(entry) not in known)
+            ]
             if len(later) < len(self._entries):
                 self.forgotten.clear()  # they were with the room before the others
             self._keep(later)
@@ -117,6 +130,7 @@ class Unsaved:
 
     def _keep(self, entries: Sequence[Entry]) -> None:
         self._entries = deque(entries)
+        self._tracked = None
         self._characters = sum(entry.step.characters for entry in entries)
 
     def _forget_oldest(self) -> None:
@@ -147,7 +161,8 @@ class Unsaved:
 
         It is the one that took the most of what was unsaved, and of several the last.
         """
-        return max((self._said(place) for place in reversed(places)), key=self._amount)
+        candidates = [self._before(place) for place in reversed(places)]
+        return max(candidates, key=self._amount) if len(candidates) > 1 else candidates[0]
 
     def _amount(self, texts: Texts) -> int:
         """How much texts have of what is unsaved, about."""
@@ -166,7 +181,7 @@ class Unsaved:
                     ).total()
         return amount
 
-    def _said(self, place: int) -> Texts:
+    def _before(self, place: int) -> Texts:
         if place >= len(self._each):
             return self.say()
         before = self._each[place] if place >= 0 else self._before_round
@@ -176,13 +191,22 @@ class Unsaved:
         return texts
 
     def say(self) -> Texts:
-        """What the cells say now."""
-        document = self._document
-        return {
-            cell: document.source(document.find(cell))
-            for cell in {*by_cell(self.steps), *self.forgotten}
-            if document.has(cell)
-        }
+        """What the cells say now. Only those are read that have changed since this was asked."""
+        mark, known = self._said
+        changed = self._document.changed_since(mark)
+        if self._tracked is None or changed is None:
+            known = {}
+            self._tracked = changed = {*by_cell(self.steps), *self.forgotten}
+        if changed := changed & self._tracked:
+            now = {cell: text for cell, text in known.items() if cell not in changed}
+            now |= {
+                cell: self._document.source(self._document.find(cell))
+                for cell in changed
+                if self._document.has(cell)
+            }
+            known = now
+        self._said = self._document.mark(), known
+        return known
 
     def _with(self, said: Texts, step: Step) -> Texts:
         """What cells would say if a step had been made on what they said."""
@@ -211,7 +235,12 @@ def _changed(said: str | None, change: SourceChanged) -> str:
     return patch(change.before, sorted(lost + made, key=lambda edit: edit[:2]))
 
 
-def _collide(one: Edit, other: Edit) -> bool:
-    """Whether edits of one text touch each other, but for insertions at one place."""
-    insertions = one.start == one.end == other.start == other.end
-    return one.start <= other.end and other.start <= one.end and not insertions
+def _collide(lost: Edit, made: Edit) -> bool:
+    """Whether edits of one text touch each other, so that the later one, which was made, counts.
+
+    What is inserted beside something that others inserted or removed can be there as well.
+    """
+    beside = lost.start == lost.end == made.start or not lost.text
+    if made.start == made.end and beside:
+        return lost.start < made.start < lost.end
+    return lost.start <= made.end and made.start <= lost.end

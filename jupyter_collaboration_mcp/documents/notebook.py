@@ -11,7 +11,7 @@ import sys
 import uuid
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -47,6 +47,13 @@ class CellChange:
     cell_id: str
 
 
+Mark = tuple[int, int]
+"""A moment in the life of a document, for asking what has changed since."""
+
+Parts = Mapping[str, Collection[str] | None]
+"""Some cells by id, each with some of its keys ("source", "outputs", ...), or None for all."""
+
+
 @dataclass(slots=True)
 class _Cell:
     """A cell of the mirror.
@@ -80,7 +87,9 @@ class Notebook:
         self.doc = doc
         self.on_change: Callable[[list[CellChange]], None] | None = None
         self.structure = 0
-        """Grows whenever cells come or go."""
+        """Grows whenever cells come, go or are renamed."""
+        self._changes = 0  # inside of cells
+        self._changed: dict[str, dict[str, int]] = {}  # by cell, then key; the latest last
         self._follows = follows
         self._array: Array[Any] = doc.get("cells", type=Array)
         self._meta: Map[Any] = doc.get("meta", type=Map)
@@ -255,7 +264,9 @@ class Notebook:
                 metadata=_plain(shared.get("metadata")) or {},
             )
 
-    def views(self, indexes: Sequence[int], outputs: bool = True) -> Iterator[CellView]:
+    def views(
+        self, indexes: Sequence[int], outputs: bool = True
+    ) -> Generator[CellView, None, None]:
         """Several cells, in one transaction."""
         with self.doc.transaction():
             for index in indexes:
@@ -269,6 +280,40 @@ class Notebook:
     def metadata(self, index: int) -> dict[str, Any]:
         """A cell's metadata."""
         return dict(_plain(self._cells[index].shared.get("metadata")) or {})
+
+    def mark(self) -> Mark:
+        """This moment, for `is_unchanged` and `changed_since`."""
+        return self.structure, self._changes
+
+    def changed_since(self, mark: Mark) -> set[str] | None:
+        """The cells in which something has changed since a moment; None if cells came or went.
+
+        Only a notebook that follows its document knows.
+        """
+        structure, number = mark
+        return (
+            {cell_id for cell_id, _ in self._later(number)} if structure == self.structure else None
+        )
+
+    def is_unchanged(self, since: Mark, parts: Parts) -> bool:
+        """Whether the cells are the same as at a moment, in the same order, and parts of them too.
+
+        Only a notebook that follows its document knows.
+        """
+        structure, number = since
+        return structure == self.structure and not any(
+            changed > number and ((wanted := parts[cell_id]) is None or key in wanted)
+            for cell_id, keys in self._later(number)
+            if cell_id in parts
+            for key, changed in keys.items()
+        )
+
+    def _later(self, number: int) -> Iterator[tuple[str, dict[str, int]]]:
+        """The cells that have changed after a change, the latest first."""
+        for cell_id, keys in reversed(self._changed.items()):
+            if max(keys.values(), default=0) <= number:
+                return
+            yield cell_id, keys
 
     # -- changing; the caller holds the transaction -------------------------------------------
 
@@ -484,6 +529,7 @@ class Notebook:
             if not self._count[cell.id]:
                 del self._count[cell.id]
                 self._hints.pop(cell.id, None)
+                self._changed.pop(cell.id, None)
             if cell.events is not None:
                 cell.events.drop()
         self._count.update(cell.id for cell in cells)
@@ -499,15 +545,20 @@ class Notebook:
         ]
 
     def _read(self, cell: _Cell, event: Any) -> Iterator[CellChange]:
+        self._changes += 1
+        changed = self._changed[cell.id] = self._changed.pop(cell.id, {})
         if path := event.path:
+            changed[str(path[0])] = self._changes
             if (kind := _KIND_OF_KEY.get(str(path[0]))) is not None:
                 yield CellChange(kind, cell.id)
         else:
             keys = event.keys
+            changed.update(dict.fromkeys(keys, self._changes))
             if "id" in keys:  # jupyter_ydoc renames duplicates
                 self._count[cell.id] -= 1
                 cell.id = str(keys["id"]["newValue"])
                 self._sorted = None
+                self.structure += 1
                 self._count[cell.id] += 1
             for key in keys:
                 if (kind := _KIND_OF_KEY.get(key)) is not None:

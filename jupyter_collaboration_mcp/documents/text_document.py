@@ -14,7 +14,7 @@ from pycrdt import Doc, Text
 
 from . import text
 from .differ import Differ, Edit
-from .notebook import CellChange, Notebook
+from .notebook import CellChange, Mark, Notebook, Parts
 from .revisions import revision
 
 #: The name of the only part.
@@ -42,6 +42,7 @@ class TextDocument:
     def __init__(self, doc: Doc[Any], follows: bool = True) -> None:
         self.doc = doc
         self.on_change: Callable[[list[CellChange]], None] | None = None
+        self._changes = 0
         self._shared: Text = doc.get("source", type=Text)
         self._events = [self._shared.observe(self._on_event)] if follows else []
 
@@ -98,6 +99,15 @@ class TextDocument:
         old = str(self)
         return self.change((differ or Differ()).edits(old, source), old)
 
+    def mark(self) -> Mark:
+        return 0, self._changes
+
+    def changed_since(self, mark: Mark) -> set[str] | None:
+        return set() if self.mark() == mark else {WHOLE}
+
+    def is_unchanged(self, since: Mark, parts: Parts) -> bool:
+        return self.mark() == since
+
     def cell_type(self, index: int) -> str:
         return "file"
 
@@ -109,6 +119,7 @@ class TextDocument:
         return part
 
     def _on_event(self, event: Any) -> None:
+        self._changes += 1
         if self.on_change is not None:
             lines = _touched(event.delta, str(self))
             self.on_change([CellChange("edited", f"line {line}") for line in lines])

@@ -40,6 +40,7 @@ class CellTarget:
     async def write(self, log: OutputLog) -> bool:
         if self._over:
             return await self._write_late(log)
+        await self._peer.between_saves()
         index = await self._find()
         log.changed = False
         if index is not None:

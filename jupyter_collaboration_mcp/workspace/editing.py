@@ -249,7 +249,7 @@ def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) ->
             made = undo.plan(document, taken, force)
             for action in made.actions:
                 action(document)
-            record.undoes, record.changes = len(taken), made.changes
+            record.undone, record.changes = taken, made.changes
             return TakenBack(
                 steps=len(taken),
                 calls=[step.call for step in taken],
@@ -539,7 +539,7 @@ def check_count(limits: Limits, count: int, next_step: str = "Split the call.") 
     """
     if count > limits.cells_per_call:
         raise TooLarge(
-            f"{count:,} cells in one call; at most {limits.cells_per_call:,} are taken. "
+            f"{count:,} cells in one call; at most {limits.cells_per_call:,} are allowed. "
             "Nothing was changed.",
             next_step,
         )
@@ -552,7 +552,7 @@ def _check_cell(limits: Limits, source: str) -> None:
 
 def _too_long(length: int, limits: Limits) -> TooLarge:
     return TooLarge(
-        f"{length:,} characters of source; at most {limits.source_length:,} are taken. "
+        f"{length:,} characters of source; at most {limits.source_length:,} are allowed. "
         "Nothing was changed.",
         "Put large data in a file and load it from the cell.",
     )

@@ -221,14 +221,14 @@ def _check_size(limits: Limits, changes: Sequence[TextChange]) -> None:
         )
     if len(changes) > limits.cells_per_call:
         raise TooLarge(
-            f"{len(changes)} operations in one call; at most {limits.cells_per_call} are taken. "
+            f"{len(changes)} operations in one call; at most {limits.cells_per_call} are allowed. "
             "Nothing was changed.",
             "Split the call.",
         )
     given = [change.content or change.new_text or "" for change in changes]
     if (length := sum(map(len, given))) > limits.source_length:
         raise TooLarge(
-            f"{length:,} characters in one call; at most {limits.source_length:,} are taken. "
+            f"{length:,} characters in one call; at most {limits.source_length:,} are allowed. "
             "Nothing was changed.",
             "Split the call, or write large data with code in a kernel.",
         )
@@ -242,13 +242,13 @@ def _check_work(old: str, changes: Sequence[TextChange]) -> None:
         most = _MOST_SEARCHED // len(old)
         raise TooLarge(
             f"{searches} operations look for old_text in {len(old):,} characters; at most {most} "
-            "are taken in one call. Nothing was changed.",
+            "are allowed in one call. Nothing was changed.",
             "Split the call, or give positions.",
         )
     if len(changes) * len(old) > _MOST_SPLIT:
         raise TooLarge(
             f"{len(changes)} operations in a text of {len(old):,} characters; at most "
-            f"{_MOST_SPLIT // len(old)} are taken in one call. Nothing was changed.",
+            f"{_MOST_SPLIT // len(old)} are allowed in one call. Nothing was changed.",
             "Split the call.",
         )
 

@@ -11,7 +11,7 @@ from pycrdt import Map
 
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
 from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
-from jupyter_collaboration_mcp.documents.notebook import new_cell
+from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
 from jupyter_collaboration_mcp.errors import CellNotFound, InternalError
 from tests.harness.memory_room import MemoryLink, MemoryRoom
 
@@ -91,3 +91,65 @@ async def test_a_peer_that_cannot_take_an_update_is_given_up_and_not_stale() -> 
     peer = RoomPeer(MemoryLink(room.doc))
     peer.inherit(room.peer)
     assert peer.notebook.source(0) == "typed"
+
+
+class Overwritten(MemoryLink):
+    """A seat in a room that a file has just come over."""
+
+    def overwritten(self) -> range | None:
+        return range(0, 1) if self._received_file else None
+
+    _received_file = False
+
+
+@pytest.mark.parametrize("fail", [panic, raise_error])
+async def test_reapplying_that_fails_halfway_changes_nothing_and_is_reported(
+    monkeypatch: pytest.MonkeyPatch, fail: Fail
+) -> None:
+    room = MemoryRoom(["a", "b"])
+    link = Overwritten(room.doc)
+    peer, seat = RoomPeer(link), room.seat()
+    with peer.edit(seat, "test") as record:
+        peer.notebook.set_source(0, "of Ada")
+        record(SourceChanged("cell-0", "a", "of Ada"))
+    with room.doc.transaction():
+        room.notebook.set_source(0, "of the file")
+    link._received_file = True
+
+    def redo(document: Notebook, *_: Any) -> Any:
+        document.set_source(1, "half")
+        if document is peer.document:
+            fail(peer)
+
+    monkeypatch.setattr("jupyter_collaboration_mcp.collaboration.peer.redo", redo)
+    with pytest.raises(InternalError):
+        await peer.catch_up()
+    assert room.sources() == ["of the file", "b"]
+    assert peer.broken
+    assert not link.alive  # whoever goes on joins anew
+    assert "edits in cell cell-0, because of an internal error" in peer.notes[0]
+    after = RoomPeer(MemoryLink(room.doc))
+    after.inherit(peer)
+    await after.catch_up()
+    assert room.sources() == [after.notebook.source(n) for n in range(2)] == ["of the file", "b"]
+
+
+@pytest.mark.parametrize("fail", [panic, raise_error])
+def test_reapplying_after_a_restart_that_fails_halfway_is_reported(
+    monkeypatch: pytest.MonkeyPatch, fail: Fail
+) -> None:
+    room, restarted = MemoryRoom(["a", "b"]), MemoryRoom(["a", "b"])
+    with room.peer.edit(room.seat(), "test") as record:
+        room.peer.notebook.set_source(0, "of Ada")
+        record(SourceChanged("cell-0", "a", "of Ada"))
+    peer = restarted.peer
+
+    def make(wanted: Any, notebook: Notebook, before: Notebook) -> None:
+        notebook.set_source(1, "half")
+        fail(peer)
+
+    monkeypatch.setattr("jupyter_collaboration_mcp.collaboration.reapply._Wanted.make", make)
+    peer.inherit(room.peer)
+    assert restarted.sources() == ["a", "b"]
+    assert peer.broken
+    assert "edits in cell cell-0, because of an internal error" in peer.notes[0]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jupyter_ydoc import YFile
@@ -17,9 +19,10 @@ from jupyter_collaboration_mcp.collaboration import unsaved
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.unsaved import MAX_CHARACTERS
 from jupyter_collaboration_mcp.workspace import editing
+from jupyter_collaboration_mcp.workspace.editing import CellUpdate
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
-from tests.harness.memory_room import MemoryLink, perform
+from tests.harness.memory_room import MemoryLink, MemoryRoom, perform
 
 LINES = [f"line {letter} é😀" for letter in "ABCDE"]
 
@@ -223,3 +226,48 @@ def test_what_was_made_again_can_be_taken_back() -> None:
     perform(story.here, editing.take_back(story.here, 1, None, False))
     assert story.words("a") == []
     assert str(story) == "\n".join(story.file)
+
+
+@pytest.mark.parametrize(("changed", "added"), [(10, 0), (0, 20_000)])
+def test_reapplying_in_a_large_text_leaves_the_event_loop_free(changed: int, added: int) -> None:
+    story = Story([f"{n:06d} the quick red fox" for n in range(40_000)])
+
+    async def reapply() -> float:
+        await story.peer.catch_up()
+        for n in range(changed):
+            change = TextChange(old_text=f"{3000 * n:06d} the", new_text=f"{3000 * n:06d} one")
+            edit = change_text(story.here, [change], "test", Limits())
+            story.peer.perform_now(story.here.seat, edit)
+        if added:
+            lines = "".join(f"\nown {n}" for n in range(added))
+            edit = change_text(story.here, [TextChange(lines)], "test", Limits())
+            story.peer.perform_now(story.here.seat, edit)
+        # As much again at the same place, so that it is searched for what is lost.
+        story.link.overwrite("\n".join([*story.file, *(f"disk {n}" for n in range(2 * added + 1))]))
+        start = time.thread_time()
+        await story.peer.catch_up()
+        return time.thread_time() - start
+
+    spent = asyncio.run(reapply())
+    found = str(story)
+    assert [found.count(word) for word in ("one", "own", "disk")] == [changed, added, 2 * added + 1]
+    assert spent < 0.1
+
+
+def test_typing_costs_little_while_many_cells_are_unsaved() -> None:
+    room = MemoryRoom([f"step = {n}" for n in range(3_000)])
+    here = OpenDocument("memory.ipynb", room.peer, room.seat())
+    updates = [CellUpdate(n, old_text="step", new_text="x") for n in range(1_000)]
+    perform(here, editing.update_cells(here, updates, Limits(), editing.Running(False)))
+
+    async def follow() -> float:
+        for n in range(200):
+            with room.doc.transaction():
+                room.notebook.set_source(500 + n % 2 * 1_000, f"typed {n}")
+        start = time.thread_time()
+        await room.peer.catch_up()
+        return time.thread_time() - start
+
+    assert asyncio.run(follow()) < 0.1
+    assert room.peer.notebook.source(500) == "typed 198"
+    assert room.peer._unsaved.say()["cell-500"] == "typed 198"

@@ -193,3 +193,9 @@ class TestSigns:
         mine.apply_update(server.get_update(before))
         assert not state.saved
         assert state.overwritten() is not None
+
+
+def test_what_the_file_brought_back_in_a_line_that_others_changed_is_reported() -> None:
+    ours, theirs = 'print("⟦ours-13⟧")', 'print("⟦theirs-14⟧")'
+    steps = changed('print("")', ours, ours, 'print("")')  # and taken back
+    assert reapplied(steps, theirs, ours).clash

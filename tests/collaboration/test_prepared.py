@@ -7,6 +7,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,12 @@ import pytest
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
 from jupyter_collaboration_mcp.collaboration.prepared import CallRecord, Edit, Work
 from jupyter_collaboration_mcp.documents.notebook import Notebook
-from jupyter_collaboration_mcp.errors import CellNotFound, InternalError, StaleRevision
+from jupyter_collaboration_mcp.errors import (
+    CellNotFound,
+    DocumentBusy,
+    InternalError,
+    StaleRevision,
+)
 from jupyter_collaboration_mcp.workspace import editing
 from jupyter_collaboration_mcp.workspace.editing import CellUpdate, NewCell, Running
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
@@ -134,21 +140,147 @@ async def test_two_undos_at_once_take_back_two_steps() -> None:
     assert len(ada.seat.undo) == 0
 
 
+def counted(edit: Edit[Any], meanwhile: Callable[[int], object]) -> tuple[Edit[Any], list[int]]:
+    """A large edit with which something happens each time it is begun, and how often it was."""
+    tries: list[int] = []
+
+    def begin() -> Work[Any]:
+        work = edit.begin()
+        tries.append(len(tries))
+        meanwhile(len(tries))  # comes with the next look at the room
+        return work
+
+    return Edit(edit.call, begin, large=True), tries
+
+
+def in_the_room(room: MemoryRoom, do: Callable[[Notebook], object]) -> None:
+    with room.doc.transaction():
+        do(room.notebook)
+
+
 @pytest.mark.anyio
-async def test_in_a_document_that_changes_all_the_time_an_edit_is_made_at_once() -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        update(1, content="of Ada"),
+        lambda here: editing.insert_cells(
+            here, [NewCell("of Ada")], None, 2, None, LIMITS, EDIT_ONLY
+        ),
+        lambda here: editing.delete_cells(here, [1], None, LIMITS, EDIT_ONLY),
+        lambda here: editing.move_cells(here, [1], -1, None, None, LIMITS),
+    ],
+    ids=["update", "insert", "delete", "move"],
+)
+async def test_what_others_type_in_other_cells_costs_no_second_attempt(make: MakeEdit) -> None:
+    room, alone = MemoryRoom(["a", "b", "c"]), MemoryRoom(["typed 1", "b", "c"])
+    ada, lone = opened(room), opened(alone)
+    for undone in (False, True):
+        edit = editing.take_back(ada, 1, None, False) if undone else make(ada)
+        large, tries = counted(
+            edit, lambda n: in_the_room(room, lambda book: book.set_source(0, f"typed {n}"))
+        )
+        await ada.perform(large)
+        perform(lone, editing.take_back(lone, 1, None, False) if undone else make(lone))
+        assert len(tries) == 1
+        assert room.sources() == alone.sources()
+        assert room.sources() == [
+            room.peer.notebook.source(n) for n in range(len(room.peer.notebook))
+        ]
+
+
+@pytest.mark.anyio
+async def test_a_cell_that_prints_does_not_hold_up_who_edits_its_source() -> None:
     room = MemoryRoom(["a", "b"])
-    ada, tries = opened(room), 0
+    ada = opened(room)
+    large, tries = counted(
+        update(1, content="of Ada")(ada),
+        lambda n: in_the_room(room, lambda book: book.set_running(1, running=True)),
+    )
+    await ada.perform(large)
+    assert len(tries) == 1
+    assert room.sources() == ["a", "of Ada"]
 
-    def begin() -> Work[None]:
-        nonlocal tries
-        tries += 1
-        with room.doc.transaction():  # comes with the next look at the room
-            room.notebook.set_source(0, str(tries))
-        return lambda notebook, record: notebook.set_source(1, "of Ada")
 
-    await ada.perform(Edit("test", begin, large=True))
-    assert room.sources() == [str(tries), "of Ada"]
-    assert tries > 1
+@pytest.mark.anyio
+async def test_the_outputs_of_a_cell_that_starts_to_run_meanwhile_are_not_cleared() -> None:
+    room = MemoryRoom(["a", "b"])
+    ada = opened(room)
+    for index in range(2):
+        in_the_room(room, partial(Notebook.end_run, index=index, count=1, timings={}))
+    await room.peer.catch_up()
+
+    def start_once(tries: int) -> None:
+        if tries == 1:
+            in_the_room(room, partial(Notebook.set_running, index=1, running=True))
+
+    clear, tries = counted(editing.clear_outputs(ada, None, LIMITS), start_once)
+    assert await ada.perform(clear) == ["cell-0"]
+    assert len(tries) == 2
+    assert [room.notebook.has_count(n, 1) for n in range(2)] == [False, True]
+
+
+@pytest.mark.anyio
+async def test_where_others_change_the_same_cell_all_the_time_nothing_is_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jupyter_collaboration_mcp.collaboration.peer._PAUSES", (0.0, 0.0))
+    room = MemoryRoom(["a", "b"])
+    ada = opened(room)
+    large, tries = counted(
+        update(1, content="of Ada")(ada),
+        lambda n: in_the_room(room, lambda book: book.set_source(1, f"typed {n}")),
+    )
+    with pytest.raises(DocumentBusy, match="Nothing was changed"):
+        await ada.perform(large)
+    assert len(tries) == 3
+    assert room.sources() == ["a", "typed 3"]
+    assert (len(ada.seat.undo), ada.peer.unsaved, room.link.alive) == (0, [], True)
+    await ada.perform(update(1, content="of Ada")(ada))
+    assert room.sources() == ["a", "of Ada"]
+
+
+@pytest.mark.anyio
+async def test_a_small_edit_of_another_agent_waits_for_a_large_one() -> None:
+    room = MemoryRoom(["a", "b"])
+    ada, bob = opened(room), opened(room, "Bob")
+    tasks: list[asyncio.Task[Any]] = []
+    small = update(0, content="Bob")(bob)
+    large = update(1, content="of Ada")(ada)
+    written: list[str] = []
+    bob.peer.on_edit = lambda: written.append(room.sources()[1])
+    await while_prepared(
+        ada, large, lambda: tasks.append(asyncio.ensure_future(bob.perform(small)))
+    )
+    await asyncio.gather(*tasks)
+    assert room.sources() == ["Bob", "of Ada"]
+    assert written == ["of Ada", "of Ada"]  # the large one first
+
+
+@pytest.mark.anyio
+async def test_what_a_run_prints_waits_for_a_large_edit() -> None:
+    room = MemoryRoom(["a", "b"])
+    ada, bob = opened(room), opened(room, "Bob")
+    tasks: list[asyncio.Task[None]] = []
+    tries: list[int] = []
+
+    async def show() -> None:
+        await bob.peer.catch_up_to_write()
+        with bob.peer.output(bob.seat):
+            bob.peer.notebook.set_running(0, running=True)
+
+    edit = update(1, content="of Ada")(ada)
+
+    def begin() -> Work[Any]:
+        tries.append(len(tries))
+        return edit.begin()
+
+    await while_prepared(
+        ada, Edit(edit.call, begin), lambda: tasks.append(asyncio.ensure_future(show()))
+    )
+    await asyncio.gather(*tasks)
+    assert len(tries) == 1
+    assert room.sources() == ["a", "of Ada"]
+    assert room.notebook.running() == [0]
 
 
 @pytest.mark.parametrize("error", [CellNotFound("gone", "look"), ValueError("a mistake")])

@@ -14,6 +14,8 @@ from pycrdt import Doc
 
 from jupyter_collaboration_mcp.collaboration import unsaved
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.reapply import Redone
+from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.errors import NothingToUndo, UndoRefused
 from tests.harness.memory_room import MemoryLink
 
@@ -117,6 +119,7 @@ def test_what_the_store_lacks_is_made_again(history: Any, stored: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(own, moments, moments)
+@example([("delete", 0, ""), ("update", 0, ""), ("undo", 1, "")], 0, 0)
 @example([("retype", 0, "markdown")], 1, 0)
 @example([("update", 0, "a"), ("update", 0, "")], 2, 0)
 @example([("update", 0, ""), ("delete", 0, ""), ("undo", 2, "")], 3, 1)
@@ -181,7 +184,7 @@ def test_it_is_said_that_edits_are_gone_which_were_too_many_to_be_remembered() -
         crash = Crash(history)
         (note,) = crash.inherit(crash.anew(0))
         assert crash.inherit(crash.stored(3)) == []
-    assert "made again in cell cell-1, cell cell-2, and these could not be: " in note
+    assert "reapplied in cell cell-1, cell cell-2, and these could not be reapplied: " in note
     assert "the oldest changes in cell cell-0, of which too many were unsaved" in note
 
 
@@ -198,5 +201,48 @@ def test_what_somebody_else_removed_is_not_made_again() -> None:
     del source[len(str(source)) - len("<other>") :]  # which the server had not saved
     expected = f"{source}<other>"
     (note,) = crash.inherit(doc)
-    assert "made again in cell cell-0." in note
+    assert "reapplied in cell cell-0." in note
     assert cells(doc)[0][2] == expected
+
+
+def test_nor_is_it_if_its_letters_stand_elsewhere() -> None:
+    crash = Crash([("append", 0, "\n<word>"), ("append", 0, "\n<w-o-r-d->\n<other>")])
+    room = crash.story.room
+    with room.doc.transaction():
+        room.notebook.set_source(0, room.sources()[0].replace("<word>\n", ""))
+    asyncio.run(room.peer.catch_up())
+    expected = crash.cells
+    doc = crash.anew(0)
+    (note,) = crash.inherit(doc)
+    assert "reapplied in cell cell-0." in note
+    assert cells(doc) == expected
+
+
+def test_what_somebody_deleted_since_the_restart_stays_deleted() -> None:
+    crash = Crash([("insert", 0, "new"), ("append", 2, "<other>")])
+    (new,) = {cell_id for cell_id, _, _ in crash.cells} - {f"cell-{n}" for n in range(4)}
+    doc = crash.stored(2)
+    notebook = Notebook(doc)
+    with doc.transaction():
+        notebook.delete([notebook.find(new)])
+    assert crash.inherit(doc) == []
+    assert new not in notebook.ids
+
+
+def test_a_notice_about_thousands_of_cells_names_the_first() -> None:
+    cells = [f"cell-{number:05}" for number in range(5_000)]
+    said = str(Redone(cells, [f"cell {cell} is gone" for cell in cells]))
+    assert "cell cell-00000, cell cell-00001, " in said
+    assert said.count("4,980 more") == 2
+    assert "cell cell-00019 is gone; 4,980 more" in said
+    assert len(said) < 2_000
+
+
+def test_a_type_that_somebody_else_gave_a_cell_is_not_changed_back() -> None:
+    crash = Crash([("retype", 0, "markdown")])
+    doc = crash.stored(1)
+    notebook = Notebook(doc)
+    with doc.transaction():
+        notebook.set_type(0, "raw")  # which was on its way when the server died
+    assert crash.inherit(doc) == []
+    assert cells(doc)[0][1] == "raw"

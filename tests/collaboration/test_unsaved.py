@@ -183,3 +183,15 @@ class TestVeryMany:
         room.unsaved.saved()
         assert not room.unsaved
         assert room.unsaved.missing(said) == []
+
+
+def test_what_is_written_beside_what_a_piece_of_a_file_brought_back_does_not_keep_that(
+    room: Room,
+) -> None:
+    before = room.unsaved.say()["a"]
+    room.unsaved.begin()
+    room.update("a", f"back {before}", piece=True)  # which had been removed
+    room.edit("a", f"new back {before}")
+    room.unsaved.begin()
+    room.update("a", "old a")
+    assert room.unsaved.said(range(0, 1))["a"] == f"new {before}"

@@ -57,6 +57,7 @@ class MemoryLink:
     writable = True
     mode: Literal["live", "file"] = "live"
     at_once = True
+    autosaves = True
     on_end: Callable[[], None] | None = None
     states: Mapping[int, Mapping[str, Any]] = {}
 
@@ -83,6 +84,9 @@ class MemoryLink:
 
     def notices(self) -> Sequence[str]:
         return ()
+
+    def remember(self, notice: str | None) -> None:
+        pass
 
     def send(self, message: bytes) -> None:
         if message[0] == YMessageType.SYNC:
@@ -116,7 +120,7 @@ class MemoryLink:
     async def acknowledged(self) -> None:
         pass
 
-    async def save_overdue(self) -> None:
+    async def save(self) -> None:
         pass
 
     async def flush(self) -> None:

@@ -7,6 +7,7 @@ Every word is written once and looks like no other, so that one sees what was lo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -14,7 +15,7 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mcp_types import CallToolResult
 
@@ -22,6 +23,7 @@ from . import notebooks
 from .agents import AgentClient, text_of
 from .collaborator import Collaborator
 from .jupyter import JupyterProcess
+from .waiting import until
 
 #: Servers that save and look at the file soon, so that a round takes little longer than its words.
 SOON = {"YDocExtension": {"document_save_delay": 0.4, "file_poll_interval": 0.2}}
@@ -36,14 +38,32 @@ Style = Literal["append", "move", "checkout"]
 STYLES: tuple[Style, ...] = ("append", "move", "checkout")
 
 
+class Kept(NamedTuple):
+    """A mark that an agent was promised."""
+
+    mark: str
+    place: str
+    """What a notice calls the place where it is."""
+    told: int
+    """Notices that came before it, and are not about it."""
+
+
 class Writer:
     """An agent that writes, what it was promised, and what it was told since."""
 
     def __init__(self, name: str, client: AgentClient) -> None:
         self.name, self.client = name, client
-        self.kept: list[str] = []
+        self.kept: list[Kept] = []
         self.uncertain: list[str] = []
         self.notices: list[str] = []
+
+    def keep(self, mark: str, place: str, told: int) -> None:
+        self.kept.append(Kept(mark, place, told))
+
+    def knows_lost(self, kept: Kept) -> bool:
+        """Whether it was told since that something in that place may be lost."""
+        lost = re.compile(rf"could not be.*\b{re.escape(kept.place)}\b")
+        return any(map(lost.search, self.notices[kept.told :]))
 
     async def call(self, tool: str, **arguments: Any) -> CallToolResult:
         result = await self.client.call(tool, **arguments)
@@ -72,6 +92,10 @@ class TextRound:
             {"old_text": f"of-{writer.name}:", "new_text": f"of-{writer.name}:{mark}"},
         ]
         return await writer.call("batch_update_document", path=path, operations=[operations[how]])
+
+    def place(self, how: int, result: CallToolResult) -> str:
+        """What a notice would call the place of what was written."""
+        return "the text"
 
     async def read(self, writer: Writer, path: str) -> str:
         result = await writer.call("get_document", path=path)
@@ -113,7 +137,7 @@ class NotebookRound:
                     break
         else:
             notebook["cells"].append(notebooks.markdown(re.sub(r"\W", "", line), line))
-        return json.dumps(notebook, indent=1)
+        return json.dumps(notebook, indent=1, ensure_ascii=False)
 
     async def write(self, writer: Writer, path: str, mark: str, how: int) -> CallToolResult:
         if how == 0:
@@ -132,6 +156,12 @@ class NotebookRound:
         return await writer.call(
             "batch_update_notebook_cells", path=path, updates=[update], exec=False
         )
+
+    def place(self, how: int, result: CallToolResult) -> str:
+        if how:
+            return ("cell log", "cell lines")[how - 1]
+        (cell,) = result.structured_content["cells"]
+        return f"cell {cell['id']}"
 
     async def read(self, writer: Writer, path: str) -> str:
         result = await writer.call("get_notebook", path=path)
@@ -181,6 +211,8 @@ class Round:
         self._start = form.start([writer.name for writer in writers])
         self._person = Collaborator(server.url, server.token, self._file.name, kind=form.kind)
         self._removed: set[str] = set()
+        self._there: set[str] = set()
+        """What was typed and saved, or written to the file and taken over, and nobody removed."""
         self._letters = 0
         self._writes = 0
         self._over = asyncio.Event()
@@ -206,6 +238,8 @@ class Round:
                 await asyncio.wait(tasks)
                 self._over.set()
             bad = await self._settle(everybody)
+            if not bad:
+                bad = await self._last_change(everybody)
             if self._typing and not bad:
                 bad = await self._last_word(everybody)
         return bad
@@ -217,14 +251,25 @@ class Round:
             await self._pause()
             mark = f"<{writer.name}.{number}>"
             how = self._random.randrange(3)
+            told = len(writer.notices)
             result = await self._form.write(writer, self._file.name, mark, how)
-            (writer.uncertain if result.is_error else writer.kept).append(mark)
+            if result.is_error:
+                writer.uncertain.append(mark)
+            else:
+                writer.keep(mark, self._form.place(how, result), told)
+            self._look_at_file()
             self._tell(f"{mark} {('appended', 'in the log', 'in a line')[how]}: {text_of(result)}")
 
     async def _look(self, reader: Writer) -> None:
         while not self._over.is_set():
-            await self._form.read(reader, self._file.name)
+            text = await self._form.read(reader, self._file.name)
+            self._there |= {mark for mark in _DISK.findall(text) if mark not in self._removed}
+            self._look_at_file()
             await self._pause()
+
+    def _look_at_file(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._there |= set(_LETTER.findall(self._file.read_text()))
 
     async def _type(self) -> None:
         while not self._over.is_set():
@@ -279,7 +324,9 @@ class Round:
     def _note_removed(self, written: str) -> None:
         """What was saved, and is removed by whoever writes the file, is theirs to remove."""
         had, has = _marks(self._file.read_text()), _marks(written)
-        self._removed |= set(had) - set(has)
+        before = {f"[disk-{number}]" for number in range(1, self._writes)}
+        self._removed |= (set(had) - set(has)) | (before - set(_DISK.findall(written)))
+        self._there &= {*_LETTER.findall(written), *_DISK.findall(written)}
         self._tell(f"the file had {had}, has {has}")
 
     # -- what is true in the end --------------------------------------------------------------
@@ -305,13 +352,12 @@ class Round:
     def _judge(self, text: str) -> list[str]:
         bad = []
         for writer in self._writers:
-            told = " ".join(writer.notices)
-            for mark in writer.kept:
-                count = text.count(mark)
+            for kept in writer.kept:
+                count = text.count(kept.mark)
                 if count > 1:
-                    bad.append(f"{mark} is there {count} times")
-                elif not count and mark not in self._removed and "could not be" not in told:
-                    bad.append(f"{mark} is lost, and its agent was not told")
+                    bad.append(f"{kept.mark} is there {count} times")
+                elif not count and kept.mark not in self._removed and not writer.knows_lost(kept):
+                    bad.append(f"{kept.mark} is lost, and its agent was not told")
             bad += [f"{mark} is doubled" for mark in writer.uncertain if text.count(mark) > 1]
         for number in range(1, self._writes + 1):
             if text.count(f"[disk-{number}]") > 1:
@@ -319,6 +365,7 @@ class Round:
         for letter in map(chr, range(_FIRST_LETTER, _FIRST_LETTER + self._letters)):
             if text.count(letter) > 1:
                 bad.append(f"the typed letter {letter} is doubled")
+        bad += [f"{token} was there, and is lost" for token in self._there if token not in text]
         for line in _LETTER.sub("", text).splitlines():  # a person's may be astray, as without us
             if not _LINE.fullmatch(line):
                 bad.append(f"a torn line: {line!r}")
@@ -330,6 +377,19 @@ class Round:
 
     def _form_lines(self) -> list[str]:
         return ["# notes", "# log", "# end"]
+
+    async def _last_change(self, agents: Sequence[Writer]) -> list[str]:
+        """What somebody writes to the file when all is quiet stays, beside all that was there."""
+        there = self._form.on_disk(self._file)
+        self._there |= {*_LETTER.findall(there), *_DISK.findall(there)}
+        self._removed -= set(_marks(there))
+        self._writes += 1
+        mark = f"[disk-{self._writes}]"
+        self._change("append", mark)
+        with contextlib.suppress(TimeoutError):
+            await until(lambda: mark in self._form.seen_by(self._person), timeout=20)
+        self._there.add(mark)
+        return await self._settle(agents)
 
     async def _last_word(self, agents: Sequence[Writer]) -> list[str]:
         """What a person types after it stays."""
@@ -343,6 +403,7 @@ class Round:
 
 
 _LETTER = re.compile(r"[\u4e00-\u9fff]")
+_DISK = re.compile(r"\[disk-\d+\]")
 _MARK = r"<\w+\.\d+>"
 _LINE = re.compile(rf"|# \w+|({_MARK})|(of-\w+:({_MARK})*)|(person:)|(\[disk-\d+\])|---")
 

@@ -10,6 +10,9 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -76,3 +79,39 @@ async def test_what_each_process_wrote_is_there_once_or_its_agent_is_told(
     bad = {seed: "\n".join(wrong) for seed, wrong in zip(seeds, found, strict=True) if wrong}
     rounds = "\n\n".join(f"Round {seed}:\n{wrong}" for seed, wrong in bad.items())
     assert not bad, f"{len(bad)} of {ROUNDS} rounds are bad.\n\n{rounds}"
+
+
+# -- what counts as a bad round ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("notice", "text", "bad"),
+    [
+        ("", "<Ada.0>\n[disk-1]\n一", []),
+        ("", "[disk-1]\n一", ["<Ada.0> is lost, and its agent was not told"]),
+        (
+            "these could not be reapplied: in cell log somebody wrote at the same place",
+            "[disk-1]\n一",
+            [],
+        ),
+        (
+            "these could not be reapplied: in cell lines somebody wrote at the same place",
+            "[disk-1]\n一",
+            ["<Ada.0> is lost, and its agent was not told"],
+        ),
+        ("", "<Ada.0>\n一", ["[disk-1] was there, and is lost"]),
+        ("", "<Ada.0>\n[disk-1]", ["一 was there, and is lost"]),
+    ],
+)
+async def test_a_round_is_bad_if_something_is_lost_and_no_notice_names_its_place(
+    tmp_path: Path, notice: str, text: str, bad: list[str]
+) -> None:
+    nobody: Any = None
+    server: Any = SimpleNamespace(root=tmp_path, url="http://nowhere.invalid/", token="")
+    writer = Writer("Ada", nobody)
+    writer.notices = ["these could not be reapplied: cell log is gone"]  # about what came before
+    writer.keep("<Ada.0>", "cell log", told=1)
+    writer.notices += [notice]
+    game = Round(server, NotebookRound(), 1, [writer])
+    game._there = {"[disk-1]", "一"}
+    assert game._judge(text)[: len(bad) or 1] == bad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -16,18 +17,19 @@ from tests.harness.jupyter import JupyterProcess
 from tests.harness.lines import Line
 from tests.harness.waiting import until
 
-from .ledger import Word
+from .ledger import Broken, Fate, Word
 from .people import Ana, Yuri
 from .stage import DISK, NOTEBOOK, TEXT, Stage
 
 
 class Outsider:
-    """Somebody who writes the files on disk, as an editor or git does.
+    """Somebody who writes the files on disk, as an editor or git does; once at least.
 
     What people typed and nobody saved is lost then, as documented. So they pause and save first;
     agents go on. The server stands still while the file is read and written, so that nothing is
-    saved in between; a save that it was just about to make may still win, and the file is then
-    written again.
+    saved in between. A save that it was just about to make may still win; and a change that comes
+    right after it wrote the file, and before it looked at the time of that, it takes for its own.
+    The file is then written again.
     """
 
     name = "disk"
@@ -38,7 +40,7 @@ class Outsider:
     async def perform(self, operation: str, dice: Random) -> None:
         stage = self.stage
         await stage.progress(dice.randint(10, 40))
-        if stage.over:
+        if stage.over and stage.disk_writes:
             return
         document = NOTEBOOK if operation == "overwrite_notebook" else TEXT
         async with stage.alive, stage.files, stage.people.paused():
@@ -51,6 +53,8 @@ class Outsider:
                 await self._write(document, word, replacing)
                 if await self._taken_over(document, word):
                     break
+            else:
+                raise Broken(f"the room of {stage.paths[document]} does not take over {word.text}")
             self._forget_outputs()
             stage.ledger.typed(word, "disk: the room has it")
             for line in self.readers:
@@ -68,20 +72,32 @@ class Outsider:
     async def _save(self, document: str) -> None:
         """Wait until the file has all that people wrote."""
         tab = self.ana.notebook if document == NOTEBOOK else self.ana.text
-        async with asyncio.timeout(30):
-            while not self._saved(document):
-                await tab.save()
+        try:
+            async with asyncio.timeout(30):
+                while self._unsaved(document):
+                    await tab.save()
+        except TimeoutError:
+            stage = self.stage
+            wrong = [
+                f"{word.text} of {word.place} is {word.fate.value}, but not for the file"
+                + word.told
+                for word in self._unsaved(document)
+            ]
+            said = [f"{stage.paths[document]} says {stage.content(document)!r}", f"{tab.name} sees"]
+            seen = tab.sources() if document == NOTEBOOK else tab.source()
+            raise Broken("\n".join([*wrong, *said, repr(seen)])) from None
 
-    def _saved(self, document: str) -> bool:
+    def _unsaved(self, document: str) -> list[Word]:
+        """What people typed that the file lacks, and what they removed that it has."""
         content = self.stage.content(document)
-        places = {w.text: w.place for w in self.stage.ledger.words.values()}
-        there, gone = self.stage.words_of("ana", "yuri")
-        return bool(content) and all(
-            (word in content) is wanted
-            for words, wanted in ((there, True), (gone, False))
-            for word in words
-            if (places[word] == TEXT) is (document == TEXT)
-        )
+        return [
+            word
+            for word in self.stage.ledger.words.values()
+            if word.author in ("ana", "yuri")
+            and (word.place == TEXT) is (document == TEXT)
+            and word.fate is not Fate.maybe
+            and (not content or (word.text in content) is not (word.fate is Fate.there))
+        ]
 
     async def _write(self, document: str, word: Word, replacing: bool) -> None:
         async with asyncio.timeout(30):
@@ -95,17 +111,18 @@ class Outsider:
         """False if the server is just writing."""
         file = self.stage.file(document)
         text = file.read_text()
+        new = "" if json.dumps(word.text)[1:-1] in text or word.text in text else word.text
         if document == TEXT:
             if not text:
                 return False
-            changed = text.replace("disk:", f"disk:{word.text}", 1)
+            changed = text.replace("disk:", f"disk:{new}", 1)
         else:
             try:
                 whole = json.loads(text)
             except ValueError:
                 return False
             (cell,) = [cell for cell in whole["cells"] if cell["id"] == DISK]
-            cell["source"] = "".join(cell["source"]) + word.text
+            cell["source"] = "".join(cell["source"]) + new
             changed = json.dumps(whole, indent=1)
         if replacing:
             beside = file.with_name("written-beside")
@@ -116,7 +133,7 @@ class Outsider:
         return True
 
     async def _taken_over(self, document: str, word: Word) -> bool:
-        """Wait until the room has it; False if the server has saved over it."""
+        """Wait until the room has it; False if the server has saved over it, or seen no change."""
         tab = self.ana.notebook if document == NOTEBOOK else self.ana.text
 
         def seen() -> bool:
@@ -126,7 +143,8 @@ class Outsider:
             content = self.stage.content(document)
             return bool(content) and word.text not in content
 
-        await until(lambda: seen() or lost(), 30)
+        with contextlib.suppress(TimeoutError):
+            await until(lambda: seen() or lost(), 6)  # it looks every second
         return seen()
 
     async def _read(self, line: Line, document: str) -> None:
@@ -137,7 +155,7 @@ class Outsider:
 
 
 class Killer:
-    """Kills the server, and starts it again."""
+    """Kills the server, once at least, and starts it again."""
 
     name = "killer"
 
@@ -148,7 +166,7 @@ class Killer:
         stage = self.stage
         await stage.progress(dice.randint(15, 60))
         await asyncio.sleep(dice.uniform(0, 0.05))
-        if stage.over:
+        if stage.over and stage.kills:
             return
         async with stage.alive:
             stage.ledger.note("KILL")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -24,6 +24,10 @@ WORD = re.compile("⟦[^⟦⟧]*⟧")
 
 #: Beyond ASCII, in one to four bytes and one or two UTF-16 units.
 _LETTERS = ("é", "😀", "ß", "漢", "🂡", "x")
+
+
+class Broken(AssertionError):
+    """A round that went wrong, with everything that is needed to see why."""
 
 
 class Fate(Enum):
@@ -52,7 +56,13 @@ class Word:
     claimed: bool = False
     """Whether a call is about to remove it, or to bring it back."""
     changes: int = 0
+    doubted: bool = False
+    """Whether it was reported that it may be lost, or back."""
     history: list[str] = field(default_factory=list)
+
+    @property
+    def told(self) -> str:
+        return "".join(f"\n      {line}" for line in self.history)
 
 
 @dataclass
@@ -82,6 +92,10 @@ class Ledger:
         self.events.append(said)
         for word in words:
             word.history.append(said)
+
+    def witness(self, event: str, word: Word) -> None:
+        """Somebody has seen something happen to a word; nothing follows from it."""
+        word.history.append(f"{time.monotonic() - self._begin:7.3f}   {event}")
 
     def new(self, author: str, place: str) -> Word:
         """A word that nobody has written yet."""
@@ -114,7 +128,9 @@ class Ledger:
         self.note(f"{edit.author} {outcome.value} {edit.what} {said}".rstrip())
         if outcome is Outcome.done:
             for word in edit.adds:
-                self._become(word, Fate.there, f"{edit.author} done {edit.what}")
+                # An undo leaves a cell as it is that is back already, perhaps without the word.
+                fate = Fate.maybe if word.doubted else Fate.there
+                self._become(word, fate, f"{edit.author} done {edit.what}")
             for word in edit.removes:
                 self._become(word, Fate.gone, f"{edit.author} done {edit.what}")
         elif outcome is Outcome.unknown:
@@ -138,10 +154,21 @@ class Ledger:
         fates = Counter(word.fate.value for word in self.words.values())
         return f"{dict(fates)} {dict(sorted(ends.items()))}"
 
-    def doubt(self, place: str, why: str) -> None:
-        """What was removed with a place may be there again."""
+    def doubt(
+        self, place: str, why: str, fates: Collection[Fate], authors: Collection[str] = ()
+    ) -> None:
+        """What is in a place, or was removed from it, may be there or not.
+
+        Args:
+            authors: Only of these, if there are some.
+        """
         for word in self.words.values():
-            if word.place == place and word.fate is Fate.gone:
+            if (
+                word.place == place
+                and word.fate in fates
+                and (not authors or word.author in authors)
+            ):
+                word.doubted = True
                 self._become(word, Fate.maybe, why)
 
     def complain(self, what: str) -> None:
@@ -189,7 +216,7 @@ class Ledger:
             if count not in allowed:
                 wrong.append(
                     f"{where}: {word.text} is {word.fate.value}, and was found {count} times"
-                    + self._told(word)
+                    + word.told
                 )
         for place, text in found:
             known = self.words.get(text)
@@ -197,11 +224,6 @@ class Ledger:
                 wrong.append(f"{where}: {text} in {place} was written by nobody")
             elif known.place not in ("", place):
                 wrong.append(
-                    f"{where}: {text} belongs to {known.place}, and is in {place}"
-                    + self._told(known)
+                    f"{where}: {text} belongs to {known.place}, and is in {place}" + known.told
                 )
         return wrong
-
-    @staticmethod
-    def _told(word: Word) -> str:
-        return "".join(f"\n      {line}" for line in word.history)

@@ -62,7 +62,10 @@ class Cells:
         self._count = 0
 
     def add(self, cell_id: str, cell_type: str = "code", runs: bool = False) -> Cell:
+        """A cell that a tab may not have heard of yet."""
+        self.rebuilt += 1
         cell = self.all[cell_id] = Cell(cell_id, runs, frozenset({cell_type}))
+        cell.rebuilt = self.rebuilt
         return cell
 
     def name(self, author: str) -> str:

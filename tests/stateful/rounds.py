@@ -19,10 +19,11 @@ from tests.harness.yjs import YjsClient
 
 from .agents import REPERTOIRE, AgentActor, play
 from .faults import Killer, Outsider
-from .ledger import WORD
+from .ledger import WORD, Broken
 from .people import ANA, YURI, Ana, Yuri
 from .places import AUTHORS, bare, cell_text
 from .stage import DISK, NOTEBOOK, RUNS, TEXT, Stage
+from .witness import Witness
 
 #: How many operations each does.
 LENGTHS = {
@@ -62,10 +63,6 @@ def plan_of(seed: str, without: frozenset[str] = frozenset()) -> Plan:
     return plan
 
 
-class Broken(AssertionError):
-    """A round that ended wrong, with everything that is needed to see why."""
-
-
 class Round:
     """One notebook and one text, with all who work on them."""
 
@@ -90,6 +87,9 @@ class Round:
             }
             notebook = await enter(Collaborator(*address, stage.paths[NOTEBOOK], "Ana"))
             text = await enter(Collaborator(*address, stage.paths[TEXT], "Ana", kind="file"))
+            for watched in (notebook, text):
+                await watched.flush()
+                Witness(stage.ledger, watched)
             tab = await enter(YjsClient(self.server, stage.paths[NOTEBOOK]))
             self.ana, self.yuri, self.lines = Ana(stage, notebook, text), Yuri(stage, tab), lines
             actors: dict[str, Any] = {

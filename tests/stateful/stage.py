@@ -19,8 +19,13 @@ from .places import AUTHORS, Cells, Pause, cell_text
 
 NOTEBOOK, TEXT = "notebook", "text"
 
-#: What an answer says of a deletion that a change of the file has undone.
+#: What an answer says of a deletion that a change of the file has undone, and of a place in which
+#: edits may be lost because others wrote there.
 _BACK = re.compile(r"cell (\S+), which was deleted, is back")
+_CLASH = re.compile(r"in (?:cell (\S+)|the text) somebody wrote at the same place")
+
+#: Whose edits may be lost if that is reported. What people typed never is.
+_AGENTS = frozenset({"ada", "bob", "cleo"})
 
 #: A call that was answered so has changed nothing.
 REFUSALS = frozenset(
@@ -144,11 +149,13 @@ class Stage:
             self._progress.notify_all()
 
     def _believe(self, notice: str) -> None:
-        """A deletion that a change of the file has undone, and that is reported, is not wrong."""
+        """What a change of the file has undone is not wrong if it is reported."""
         for cell_id in _BACK.findall(notice):
             if (cell := self.cells.all.get(cell_id)) is not None:
                 cell.maybe_deleted = True
-                self.ledger.doubt(cell_id, f"{cell_id} is reported to be back")
+                self.ledger.doubt(cell_id, f"{cell_id} is reported to be back", {Fate.gone})
+        for cell_id in _CLASH.findall(notice):
+            self.ledger.doubt(cell_id or TEXT, "reported to be lost, perhaps", set(Fate), _AGENTS)
 
     # -- answers -----------------------------------------------------------------------------
 
@@ -173,11 +180,3 @@ class Stage:
         if code == "internal_error" or not killed:
             self.ledger.complain(f"{who} {what}: {code} {said}")
         return Outcome.unknown, code
-
-    def words_of(self, *authors: str) -> tuple[list[str], list[str]]:
-        """What some have written that surely is there, and what surely is not any more."""
-        mine = [word for word in self.ledger.words.values() if word.author in authors]
-        return (
-            [word.text for word in mine if word.fate is Fate.there],
-            [word.text for word in mine if word.fate is Fate.gone],
-        )
