@@ -63,6 +63,7 @@ class FileRoom:
 
     mode: Literal["live", "file"] = "file"
     at_once = True
+    autosaves = True
     session_id = "file"
 
     def __init__(self, api: JupyterApi, room_id: str, path: str) -> None:
@@ -142,6 +143,9 @@ class FileRoom:
         notices, self._notices = self._notices, []
         return notices
 
+    def remember(self, notice: str | None) -> None:
+        """Another server's crash takes nothing from us."""
+
     def send(self, message: bytes) -> None:
         if message[0] == YMessageType.SYNC:
             self._sending = True
@@ -213,7 +217,7 @@ class FileRoom:
     async def stale(self) -> bool:
         return False
 
-    async def save_overdue(self) -> None:
+    async def save(self) -> None:
         """Every edit is saved before it is acknowledged."""
 
     async def flush(self) -> None:

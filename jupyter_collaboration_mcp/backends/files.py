@@ -86,10 +86,12 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is copied: just what was decided on, whatever is there by then."""
+    """What is copied or moved: just what was decided on, whatever is there by then."""
 
     path: str
     type: FileType
+    place: str
+    """Its path through no links to folders."""
     real: str
     """The path of what it leads to, where it is opened."""
     names: frozenset[str] | None = None
@@ -117,6 +119,18 @@ class Files(Protocol):
 
     def resolved(self, path: str) -> str:
         """The path of what a link leads to, as far as that is known; else the path itself."""
+
+    def place(self, path: str, follow: bool = False) -> str:
+        """The path of a file or a link itself, through no links, where the server serves that.
+
+        What is decided about this path holds for what is done to it.
+
+        Args:
+            follow: Of a link, where it leads to.
+
+        Raises:
+            PathRefused: It leads out of the root.
+        """
 
     def is_gone(self, path: str) -> bool:
         """Whether nothing is at a path any more, as far as that is cheap to know."""
@@ -158,15 +172,15 @@ class Files(Protocol):
             CorruptDocument: It is no notebook.
         """
 
-    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
-        """Write a file, or make a folder. What was there is overwritten.
+    async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
+        """Write a file, or make a folder, at a `place`. What was there is overwritten.
 
         Raises:
             FileFailed: The server cannot write it.
         """
 
-    async def delete(self, path: str) -> bool | None:
-        """Remove a file, or a folder with what is in it; its rooms end.
+    async def delete(self, place: str) -> bool | None:
+        """Remove a file, or a folder with what is in it, from a `place`; its rooms end.
 
         Returns whether it is in the trash, if that is known.
         """
@@ -177,15 +191,15 @@ class Files(Protocol):
     async def vacate(self, path: str) -> None:
         """End the rooms at a path, or below it, as far as that is in our power."""
 
-    async def rename(self, path: str, new_path: str, same_kind: bool = True) -> None:
-        """Give a file or a folder another path; rooms and kernels go with it.
+    async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
+        """Give a file or a folder another `place`; rooms and kernels go with it.
 
         Args:
             same_kind: Else a notebook becomes a text or the reverse: its room stays behind.
         """
 
-    async def copy(self, source: Source, new_path: str) -> Sequence[str]:
-        """Copy a file or a folder, with the unsaved edits of what is open.
+    async def copy(self, source: Source, target: str) -> Sequence[str]:
+        """Copy a file or a folder to a `place`, with the unsaved edits of what is open.
 
         Returns what has to be said about it.
         """

@@ -7,7 +7,7 @@ the old file back, and the room then takes over the one that lacks what was save
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -36,23 +36,23 @@ async def held(rooms: Sequence[DocumentRoom]) -> AsyncIterator[None]:
 def hold_saves_during_renames(
     contents: Any,
     holding: Callable[[str], AbstractAsyncContextManager[Sequence[DocumentRoom]]],
-    moved: Callable[[str, str], Awaitable[None]],
+    moving: Callable[[str, str], AbstractAsyncContextManager[None]],
 ) -> None:
     """Keep rooms from saving while people, or a server's other extensions, rename their files.
 
     Args:
         contents: The server's contents manager.
         holding: Keeps the rooms at or below a path from saving, and returns them.
-        moved: To be told that a file has another path, before anybody may save again.
+        moving: Entered before a file gets another path, and left before anybody may save again.
     """
     rename = getattr(contents, "rename", None)
     if not inspect.iscoroutinefunction(rename):
         return  # nothing comes in between
 
     async def rename_alone(old_path: str, new_path: str) -> None:
-        async with holding(old_path.strip("/")) as rooms:
-            await rename(old_path, new_path)
+        async with holding(old_path.strip("/")) as rooms, AsyncExitStack() as stack:
             if rooms:
-                await moved(old_path.strip("/"), new_path.strip("/"))
+                await stack.enter_async_context(moving(old_path.strip("/"), new_path.strip("/")))
+            await rename(old_path, new_path)
 
     contents.rename = rename_alone

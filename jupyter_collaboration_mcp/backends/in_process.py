@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,8 +81,12 @@ class InProcessBackend:
         self.files = InProcessFiles(self)
         self.log = serverapp.log
 
-    def start(self) -> None:
-        """Watch every room from the moment it is loaded, whoever opens it."""
+    def start(self, renames: Sequence[tuple[str, str]]) -> None:
+        """Watch every room from the moment it is loaded, whoever opens it.
+
+        Args:
+            renames: Old and new paths of what was renamed right before a crash.
+        """
         end_with_the_process()
         tell_rooms_of_changes_only()
         events = self._serverapp.event_logger
@@ -90,18 +94,20 @@ class InProcessBackend:
         events.add_listener(schema_id=_SESSION_EVENTS, listener=self._on_session_event)
         events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
         # When all extensions are loaded, and before anybody is served.
-        self._serverapp.io_loop.add_callback(self._mend)
+        self._serverapp.io_loop.add_callback(self._mend, renames)
 
-    def _mend(self) -> None:
-        """Put right what other extensions do wrong for everybody."""
+    def _mend(self, renames: Sequence[tuple[str, str]]) -> None:
+        """Put right what other extensions do wrong for everybody, or could not know."""
         take_names_as_they_are(self._settings.get("file_id_manager"))
+        for path, new_path in renames:
+            self._move_ids(path, new_path)
         keep_readers_from_writers(self.contents)
         keep_numbers()
         if LocalDisk.below(self.contents) is not None:
             report_opened_files(self.contents)
         with contextlib.suppress(RoomUnavailable):  # there are no rooms, then
             look_behind_links(self.ydoc.file_loaders, self.contents)
-            hold_saves_during_renames(self.contents, self.files.held, self.moved)
+            hold_saves_during_renames(self.contents, self.files.held, self._moving)
             self._loadable = load_carefully(self.ydoc.file_loaders)
             self._keep_rooms_apart()
 
@@ -228,20 +234,37 @@ class InProcessBackend:
         self.file_ids.delete(self.files.placed(path))  # an id never gives way to another one
         self._places = {}
 
+    @asynccontextmanager
+    async def _moving(self, path: str, new_path: str) -> AsyncIterator[None]:
+        """A file or a folder gets another path meanwhile, or a crash comes in between."""
+        self._journal.renaming(path, new_path)
+        with contextlib.suppress(JournalError):  # edits say so
+            await self._journal.durable()
+        try:
+            yield
+        except BaseException:
+            self._journal.renamed(path, new_path)
+            raise
+        await self.moved(path, new_path)
+
     async def moved(self, path: str, new_path: str) -> None:
         """A file or a folder has another path now; so have the ids of what is in it.
 
         Returns when the journal has it, too: after a crash, recovery looks for the file there.
         """
+        self._move_ids(path, new_path)
+        for watch in self._watches.values():
+            watch.renamed()
+        self._journal.renamed(path, new_path)
+        with contextlib.suppress(JournalError):  # edits say so
+            await self._journal.durable()
+
+    def _move_ids(self, path: str, new_path: str) -> None:
         ids = self.file_ids
         if ids.get_id(new_path) is None:  # else fileid has been told
             ids.index(path)  # the ids of what is in a folder follow only if the folder has one
             ids.move(path, new_path)
         self._places = {}
-        for watch in self._watches.values():
-            watch.renamed()
-        with contextlib.suppress(JournalError):  # edits say so
-            await self._journal.durable()
 
     async def refresh(self, room: DocumentRoom) -> None:
         """Have a room look at its file now."""
@@ -483,11 +506,10 @@ class InProcessBackend:
         if watch is None or watch.saved:
             return
         wanted = watch.latest
-        await self.flush(watch)
+        why = await self.flush(watch)
         if not watch.saved_through(wanted):
             path = self._path_of(room.room_id) or room.room_id
-            why = watch.failure or "it has edits that no file has yet"
-            raise FileFailed.to("save", path, why)
+            raise FileFailed.to("save", path, why or "it has edits that no file has yet")
 
     async def end(self, room: DocumentRoom, why: str) -> None:
         """End a room whose file is gone, and tell the people in it."""
@@ -501,24 +523,28 @@ class InProcessBackend:
         with contextlib.suppress(JournalError):
             await self._journal.durable()  # or the next start would bring it back
 
-    async def flush(self, watch: RoomWatch) -> None:
-        """Save until what there is now is saved; a save that typing cancels returns as if done."""
+    async def flush(self, watch: RoomWatch) -> str | None:
+        """Save until what there is now is saved; a save that typing cancels returns as if done.
+
+        Returns why it could not be saved, if that is known.
+        """
         room, wanted = watch.room, watch.latest
         if self.ydoc.document_save_delay is None:
-            return  # this server is told never to save
-        deadline = time.monotonic() + _FLUSH_LIMIT
-        watch.failure = None
-        while (
-            not watch.saved_through(wanted)
-            and watch.failure is None
-            and self.lives(room)
-            and time.monotonic() < deadline
-        ):
-            save = room._save_to_disc()
-            if save is not None:
-                await asyncio.wait([save], timeout=_FLUSH_LIMIT)
-            if not watch.saved_through(wanted):
-                await asyncio.sleep(0.05)
+            return "this server is configured not to save by itself"
+        async with watch.flushing:  # each save cancels the one before it, for ever if two loop
+            deadline = time.monotonic() + _FLUSH_LIMIT
+            failed = watch.failed_saves
+            while not watch.saved_through(wanted) and self.lives(room):
+                if time.monotonic() > deadline:
+                    break
+                save = room._save_to_disc()
+                if save is not None:
+                    await asyncio.wait([save], timeout=_FLUSH_LIMIT)
+                if not watch.saved_through(wanted):
+                    await asyncio.sleep(0.05)
+                if watch.failed_saves > failed:
+                    return watch.last_failure
+        return None
 
     def _path_of(self, room_id: str) -> str | None:
         return self.path_of(room_id.split(":", 2)[2])

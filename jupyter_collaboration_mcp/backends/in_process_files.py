@@ -81,6 +81,17 @@ class InProcessFiles:
     def is_gone(self, path: str) -> bool:
         return self._disk is not None and not self._disk.real(path).exists()
 
+    def place(self, path: str, follow: bool = False) -> str:
+        at = path if self._disk is None else self._disk.place(path, follow)
+        if at is None:
+            raise _out(path)
+        return at
+
+    def _require_place(self, place: str, follow: bool = False) -> None:
+        """Refuse a place to which a link leads by now."""
+        if self.place(place, follow) != place:
+            raise FileFailed.to("change", place, "a folder in its path became a link meanwhile")
+
     def placed(self, path: str) -> str:
         """The path of a file or a link itself, whatever links to folders it was named by."""
         return path if self._disk is None else self._disk.placed(path)
@@ -206,25 +217,25 @@ class InProcessFiles:
 
     # -- changing ----------------------------------------------------------------------------
 
-    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
-        await self._check_new(path)
-        at = self.followed(path)
-        async with self.held(at):
-            with self._told("write", path), as_before_if_it_fails(self._disk, path):
-                saved = await ensure_async(self._contents.save(new_model(kind, content), at))
-        return replace(entry_of(saved), path=path)
+    async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
+        await self._check_new(place)
+        async with self.held(place):
+            with self._told("write", place), as_before_if_it_fails(self._disk, place):
+                self._require_place(place, follow=True)
+                saved = await ensure_async(self._contents.save(new_model(kind, content), place))
+        return entry_of(saved)
 
-    async def delete(self, path: str) -> bool | None:
-        self.check(path)
-        place = self.placed(path)
+    async def delete(self, place: str) -> bool | None:
+        self.check(place)
         if self.resolved(place) != place:
             # Only the link goes: what people wrote through it belongs to what it leads to.
-            await self._save_all(self._backend.rooms_below(path))
-        async with self.held(path) as rooms:
-            with self._told("delete", path):
+            await self._save_all(self._backend.rooms_below(place))
+        async with self.held(place) as rooms:
+            with self._told("delete", place):
+                self._require_place(place)
                 await ensure_async(self._contents.delete(place))
         for room in rooms:
-            await self._backend.end(room, f"{path} was deleted.")
+            await self._backend.end(room, f"{place} was deleted.")
         return bool(getattr(self._contents, "delete_to_trash", False))
 
     def forget(self, path: str) -> None:
@@ -233,32 +244,35 @@ class InProcessFiles:
     async def vacate(self, path: str) -> None:
         await self._backend.vacate(path)
 
-    async def rename(self, path: str, new_path: str, same_kind: bool = True) -> None:
-        self.check(path)
-        await self._check_new(new_path)
-        self._check_outside(path, new_path)
-        source, target = self._opened_as(path), self.placed(new_path)
-        rooms = self._backend.rooms_below(path)
-        left = [room for room in rooms if not self._backend.opened_at(room, source)]
+    async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
+        self.check(source.place)
+        await self._check_new(target)
+        self._check_outside(source.place, target)
+        opened_as = self._opened_as(source)
+        rooms = self._backend.rooms_below(source.place)
+        left = [room for room in rooms if not self._backend.opened_at(room, opened_as)]
         await self._save_all(left)  # what they were opened by leads nowhere afterwards
-        async with self.held(path):
-            with self._told("rename", path, new_path):
-                await self._move(source, target)
+        async with self.held(source.place):
+            with self._told("rename", source.path, target):
+                self._require_place(target)
+                if self.place(opened_as) != source.place:
+                    raise FileFailed.to("rename", source.path, "it is another file by now")
+                await self._move(opened_as, target)
             # Now, not when fileid is told: a save that waits for us must find the new path.
-            await self._backend.moved(source, target)
+            await self._backend.moved(opened_as, target)
         for room in left:
-            await self._backend.end(room, f"{path} was renamed.")
+            await self._backend.end(room, f"{source.path} was renamed.")
         if not same_kind:
-            await self._backend.vacate(new_path)
+            await self._backend.vacate(target)
             return
-        for room in self._backend.rooms_below(new_path):
+        for room in self._backend.rooms_below(target):
             await self._backend.refresh(room)  # people see the new path now, not in a second
 
-    def _opened_as(self, path: str) -> str:
+    def _opened_as(self, source: Source) -> str:
         """The name of something by which it is open, of those through links to folders."""
-        rooms = self._backend.rooms_below(path)
-        named = any(self._backend.opened_at(room, path) for room in rooms)
-        return path if named else self.placed(path)
+        rooms = self._backend.rooms_below(source.place)
+        named = any(self._backend.opened_at(room, source.path) for room in rooms)
+        return source.path if named else source.place
 
     async def _move(self, path: str, new_path: str) -> None:
         try:
@@ -269,22 +283,23 @@ class InProcessFiles:
             # Its checkpoints could not follow: the file has its new path all the same.
             self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
 
-    async def copy(self, source: Source, new_path: str) -> Sequence[str]:
+    async def copy(self, source: Source, target: str) -> Sequence[str]:
         path = source.path
-        self.check(path)
-        await self._check_new(new_path)
-        self._check_outside(path, new_path)
+        self.check(source.place)
+        await self._check_new(target)
+        self._check_outside(source.place, target)
         await self._save_all(self._backend.rooms_below(source.real))
         async with AsyncExitStack() as stack:
             if source.type != "directory":  # a save empties a file before it writes
                 await stack.enter_async_context(self.held(source.real))
             if self._disk is not None:
-                with self._told("copy", path, new_path):
-                    await self._disk.copy(source, new_path)
+                with self._told("copy", path, target):
+                    self._require_place(target)
+                    await self._disk.copy(source, target)
             elif source.type == "directory":
-                await self._asked.copy(path, new_path, self._make_folder, self._copy_file)
+                await self._asked.copy(path, target, self._make_folder, self._copy_file)
             else:
-                await self._copy_file(path, new_path)
+                await self._copy_file(path, target)
         return ()
 
     async def _make_folder(self, path: str) -> None:

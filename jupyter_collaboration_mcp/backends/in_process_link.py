@@ -11,6 +11,7 @@ from pycrdt import Doc, YMessageType, handle_sync_message
 
 from ..documents.foreign_text import inline, words
 from ..errors import DocumentNotFound, RoomUnavailable
+from . import autosave
 from .base import Authorship
 from .journal import Journal, JournalError
 from .linked_files import loads_of
@@ -40,6 +41,7 @@ class InProcessLink:
         self._journal = journal
         self._notices = notices
         self._warnings: list[str] = []
+        self._remembers = False  # something that the journal would say after a crash
         self._room = watch.room
         self._loads = loads_of(self._room._file)
         self._path = ""
@@ -97,7 +99,7 @@ class InProcessLink:
     def loaded_since(self, loads: int) -> Sequence[str]:
         if (new := self._loads.since(loads)) is None:
             raise RoomUnavailable(
-                f"{self.path} has led to another file all the time.", "Try again in a moment."
+                f"{self.path} keeps changing which file it leads to.", "Try again in a moment."
             )
         return self._paths(new)
 
@@ -112,6 +114,10 @@ class InProcessLink:
     def saved(self) -> bool:
         overwritten = self._before_overwrite is not None
         return self._watch.saved and not overwritten
+
+    @property
+    def autosaves(self) -> bool:
+        return self._backend.ydoc.document_save_delay is not None and autosave.is_on(self.states)
 
     @property
     def writable(self) -> bool:
@@ -139,6 +145,14 @@ class InProcessLink:
                 tell()
 
         self._awareness = self._room.awareness.observe(observe)
+
+    def remember(self, notice: str | None) -> None:
+        if notice is not None:
+            self._journal.notify(self.room_id, self.path, notice)
+            self._remembers = True
+        elif self._remembers:
+            self._journal.forget_notices(self.room_id)
+            self._remembers = False
 
     def notices(self) -> Sequence[str]:
         notices, self._notices[:] = list(self._notices), []
@@ -244,8 +258,8 @@ class InProcessLink:
             kind = kind_of(self.room_id)
             raise await self._backend.files.unreadable(self.path, kind, error) from error
 
-    async def save_overdue(self) -> None:
-        """The watch of the room sees to that."""
+    async def save(self) -> None:
+        await self._backend.save(self._room)
 
     async def flush(self) -> None:
         await self._backend.flush(self._watch)

@@ -10,7 +10,7 @@ commits, and all of them on a slow disk, are made by the thread, one for everybo
 
 A journal that is deleted or breaks under a running server is replaced by a new one, into which the
 open rooms write what they have. Where there can be none, edits are not protected until they are
-saved; `weakness` says why, and it is tried again from time to time.
+saved; `weakness` says why, and an edit that comes later tries again.
 """
 
 from __future__ import annotations
@@ -164,6 +164,14 @@ class Journal:
         self._add("DELETE FROM updates WHERE room = ?", (room,))
         self._add("DELETE FROM rooms WHERE room = ?", (room,))
 
+    def renaming(self, path: str, new_path: str) -> None:
+        """A file or a folder is about to be renamed: a crash may come in between."""
+        self._add("INSERT INTO renames VALUES (?, ?)", (path, new_path))
+
+    def renamed(self, path: str, new_path: str) -> None:
+        """It has been, and all that is to be known of it is here; or it could not be."""
+        self._add("DELETE FROM renames WHERE path = ? AND new_path = ?", (path, new_path))
+
     def attribute(self, document: str, row: Sequence[Any]) -> None:
         """Keep who wrote a range of a document's characters."""
         self._add("INSERT INTO attribution VALUES (?, ?, ?, ?, ?, ?, ?)", (document, *row))
@@ -205,7 +213,7 @@ class Journal:
                 self._retry_at = time.monotonic() + _RETRY
                 self._renew_soon(None)
             return  # the rooms write all that they have when there is a file again
-        self._statements.append((statement, parameters))
+        self._statements.append((statement, [_storable(value) for value in parameters]))
         self._size += size
         if self._timer is None and not self._writing:
             # Nobody may ask: people's edits are kept as well.
@@ -238,7 +246,7 @@ class Journal:
         statements, self._statements, self._size = self._statements, [], 0
         try:
             self._commit(statements)
-        except sqlite3.Error as error:
+        except Exception as error:
             self._statements = statements + self._statements
             if not self._renew_if_lost(error):
                 raise JournalError(str(error)) from error
@@ -281,7 +289,7 @@ class Journal:
             # and who came to wait meanwhile waits for them as well.
             self._statements = statements + self._statements
             waiters, self._waiters = waiters + self._waiters, []
-            if isinstance(error, sqlite3.Error) and self._renew_if_lost(error):
+            if self._renew_if_lost(error):
                 self._waiters = self._in_flight = waiters
                 return
         _release(waiters, error)
@@ -295,6 +303,7 @@ class Journal:
         try:
             self._take(self._reopened(unsound))
         except (OSError, sqlite3.Error) as error:
+            self._close_file()
             self._weaken(cause(error))
 
     @property
@@ -302,8 +311,10 @@ class Journal:
         """Whether everything in it can be read."""
         return self._file is not None and self._file.is_sound()
 
-    def _renew_if_lost(self, error: sqlite3.Error) -> bool:
+    def _renew_if_lost(self, error: Exception) -> bool:
         """Make a new file if nothing can be committed to this one any more."""
+        if not isinstance(error, sqlite3.Error):
+            return False
         if self._file is None or not self._file.is_lost(error):
             return False
         self._writing = True
@@ -333,6 +344,7 @@ class Journal:
             for write in list(self.on_renewal):
                 await write()
         except Exception as caught:  # who waits must not wait for ever
+            await asyncio.to_thread(self._close_file)
             self._weaken(cause(caught))
         if self._statements:
             self._hand_over()
@@ -363,10 +375,14 @@ class Journal:
         self._file, self.path, self.weakness = file, file.path, None
         self._seq = max(self._seq, file.last)
 
+    def _close_file(self) -> None:
+        """Go on without a file. It may have to wait for the thread, which may be using it."""
+        with self._connection:
+            if self._file is not None:
+                self._file.close()
+            self._file = None
+
     def _weaken(self, why: str) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = None
         self._statements, self._size = [], 0
         if self.weakness is None:
             self._report(
@@ -389,17 +405,23 @@ class Journal:
             if not work[0] and not work[1]:  # something was committed on the loop
                 time.sleep(_SYNC_DELAY)
                 self._unsynced = False
-                self._sync()
+                self._sync_if_possible()
                 continue
             error: Exception | None = None
             try:
                 with self._connection:
                     self._commit(work[0])
-            except sqlite3.Error as caught:
+            except Exception as caught:  # without the thread, everybody would wait for ever
                 error = caught
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._done, work, error)
+            self._sync_if_possible()
+
+    def _sync_if_possible(self) -> None:
+        try:
             self._sync()
+        except Exception:  # see `_run`
+            _log.exception("Unsaved edits could not be brought to the disk")
 
     def _sync(self) -> None:
         """Bring to the disk what was committed, and keep the files small."""
@@ -410,9 +432,6 @@ class Journal:
         try:
             os.fsync(log)
             size = os.fstat(log).st_size
-        except OSError:
-            _log.exception("Unsaved edits could not be brought to the disk")
-            return
         finally:
             os.close(log)
         if size > _LARGEST_LOG:
@@ -444,6 +463,27 @@ class Journal:
         """A room's updates that the store may lack, oldest first."""
         query = "SELECT time, yupdate FROM updates WHERE room = ? ORDER BY seq"
         return self._database.execute(query, (room,)).fetchall()
+
+    def renames(self) -> list[tuple[str, str]]:
+        """What was about to be renamed, oldest first."""
+        return self._database.execute(
+            "SELECT path, new_path FROM renames ORDER BY rowid"
+        ).fetchall()
+
+    def follow(self, path: str, new_path: str) -> None:
+        """Rooms of a file, or of all in a folder, have another path."""
+        self._commit(
+            [
+                (
+                    "UPDATE rooms SET path = ? || substr(path, ?) "
+                    "WHERE path = ? OR substr(path, 1, ?) = ?",
+                    (new_path, len(path) + 1, path, len(path) + 1, f"{path}/"),
+                )
+            ]
+        )
+
+    def forget_renames(self) -> None:
+        self._commit([("DELETE FROM renames", ())])
 
     def recovered(self, room: str, notice: tuple[str, str] | None) -> None:
         """Recovery has dealt with a room; perhaps people should be told (path, text)."""
@@ -479,15 +519,15 @@ class Journal:
             found.setdefault(room, []).append(text)
         return found
 
+    def notify(self, room: str, path: str, text: str) -> None:
+        """Have something said after a crash, unless it is forgotten before."""
+        row = (room, path, time.time(), text)
+        self._add("INSERT INTO notices VALUES (?, ?, ?, ?)", row)
+        self._flush_unasked()  # nobody waits for it
+
     def forget_notices(self, room: str) -> None:
         """The notices of a room have been said."""
         self._add("DELETE FROM notices WHERE room = ?", (room,))
-
-    def attributions(self, document: str) -> list[tuple[Any, ...]]:
-        """The authorship of a document, oldest first."""
-        query = "SELECT client, clock_from, clock_to, agent, call, time FROM attribution"
-        query += " WHERE document = ? ORDER BY rowid"
-        return self._database.execute(query, (document,)).fetchall()
 
 
 def open_journals(directory: Path, above: Sequence[Path] = ()) -> tuple[Journal, list[Journal]]:
@@ -555,6 +595,11 @@ def _any_file(path: Path, said: list[str], unsound: str | None) -> JournalFile:
             with contextlib.suppress(BlockingIOError):
                 return JournalFile(other, said)
     raise FileExistsError("all names are taken")
+
+
+def _storable(value: Any) -> Any:
+    """What SQLite can take: half of a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 def _release(waiters: list[asyncio.Future[None]], error: Exception | None) -> None:

@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS attribution (
     clock_to INTEGER NOT NULL, agent TEXT NOT NULL, call TEXT NOT NULL, time REAL NOT NULL
 );
 CREATE INDEX IF NOT EXISTS attribution_by_document ON attribution (document, client, clock_from);
+CREATE TABLE IF NOT EXISTS renames (path TEXT NOT NULL, new_path TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS notices (
     room TEXT NOT NULL, path TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
 );
@@ -89,14 +90,14 @@ class JournalFile:
 
         Raises:
             Vanished: They were run, but on a file that is no longer there.
-            sqlite3.Error: They were not run.
+            sqlite3.Error, UnicodeEncodeError: They were not run.
         """
         self.database.execute("BEGIN")
         try:
             for statement, parameters in statements:
                 self.database.execute(statement, parameters)
             self.database.execute("COMMIT")
-        except sqlite3.Error:
+        except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 self.database.execute("ROLLBACK")
             raise

@@ -53,11 +53,34 @@ class LocalDisk:
     def followed(self, path: str) -> str:
         """The path of what a link leads to, if the manager serves that; else the path itself."""
         at = self.resolved(path)
-        if at == path or "\\" in at or not (place := self._place(at)).exists():
-            return path
+        return at if at != path and self._place(at).exists() and self._serves(at) else path
+
+    def _serves(self, path: str) -> bool:
         manager = self._manager
-        hidden = not manager.allow_hidden and is_hidden(str(place), manager.root_dir)
-        return path if hidden else at
+        if manager.allow_hidden or "\\" in path:
+            return "\\" not in path
+        try:
+            return not is_hidden(str(self._place(path)), manager.root_dir)
+        except OSError:  # nothing is there: it would be in a file, say
+            return True
+
+    def place(self, path: str, follow: bool) -> str | None:
+        """The path of a file or a link itself, through no links, if the manager serves that.
+
+        Args:
+            follow: Of a link, where it leads to.
+
+        Returns None if it leads out of the root.
+        """
+        folder, _, name = path.rpartition("/")
+        above = self.path_of(os.path.realpath(self._place(folder)))
+        if above is None or (follow and self.path_of(str(self.real(path))) is None):
+            return None
+        if follow and (at := self.followed(path)) != path:
+            return at
+        if above == folder or not self._serves(above):
+            return path
+        return f"{above}/{name}" if above else name
 
     def placed(self, path: str) -> str:
         """The path of a file or a link itself, through whatever folders it was named."""

@@ -238,17 +238,35 @@ def recover(
     make_store: StoreFactory,
     log: Logger,
     loop: asyncio.AbstractEventLoop,
-) -> None:
+) -> list[tuple[str, str]]:
     """Recover on Jupyter's own loop, which must not run yet, and in its own thread.
 
     The notary's SQLite handle belongs to the thread that first loads a notebook: in another
     thread, every later load would fail.
+
+    Returns what was renamed right before the crash, of which fileid may not know: old and new path.
     """
     keep_numbers()
+    renames: list[tuple[str, str]] = []
     for journal in journals:
+        if journal.renames():
+            renames += loop.run_until_complete(_follow_renames(journal, contents))
         if journal.unsaved():
             recovery = Recovery(journal, contents, make_store, log)
             loop.run_until_complete(recovery.run())
+    return renames
+
+
+async def _follow_renames(journal: Journal, contents: Any) -> list[tuple[str, str]]:
+    """Have rooms follow their files that had been moved when the server died, and nobody knew."""
+    followed = []
+    for path, new_path in journal.renames():
+        is_gone = not await ensure_async(contents.exists(path))
+        if is_gone and await ensure_async(contents.exists(new_path)):
+            journal.follow(path, new_path)
+            followed.append((path, new_path))
+    journal.forget_renames()
+    return followed
 
 
 class _Replay:

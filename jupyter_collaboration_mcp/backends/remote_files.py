@@ -77,6 +77,9 @@ class RemoteFiles:
     def resolved(self, path: str) -> str:
         return path  # from outside, a link looks like a file
 
+    def place(self, path: str, follow: bool = False) -> str:
+        return path
+
     def is_gone(self, path: str) -> bool:
         return False  # it would have to be asked for
 
@@ -87,7 +90,7 @@ class RemoteFiles:
         query = {"type": "directory", "content": "1"}
         model = await self._ask("list", "GET", path, query)
         people = self._backend.open_paths()
-        with self._api.understood("what is in a folder"):
+        with self._api.understood("a folder"):
             return [child.opened(people.get(child.path)) for child in entries_of(model)]
 
     async def walk(
@@ -118,15 +121,15 @@ class RemoteFiles:
 
     # -- changing ----------------------------------------------------------------------------
 
-    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
-        model = await self._ask("write", "PUT", path, {}, new_model(kind, content))
-        with self._api.understood("what it has written"):
+    async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
+        model = await self._ask("write", "PUT", place, {}, new_model(kind, content))
+        with self._api.understood("a file that it wrote"):
             return entry_of(model)
 
-    async def delete(self, path: str) -> bool | None:
-        seats = self._backend.seats_below(path)
+    async def delete(self, place: str) -> bool | None:
+        seats = self._backend.seats_below(place)
         await self._settle(seats)
-        await self._ask("delete", "DELETE", path, {})
+        await self._ask("delete", "DELETE", place, {})
         for seat in seats:
             seat.end_with_file()
         return None
@@ -145,11 +148,12 @@ class RemoteFiles:
     async def vacate(self, path: str) -> None:
         self.forget(path)
 
-    async def rename(self, path: str, new_path: str, same_kind: bool = True) -> None:
+    async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
+        path = source.path
         if not same_kind:
             # A server keeps a room for a while, and two rooms of one file id are not told of each
             # other's saves. A copy has an id of its own.
-            await self._copy_file(path, new_path)
+            await self._copy_file(path, target)
             await self.delete(path)
             return
         # The ids of what is in a folder follow only if the folder has one.
@@ -160,10 +164,10 @@ class RemoteFiles:
             await seat.flush()
         await self._settle(seats)
         try:
-            await self._ask("rename", "PATCH", path, {}, {"path": new_path}, new_path)
+            await self._ask("rename", "PATCH", path, {}, {"path": target}, target)
         except FileFailed:
             # Jupyter takes the checkpoints along last; the file has moved without them.
-            if await self._is_there(path) or not await self._is_there(new_path):
+            if await self._is_there(path) or not await self._is_there(target):
                 raise
         for seat in seats:
             try:
@@ -171,7 +175,7 @@ class RemoteFiles:
             except DocumentNotFound:  # its id did not follow: who comes next opens it anew
                 seat.end_with_file()
         with contextlib.suppress(Refused, NotJupyter):  # it is renamed all the same
-            await self._take_kernels_along(path, new_path)
+            await self._take_kernels_along(path, target)
 
     async def _take_kernels_along(self, path: str, new_path: str) -> None:
         """A session follows its file: JupyterLab sees to that only where the file is open."""
@@ -191,15 +195,15 @@ class RemoteFiles:
             return False
         return True
 
-    async def copy(self, source: Source, new_path: str) -> Sequence[str]:
+    async def copy(self, source: Source, target: str) -> Sequence[str]:
         path = source.path
         for seat in self._backend.seats_below(path):
             await seat.save(always=True)
         if source.type == "directory":
             # A server that copies a file does not ask its authorizer whether we may read it.
-            await self._asked.copy(path, new_path, self._make_folder, self._copy_file, self.look)
+            await self._asked.copy(path, target, self._make_folder, self._copy_file, self.look)
             return (_FOLDER_COPIED,)
-        await self._copy_file(path, new_path)
+        await self._copy_file(path, target)
         return ()
 
     async def _make_folder(self, path: str) -> None:
@@ -209,7 +213,7 @@ class RemoteFiles:
         """The server copies, so that no content goes over the wire; it chooses the name first."""
         folder = new_path.rpartition("/")[0]
         model = await self._ask("copy", "POST", folder, {}, {"copy_from": path}, about=path)
-        with self._api.understood("the copy that it made"):
+        with self._api.understood("a copy that it made"):
             made = entry_of(model).path
         if made == new_path:
             return

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ class Filing:
             entry = await self._files.look(path)
             if self._files.resolved(path) == real:
                 return entry
-        raise FileFailed.to("look at", path, "it leads to another file all the time")
+        raise FileFailed.to("look at", path, "it keeps changing which file it leads to")
 
     async def read(self, agent: Agent, path: str, kind: Kind, permit: Permit | None) -> Any:
         """What a file says, with what is unsaved in its room.
@@ -175,17 +176,19 @@ class Filing:
         overwrite: bool,
         permit: Permit | None,
     ) -> tuple[FileEntry, list[str], bool]:
-        there = await self._found(path)
+        place = await self._settle(path, permit, follow=True)
+        there = await self._found(place)
         if there is None:
-            await self._workspace.forget(path)
-            async with self._parents(path) as made, self._nothing_left(path):
-                return await self._files.create(path, kind, content), made, True
+            await self._workspace.forget(place)
+            async with self._parents(path, place) as made, self._nothing_left(place):
+                entry = await self._files.create(place, kind, content)
+                return replace(entry, path=path), made, True
         if not overwrite or there.type != kind or kind == "directory":
             raise AlreadyExists.at(path, there.type)
         if not there.writable:
             raise ReadOnly.at(path)
-        entry, saved = await self._overwrite(agent, path, kind, content, permit)
-        return entry, [], saved
+        entry, saved = await self._overwrite(agent, place, kind, content, permit)
+        return replace(entry, path=path), [], saved
 
     async def _overwrite(
         self, agent: Agent, path: str, kind: Kind, content: Any, permit: Permit | None
@@ -223,13 +226,14 @@ class Filing:
         """
         _require_name(path)
         async with self._changing:
-            entry = await self._files.look(path)
+            place = await self._settle(path, authorize and partial(authorize, Level.write))
+            entry = replace(await self._files.look(place), path=path)
             if entry.type == "directory" and not recursive:
-                await self._require_empty(path)
+                await self._require_empty(place)
             await self._require_all_allowed(
-                entry, self._files.resolved(path), [Level.write], authorize
+                entry, self._files.resolved(place), [Level.write], authorize
             )
-            return entry, await self._delete(path)
+            return entry, await self._delete(place)
 
     async def _delete(self, path: str) -> bool | None:
         try:
@@ -278,15 +282,18 @@ class Filing:
             PermissionRefused: Something in a folder may not be touched, or not be there.
         """
         async with self._changing:
-            source = await self._prepare(path, new_path, authorize)
+            source, target = await self._prepare(path, new_path, authorize)
             other_kind = source.type != "directory" and _is_notebook(path) != _is_notebook(new_path)
             if other_kind:
                 await self._require_nobody_in(agent, path, new_path)
-            await self._files.vacate(new_path)
-            async with self._parents(new_path) as made, self._nothing_left(new_path, path):
-                await self._files.rename(path, new_path, same_kind=not other_kind)
+            await self._files.vacate(target)
+            async with (
+                self._parents(new_path, target) as made,
+                self._nothing_left(target, source.place),
+            ):
+                await self._files.rename(source, target, same_kind=not other_kind)
             if other_kind:
-                await self._workspace.forget(new_path)
+                await self._workspace.forget(target)
             return made
 
     async def _require_nobody_in(self, agent: Agent, path: str, new_path: str) -> None:
@@ -315,39 +322,54 @@ class Filing:
             authorize: As for `rename`.
         """
         async with self._changing:
-            source = await self._prepare(path, new_path, authorize)
-            async with self._parents(new_path) as made, self._nothing_left(new_path):
+            source, target = await self._prepare(path, new_path, authorize)
+            async with self._parents(new_path, target) as made, self._nothing_left(target):
                 if source.type != "directory":
                     await self._be_there(agent, path)
-                return made, await self._files.copy(source, new_path)
+                return made, await self._files.copy(source, target)
 
     async def _be_there(self, agent: Agent, path: str) -> None:
         """People may have unsaved edits; only who is in the room can have them saved."""
         with contextlib.suppress(CollaborationError):  # what is no document is copied as it is
             await self._workspace.open(agent, path, None)
 
-    async def _prepare(self, path: str, new_path: str, authorize: Authorize | None) -> Source:
-        """What is to be copied or moved, if it may be; a link that leads elsewhere later does not
-        count."""
+    async def _prepare(
+        self, path: str, new_path: str, authorize: Authorize | None
+    ) -> tuple[Source, str]:
+        """What is to be copied or moved, and the place for it, if it may be; a link that leads
+        elsewhere later does not count."""
         _require_name(path)
         _require_name(new_path)
         if path == new_path or new_path.startswith(f"{path}/"):
             raise InvalidArgument(
                 f"{new_path!r} is the same place, or inside of it.", "Choose another path."
             )
-        entry = await self._files.look(path)
-        if (there := await self._found(new_path)) is not None:
+        to_write = authorize and partial(authorize, Level.write)
+        place = await self._settle(path, to_write)
+        target = await self._settle(new_path, to_write)
+        entry = replace(await self._files.look(place), path=path)
+        if (there := await self._found(target)) is not None:
             raise AlreadyExists.at(new_path, there.type)
-        real = self._files.resolved(path)
+        real = self._files.resolved(place)
         # What was refused in the old place could be read in the new one.
         levels = [Level.read, Level.write]
         for level in levels:
             await self._require(path, real, authorize and partial(authorize, level))
-        names = await self._require_all_allowed(entry, real, levels, authorize, new_path)
-        await self._workspace.forget(new_path)
-        return Source(path, entry.type, real, names)
+        names = await self._require_all_allowed(entry, real, levels, authorize, [new_path, target])
+        await self._workspace.forget(target)
+        return Source(path, entry.type, place, real, names), target
 
     # -- parts -------------------------------------------------------------------------------
+
+    async def _settle(self, path: str, permit: Permit | None, follow: bool = False) -> str:
+        """Where something is to be changed: if it may be there, and whatever links lead to later.
+
+        Args:
+            follow: Where a link leads to, not the link itself.
+        """
+        place = self._files.place(path, follow)
+        await self._require(path, place, permit)
+        return place
 
     async def _found(self, path: str) -> FileEntry | None:
         try:
@@ -369,14 +391,17 @@ class Filing:
         return prefix if is_folder else prefix.rpartition("/")[0]
 
     @asynccontextmanager
-    async def _parents(self, path: str) -> AsyncIterator[list[str]]:
-        """The folders that are made for something; they go again if it fails."""
+    async def _parents(self, path: str, place: str) -> AsyncIterator[list[str]]:
+        """The folders that are made for something; they go again if it fails.
+
+        Gives them as they are named by who named the place by a path.
+        """
         made: list[str] = []
         try:
-            for folder in await self._missing_parents(path):
+            for folder in await self._missing_parents(place):
                 await self._files.create(folder, "directory", None)
                 made.append(folder)
-            yield made
+            yield [path.rsplit("/", place[len(folder) :].count("/"))[0] for folder in made]
         except CollaborationError:
             with contextlib.suppress(CollaborationError):
                 for folder in reversed(made):
@@ -431,14 +456,14 @@ class Filing:
         real: str,
         levels: Sequence[Level],
         authorize: Authorize | None,
-        new_path: str | None = None,
+        targets: Sequence[str] = (),
     ) -> frozenset[str] | None:
         """A folder with something in it that may not be touched stays as it is.
 
         Args:
             real: Where the folder is.
             levels: What is done to what is in it.
-            new_path: Where the folder would be; nothing may be made there that may not.
+            targets: Names of where the folder would be; nothing may be made there that may not.
 
         Returns what is in it, by paths within it; None if nobody had to decide about that.
         """
@@ -448,14 +473,13 @@ class Filing:
         if not rules and authorize is None:
             return None
         decided: list[str] = []
-        targets = () if new_path is None else self._workspace.names(new_path)
         turn_ends = time.monotonic() + _TURN
         async with aclosing(self._files.everything(real)) as everything:
             async for some in everything:
                 for path, leads_to in some:
                     within = path[len(real) :]
                     names = dict.fromkeys([entry.path + within, path, leads_to])
-                    new_names = [target + within for target in targets]
+                    new_names = [target + within for target in dict.fromkeys(targets)]
                     if not all(map(rules.visible, (*names, *new_names))):
                         raise _kept(entry, "this server's configuration keeps from agents")
                     if authorize is not None:

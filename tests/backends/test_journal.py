@@ -19,6 +19,7 @@ from jupyter_collaboration_mcp.backends.journal import (
     UnsavedRoom,
     open_journals,
 )
+from jupyter_collaboration_mcp.backends.journal_file import JournalFile
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -95,6 +96,50 @@ async def test_a_full_disk_is_said_and_nothing_is_missing_once_there_is_room(
     journal.append(ROOM, b"after")
     await journal.durable()
     assert [update[:6] for _, update in journal.updates(ROOM)] == [b"before", b"xxxxxx", b"after"]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_an_unexpected_failure_is_reported_and_the_next_commit_has_everything(
+    journal: Journal, slow: bool
+) -> None:
+    journal._slow_until = time.monotonic() + 60 * slow
+    commit = journal._commit
+
+    def fail(statements: object) -> None:
+        raise RuntimeError("unexpected")
+
+    journal._commit = fail  # type: ignore[method-assign]
+    journal.append(ROOM, b"before")
+    async with asyncio.timeout(10):
+        with pytest.raises(JournalError, match="unexpected"):
+            await journal.durable()
+        journal._commit = commit  # type: ignore[method-assign]
+        journal.append(ROOM, b"after")
+        await journal.durable()
+    assert [update for _, update in journal.updates(ROOM)] == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_text_that_utf8_cannot_hold_does_not_keep_edits_out(
+    journal: Journal, slow: bool
+) -> None:
+    journal._slow_until = time.monotonic() + 60 * slow
+    journal.mark(UnsavedRoom(ROOM, "\udcff.ipynb", None, 0.0))
+    journal.append(ROOM, b"an edit")
+    async with asyncio.timeout(10):
+        await journal.durable()
+    assert [update for _, update in journal.updates(ROOM)] == [b"an edit"]
+    assert journal.unsaved() == [UnsavedRoom(ROOM, "?.ipynb", None, 0.0)]
+
+
+async def test_a_commit_that_cannot_be_encoded_leaves_nothing_half_done(tmp_path: Path) -> None:
+    file = JournalFile(tmp_path / "journal-0.db", [])
+    insert = "INSERT INTO notices VALUES (?, 'a.ipynb', 0, '')"
+    with pytest.raises(UnicodeEncodeError):
+        file.commit([(insert, ["first"]), (insert, ["\ud800"])])
+    file.commit([(insert, ["second"])])
+    assert file.database.execute("SELECT room FROM notices").fetchall() == [("second",)]
+    file.close()
 
 
 async def test_trimmed_replaced_and_forgotten_updates_are_gone(journal: Journal) -> None:

@@ -7,6 +7,8 @@ import errno
 import shutil
 import sqlite3
 import sys
+import threading
+import time
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from contextlib import closing
@@ -310,3 +312,41 @@ async def test_a_journal_that_is_deleted_for_good_is_said_to_be_missing(tmp_path
     assert journal.weakness is not None
     assert "No journal" in journal.events[-1]
     await journal.close()
+
+
+async def test_a_journal_given_up_while_its_thread_uses_it_is_kept_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(journals, "_LARGEST_LOG", -1)
+    journal, _ = open_journals(tmp_path)
+    journal.append(ROOM, b"first")
+    await journal.durable()
+    tidy, tidying = journal._tidy, threading.Event()
+
+    def slow_tidy() -> None:
+        tidying.set()
+        ends = time.monotonic() + 0.2  # as long as the loop would take to give the file up
+        while journal._file is not None and time.monotonic() < ends:
+            time.sleep(0.001)
+        tidy()
+
+    async def refuse() -> None:
+        journal._tidy = slow_tidy  # type: ignore[method-assign]
+        journal._work.put(([], []))
+        await until(tidying.is_set)
+        raise OSError("no rooms")
+
+    journal.on_renewal.add(refuse)
+    delete_database(journal.path)
+    journal.append(ROOM, b"second")
+    await journal.durable()
+    assert journal.weakness == "no rooms"
+    journal.on_renewal.clear()
+    journal._retry_at, journal._slow_until = 0.0, float("inf")
+    journal.append(ROOM, b"third")  # which brings the journal back
+    await until(lambda: journal.weakness is None)
+    journal.append(ROOM, b"fourth")
+    async with asyncio.timeout(10):
+        await journal.durable()
+        await journal.close()
+    assert "could not be brought" not in caplog.text

@@ -17,7 +17,7 @@ from jupyter_collaboration_mcp.backends.jupyter_api import ServerAddress
 from jupyter_collaboration_mcp.standalone.doctor import Check, examine
 from tests.conftest import MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import agent
+from tests.harness.agents import agent, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.waiting import until
@@ -25,6 +25,8 @@ from tests.harness.waiting import until
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
 PATH = "work.ipynb"
+
+DEADLY_RENAME = "--ServerApp.contents_manager_class=tests.harness.deadly_rename.DeadlyRename"
 
 #: Unless it is asked to, the server does not save while a test lasts, however slow the machine is.
 NOT_BY_ITSELF = {"YDocExtension": {"document_save_delay": 3600}}
@@ -58,6 +60,13 @@ def rows(server: JupyterProcess, table: str) -> int:
             (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
         database.close()
     return int(count)
+
+
+async def room_id(server: JupyterProcess, http: httpx2.AsyncClient, path: str) -> str:
+    """The id by which tabs open a notebook."""
+    url = f"{server.url}api/collaboration/session/{path}"
+    answer = await http.put(url, json={"format": "json", "type": "notebook"})
+    return str(answer.raise_for_status().json()["fileId"])
 
 
 async def crash_after_edit(server: JupyterProcess, text: str) -> None:
@@ -260,6 +269,52 @@ async def test_a_rename_and_a_crash_right_after_it_are_followed(server: JupyterP
     assert not list(Path(server.root).glob("*recovered*"))
 
 
+@pytest.mark.parametrize(("old", "new"), [(PATH, "renamed.ipynb"), ("below", "above")])
+async def test_a_crash_in_the_middle_of_a_rename_is_followed(
+    make_server: MakeServer, old: str, new: str
+) -> None:
+    process = make_server(DEADLY_RENAME, config=NOT_BY_ITSELF)
+    path = old if old == PATH else f"{old}/{PATH}"
+    file = Path(process.root) / path
+    file.parent.mkdir(exist_ok=True)
+    notebooks.write(file, notebooks.numbered(3))
+    async with process as server:
+        async with agent(server) as ada:
+            await ada.write(path, "cell-00001", "before the rename")
+            async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
+                room = await room_id(server, http, path)
+                with pytest.raises(httpx2.HTTPError):
+                    await http.patch(f"{server.url}api/contents/{old}", json={"path": new})
+        server.kill()
+        await server.start()
+        renamed = path.replace(old, new)
+        assert notebooks.sources(Path(server.root) / renamed)[1] == "before the rename"
+        assert not list(Path(server.root).glob("**/*recovered*"))
+        async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
+            assert await room_id(server, http, renamed) == room  # so that open tabs find it
+        assert rows(server, "renames") == 0
+
+
+async def test_what_an_agent_was_not_told_before_a_crash_it_is_told_after_it(
+    server: JupyterProcess,
+) -> None:
+    async with agent(server, "ada") as ada:
+        await ada.write(PATH, "cell-00001", "of Ada")
+        whole = json.loads(file_of(server).read_text())
+        whole["cells"][1]["source"] = "of somebody else"
+        file_of(server).write_text(json.dumps(whole))
+        async with agent(server, "reader") as reader:
+            while (await reader.sources(PATH))[1] != "of somebody else":
+                pass  # each read looks at the file
+        server.kill()
+    await server.start()
+    async with agent(server, "ada") as ada:
+        said = text_of(await ada.call("get_notebook", path=PATH))
+        assert "cell cell-00001 somebody wrote at the same place" in said
+        assert "somebody wrote" not in text_of(await ada.call("get_notebook", path=PATH))
+    assert rows(server, "notices") == 0
+
+
 async def test_a_lost_store_does_not_cost_the_file(server: JupyterProcess) -> None:
     """The journal's updates build on items that only the store knows."""
     await crash_after_edit(server, "stands on the lost store")
@@ -385,7 +440,7 @@ async def test_where_no_journal_can_be_kept_agents_work_and_are_told(
         for text in ("one", "two"):
             answer = await ada.write(PATH, "cell-00001", text)
             assert "Not protected against a crash" in answer["notices"][0]
-            assert "saved" not in answer
+            assert answer["saved"] is False
         assert (await extension_check(server)).state == "warning"
         assert "No journal" in server.log
         # The rest of it would be beside the journal.

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosedError
 from websockets.protocol import State
 
@@ -850,6 +852,23 @@ class FakeConnection:
 
     async def close(self) -> None:
         self.closed = True
+
+
+async def test_why_a_server_closes_a_kernels_connection_is_one_line_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def close(connection: ServerConnection) -> None:
+        await connection.close(1003, "no more\nNext: delete\x1b[31m")
+
+    caplog.set_level("INFO")
+    link = KernelSocket(HesitantServer(), "kernel", LOG)
+    async with serve(close, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        await link._serve(await connect(f"ws://127.0.0.1:{port}"))
+    (said,) = (record.getMessage() for record in caplog.records if "was cut" in record.message)
+    assert "no more\\nNext: delete\\x1b[31m" in said
+    assert said.isprintable()
+    await link._api.close()
 
 
 async def test_a_connection_that_is_given_up_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,3 +177,28 @@ async def test_the_command_copies_nothing_that_its_server_refuses_to_show(
         assert not (Path(stock.root) / "elsewhere").exists()
         await ada.ask("copy_document", path="open", copyPath="copy")
         assert (Path(stock.root) / "copy" / "in" / "a.txt").read_text() == "open/in/a.txt"
+
+
+async def test_the_command_may_do_to_files_and_folders_what_its_server_lets_its_token_do(
+    make_server: MakeServer,
+) -> None:
+    """Jupyter asks about the path of a request, and not about what is in a folder."""
+    always = "--FileContentsManager.always_delete_dir=True"
+    async with served(make_server, "standalone", AUTHORIZER, always) as stock, agent(stock) as ada:
+        root = Path(stock.root)
+        grow(root, "top/in/private.txt", "top/private/p.txt", "other/in/private.txt")
+        before = all_in(root)
+        for path in ("top/in/private.txt", "top/private", "top/private/p.txt"):
+            for tool in ("rename_document", "delete_document"):
+                error = await ada.refused(tool, path=path, **OPERATIONS[tool])
+                assert error["code"] in ("token_refused", "read_only"), (tool, path)
+                assert all_in(root) == before
+        await ada.ask("rename_document", path="top", newPath="elsewhere")
+        await ada.ask("delete_document", path="other", recursive=True)
+        assert all_in(root) == {
+            "elsewhere",
+            "elsewhere/in",
+            "elsewhere/in/private.txt",
+            "elsewhere/private",
+            "elsewhere/private/p.txt",
+        }

@@ -169,6 +169,52 @@ async def test_a_room_that_a_person_has_open_through_a_link_that_flips_gives_not
                 seen.append(person.source())
 
 
+async def test_nothing_is_written_where_a_link_that_flips_leads_to(
+    ada: AgentClient, root: Path, tmp_path: Path
+) -> None:
+    kept = kept_from(root, tmp_path)
+    before = [contents(folder) for folder in kept]
+    good = 0
+    with (
+        flipping(root / "link.txt", *turns(root, tmp_path, "a.txt")),
+        flipping(root / "folder", *turns(root, tmp_path, "")),
+    ):
+        for number in range(ROUNDS):
+            (root / "open" / f"{number}.txt").write_text("public")
+            (root / "open" / f"{number}").mkdir()
+            for tool, arguments in _writes(number):
+                good += await asked(ada, tool, **arguments)
+    assert [contents(folder) for folder in kept] == before
+    assert good > ROUNDS / 2
+
+
+def contents(folder: Path) -> dict[str, str | None]:
+    """All that is in a folder.
+
+    But for the folder of checkpoints, which Jupyter makes wherever a path leads to at that moment,
+    also to see that nothing is in it.
+    """
+    found = [path for path in folder.rglob("*") if path.name != ".ipynb_checkpoints"]
+    return {path.name: path.read_text() if path.is_file() else None for path in found}
+
+
+def _writes(number: int) -> list[tuple[str, dict[str, Any]]]:
+    new, text = f"folder/new-{number}", {"type": "file", "content": "written"}
+    return [
+        ("create_document", {"path": f"{new}.txt", **text}),
+        ("create_document", {"path": f"{new}.ipynb"}),
+        ("create_document", {"path": f"{new}/in/a.txt", **text}),
+        ("create_document", {"path": "link.txt", "overwrite": True, **text}),
+        ("create_document", {"path": "folder/a.ipynb", "overwrite": True}),
+        ("rename_document", {"path": f"open/{number}.txt", "newPath": f"{new}.md"}),
+        ("rename_document", {"path": "folder/a.txt", "newPath": f"open/moved-{number}.txt"}),
+        ("rename_document", {"path": f"open/{number}", "newPath": f"{new}.folder"}),
+        ("copy_document", {"path": "open/a.txt", "copyPath": f"{new}.copy"}),
+        ("delete_document", {"path": "folder/a.txt"}),
+        ("create_document", {"path": "open/a.txt", **text}),
+    ]
+
+
 def _reads(path: str, copy: str) -> list[tuple[str, dict[str, Any]]]:
     text, notebook = f"{path}.txt", f"{path}.ipynb"
     update = {"cell_id": "one", "content": "x", "if_revision": "none"}
