@@ -26,6 +26,7 @@ from .outputs import (
     line_safe,
     says_something,
     size,
+    traceback_text,
 )
 from .render import fenced
 from .text import clip
@@ -57,11 +58,15 @@ def digest(
     (`tail`), and how many characters and lines it had (`length`, `lines`).
     """
     numbers = _shown(outputs, min(_MOST_OUTPUTS, max(1, max_length // _ROOM_OF_ONE)))
-    gaps = {
-        before + 1: _gap(outputs, before + 1, after, link(before + 1))
-        for before, after in pairwise([-1, *numbers, len(outputs)])
-        if after > before + 1
-    }
+    gaps: dict[int, _Block] = {}
+    for before, after in pairwise([-1, *numbers, len(outputs)]):
+        if after > before + 1:
+            gap = _gap(outputs, before + 1, after, link(before + 1))
+            if _is_shorter(outputs[before + 1 : after], len(gap.text)):
+                numbers += range(before + 1, after)
+            else:
+                gaps[before + 1] = gap
+    numbers.sort()
     reader = _Reader(link, images)
     parts = [reader.part(number, outputs[number]) for number in numbers]
     rooms = _rooms(parts, max_length - sum(len(gap.text) + 1 for gap in gaps.values()))
@@ -143,6 +148,22 @@ def _gap(outputs: Sequence[Mapping[str, Any]], start: int, end: int, uri: str | 
     return _Block(f"{text} ...", facts, False)
 
 
+def _is_shorter(outputs: Sequence[Mapping[str, Any]], length: int) -> bool:
+    """Whether outputs take fewer characters than to say that they are left out."""
+    for output in map(_mapping, outputs):
+        data = data_of(output)
+        if _type(output) != "stream" and set(data) != {"text/plain"}:
+            return False
+        text = joined(output.get("text") if _type(output) == "stream" else data["text/plain"])
+        length -= len(text) + _ROOM_OF_TITLE
+        if length < 0:
+            return False
+    return True
+
+
+_ROOM_OF_TITLE = 20
+
+
 # One output
 
 
@@ -175,17 +196,31 @@ class _Part:
     lead: str = ""
     """The beginning of the content, for which the facts have names of their own."""
     whole: bool = True
+    all: _Fitted | None = None
+    """Everything, lead included, where that is known and not long."""
     uri: str | None = None
 
     def need(self) -> int:
         """How much room it can use."""
+        if self.all is not None and self.block(_UNBOUNDED).whole:
+            return len(self.all.text())
         content = self.fit(_UNBOUNDED).text() if self.fit else ""
         return len(self.lead) + len(_quoted(content) if self.inline else content)
 
     def block(self, room: int) -> _Block:
+        """As much as there is room for; all of it if to leave something out would not pay."""
         lead = clip(self.lead, max(room, _LEAST_OF_ERROR))
         fitted = self.fit(max(0, room - len(lead))) if self.fit else _Fitted("", whole=True)
-        whole = self.whole and fitted.whole and lead == self.lead
+        cut = self._block(lead, fitted, self.whole and fitted.whole and lead == self.lead)
+        if cut.whole or self.all is None:
+            return cut
+        everything = self._block("", self.all, True)
+        # An answer repeats the URI in a link of its own.
+        repeated = len(self.uri or "") if len(self.all.text()) <= room else 0
+        pays = len(everything.text) > len(cut.text) + repeated
+        return cut if pays else everything
+
+    def _block(self, lead: str, fitted: _Fitted, whole: bool) -> _Block:
         facts = dict(self.facts)
         title = fitted.title or self.title
         if self.inline and fitted.head:
@@ -245,7 +280,7 @@ class _Reader:
             name = "result" if facts["type"] == "execute_result" else "display"
             if not plain.strip():
                 return _Part(f"{name}, empty", facts | {"kind": "empty"})
-            return _Part(name, facts | {"kind": "text"}, _Content.of(plain).fit, uri=uri)
+            return _text(name, facts | {"kind": "text"}, _Content.of(plain), uri)
         facts = facts | {"kind": _kind(mime), "mime": line_safe(mime)}
         return _rich(mime, data, facts, uri)
 
@@ -311,7 +346,11 @@ def _stream(output: Mapping[str, Any], facts: dict[str, Any], uri: str | None) -
     }
     if not content.length:
         return _Part(f"{name}, empty", facts)
-    return _Part(name, facts, content.fit, uri=uri)
+    return _text(name, facts, content, uri)
+
+
+def _text(title: str, facts: dict[str, Any], content: _Content, uri: str | None) -> _Part:
+    return _Part(title, facts, content.fit, all=content.all, uri=uri)
 
 
 def _error(output: Mapping[str, Any], facts: dict[str, Any], uri: str | None) -> _Part:
@@ -319,6 +358,7 @@ def _error(output: Mapping[str, Any], facts: dict[str, Any], uri: str | None) ->
     said = _clean(as_on_screen(joined(output.get("evalue"))))
     value = clip(said, _LONGEST_MESSAGE)
     where, whole = explained(output)
+    traceback = re.sub(r"^-+\n", "", traceback_text(output))
     facts = facts | {"kind": "error", "ename": name, "evalue": value}
     return _Part(
         "error",
@@ -326,6 +366,7 @@ def _error(output: Mapping[str, Any], facts: dict[str, Any], uri: str | None) ->
         _Content.of(where).fit if where else None,
         lead=f"{name or 'error'}: {value}" if value else name or "error",
         whole=whole and value == said,
+        all=_Fitted(traceback, whole=True) if 0 < len(traceback) <= _LONGEST_WHOLE else None,
         uri=uri,
     )
 
@@ -335,20 +376,15 @@ _LONGEST_MESSAGE = 1_000
 
 def _table(table: tables.Table, facts: dict[str, Any], uri: str | None) -> _Part:
     def fit(room: int) -> _Fitted:
-        room = min(room, _LONGEST_TABLE)
-        for limit in (room + _LONGEST_TITLE, room, 0):
-            text = tables.described(table, limit)
-            title, _, body = text.partition("\n")
-            if len(body) <= room:
-                break
-        return _Fitted(body, tables.shown_whole(table, text), title=title)
+        shown = tables.described(table, min(room, _LONGEST_WHOLE))
+        return _Fitted(shown.body, shown.whole, title=shown.title)
 
+    everything = None
+    shown = tables.entire(table)
+    if shown is not None and len(shown.body) <= _LONGEST_WHOLE:
+        everything = _Fitted(shown.body, whole=True, title=shown.title)
     facts = facts | {"kind": "table", "shape": [table.rows, table.columns]}
-    return _Part("table", facts, fit, uri=uri)
-
-
-_LONGEST_TITLE = 100
-_LONGEST_TABLE = 2_500
+    return _Part("table", facts, fit, all=everything, uri=uri)
 
 
 # Other rich outputs
@@ -395,9 +431,9 @@ def _rich(mime: str, data: Mapping[str, Any], facts: dict[str, Any], uri: str | 
     name = facts["mime"]
     title = f"{name} {size(mime, value)}"
     if kind == "markdown" or (kind == "latex" and len(text) <= _LONGEST_LATEX):
-        return _Part(name, facts, _Content.of(text).fit, uri=uri)
+        return _text(name, facts, _Content.of(text), uri)
     if kind == "json":
-        return _Part(title, facts, _json(value).fit, uri=uri)
+        return _text(title, facts, _json(value), uri)
     if mime.endswith("svg+xml"):
         return _svg(text, title, facts, uri)
     if says_something(data):
@@ -618,6 +654,12 @@ class _Content:
         if complete and not missing:
             return cls(head, None, lines, length, whole=shown is text)
         return cls(head, _end(_without_base64(end), _LONGEST_PART), lines, length, whole=False)
+
+    @property
+    def all(self) -> _Fitted | None:
+        """Everything, if that is known and not long."""
+        known = self.tail is None and self.whole
+        return _Fitted(self.head, whole=True) if known else None
 
     def fit(self, room: int) -> _Fitted:
         room = min(room, self.most)

@@ -38,9 +38,14 @@ def words(text: object, limit: int = MESSAGE) -> str:
 
 def listed(names: Iterable[str], limit: int = NAME) -> str:
     """Names in one line; of very many, the first."""
-    every = list(names)
+    return ", ".join(first_of(inline(name, limit) for name in names))
+
+
+def first_of(texts: Iterable[str]) -> list[str]:
+    """Of very many the first, and how many more there are."""
+    every = list(texts)
     more = [f"{len(every) - _LISTED:,} more"] if len(every) > _LISTED else []
-    return ", ".join([*(inline(name, limit) for name in every[:_LISTED]), *more])
+    return [*every[:_LISTED], *more]
 
 
 def _is_plain(text: str) -> bool:

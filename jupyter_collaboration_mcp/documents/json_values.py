@@ -69,7 +69,7 @@ def flaw(
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
-                return Flaw("", f"has a key that is not a text: {str(key)[:_SHOWN]}")
+                return Flaw("", f"has a key that is not a string: {str(key)[:_SHOWN]}")
             if not (key.isascii() or _is_whole(key)):
                 return Flaw("", "has a key with half of a surrogate pair in it")
             if (found := flaw(item, integers, floats, depth + 1)) is not None:
@@ -80,7 +80,7 @@ def flaw(
             if (found := flaw(item, integers, floats, depth + 1)) is not None:
                 return Flaw(f"[{index}]{found.where}", found.why)
         return None
-    return None if value is None else Flaw("", f"is no JSON: {type(value).__name__}")
+    return None if value is None else Flaw("", f"is not JSON: {type(value).__name__}")
 
 
 def require_storable(value: Any, name: str) -> None:
@@ -92,7 +92,7 @@ def require_storable(value: Any, name: str) -> None:
     if (found := flaw(value)) is not None:
         raise InvalidArgument(
             f"{found.said(name)}. Nothing was changed.",
-            "Give a value that any program can read from JSON; such a number can be a text.",
+            "Give a value that any program can read from JSON. Write such a number as a string.",
         )
 
 

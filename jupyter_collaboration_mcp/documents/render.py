@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
-from . import outputs
+from . import outputs, tables
 from .foreign_text import NAME, words
 from .json_values import flaw
 from .text import clip
@@ -252,10 +252,21 @@ def _outputs(cell: CellView, limit: int, room: int) -> str:
     left_out = len(shown) - _MOST_OUTPUTS
     if left_out > 0:
         shown = [*shown[: _MOST_OUTPUTS - 1], shown[-1]]
-    described = [outputs.describe(output, limit) for output in shown]
+    described = [_described(output, limit) for output in shown]
     if left_out > 0:
         described.insert(-1, f"... {_count(left_out, 'output')} cut ...")
     return clip("\n".join(described), room)
+
+
+def _described(output: Mapping[str, Any], limit: int) -> str:
+    """One output; of a table that is too long, rows and columns are left out, not characters."""
+    data = outputs.data_of(output)
+    if len(outputs.joined(data.get("text/plain"))) <= limit or not (found := tables.table(data)):
+        return outputs.describe(output, limit)
+    made = tables.entire(found)
+    if made is None or len(made.body) > limit:
+        made = tables.described(found, limit)
+    return f"{made.title}\n{made.body}"
 
 
 # Looking for text

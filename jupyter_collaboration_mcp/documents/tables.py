@@ -1,33 +1,46 @@
-"""Tables in few words: their shape, their columns and the first rows, from what a kernel sends."""
+"""Tables as text: small ones whole, of large ones the shape, the columns and the first rows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, NamedTuple
 
 from .outputs import TABLE, compact, joined, says_something
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The beginning of a table; `...` stands where the kernel itself left columns out."""
+    """A table as far as the kernel sent it; `...` stands where it left columns out."""
 
     rows: int | None
     """In the whole table, as far as known."""
     columns: int
     """In the whole table, without those of the index."""
     names: list[str]
-    sample: list[list[str]]
+    first: list[list[str]]
     """The first rows, each with the values of the index before the others."""
+    last: list[list[str]] = field(default_factory=list)
+    """The last rows, if the kernel left out some before them."""
     types: list[str] = field(default_factory=list)
     """As many as names, or none."""
     index_names: list[str] = field(default_factory=list)
     """One for each column of the index; empty if it has no name."""
-    whole: bool = False
-    """Whether every value of the table is here, unshortened."""
+    complete: bool = False
+    """Whether everything that the kernel sent is here."""
+
+
+class Described(NamedTuple):
+    """A table in words."""
+
+    title: str
+    """A line with its shape, and what of it follows."""
+    body: str
+    """Columns and rows with tabs between the cells."""
+    whole: bool
+    """Whether the body has everything that the kernel sent."""
 
 
 def table(data: Mapping[str, Any]) -> Table | None:
@@ -38,78 +51,136 @@ def table(data: Mapping[str, Any]) -> Table | None:
     return _from_html(joined(data.get("text/html")), says_something(data))
 
 
-def described(table: Table, limit: int) -> str:
-    """A line with the shape, then columns and rows with tabs between the cells."""
-    for rows in range(len(table.sample), -1, -1):
-        lines = list(_lines(table, rows, _MOST_COLUMNS))
-        if sum(map(len, lines)) + len(lines) - 1 <= limit:
-            return "\n".join(lines)
-    # Not even the names fit: as many as do.
-    columns = min(len(table.names), _MOST_COLUMNS)
-    while columns and len("\n".join(_lines(table, 0, columns))) > limit:
-        columns -= 1
-    return "\n".join(_lines(table, 0, columns))
+def described(table: Table, limit: int) -> Described:
+    """A small table whole, the first rows of a large one, in a body of at most `limit` characters.
+
+    Where that is too little, columns are left out as long as lines stay readable, and then rows.
+    """
+    rows = _wanted(table)
+    columns = _width(table)
+    for count in range(len(rows), -1, -1):
+        cells = _lines(table, rows[:count], _LONGEST_CELL)
+        columns, widest = _fitting(cells, len(table.index_names), limit)
+        if columns == _width(table) or widest >= _READABLE:
+            break
+    lines = _cut(cells, len(table.index_names), columns)
+    everything = entire(table)
+    whole = everything is not None and lines == everything.body.split("\n")
+    return Described(_title(table, count, False, columns, whole), "\n".join(lines), whole)
 
 
-def shown_whole(table: Table, text: str) -> bool:
-    """Whether `described` had room for all of the table."""
-    return table.whole and text == described(table, _UNBOUNDED)
+def entire(table: Table) -> Described | None:
+    """All that the kernel sent; None if that is not known."""
+    if not table.complete:
+        return None
+    columns = _width(table)
+    rows = [*table.first, *([[_DOTS]] if table.last else []), *table.last]
+    lines = _cut(_lines(table, rows, None), len(table.index_names), columns)
+    title = _title(table, len(table.first), bool(table.last), columns, True)
+    return Described(title, "\n".join(lines), True)
 
 
-_MOST_ROWS = 5
-#: Twenty and the one that stands for those the kernel left out.
-_MOST_COLUMNS = 21
+def in_full(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What there is to read of a mime bundle: a data frame is in its plain text already."""
+    html = joined(data.get("text/html"))
+    start = html.find("<table")
+    of_a_frame = start >= 0 and _OF_A_FRAME.match(html, start) and html.rfind("<table") == start
+    repeats = ("text/html", TABLE) if of_a_frame and says_something(data) else ()
+    return {mime: value for mime, value in data.items() if mime not in repeats}
+
+
+#: A table of so many rows is shown whole, ...
+_SMALL = 20
+#: ... and of a larger one so many.
+_FEW = 5
+#: Rows that are read; pandas sends up to sixty.
+_MOST_ROWS = 60
+#: Characters of a line, and those that a line has before rows are given up for columns.
+_WIDEST = 300
+_READABLE = 100
 _LONGEST_CELL = 60
-_UNBOUNDED = 1 << 40
+_DOTS = "..."
 _LEFT_OUT = frozenset({"...", "…", "⋮", "⋯", "⋱"})
 
 
 # A table in words
 
 
-def _lines(table: Table, rows: int, columns: int) -> Iterator[str]:
-    index = len(table.index_names)
-    shown = [name for name in table.names[:columns] if name not in _LEFT_OUT]
-    width = len(table.names) if table.names else table.columns
-    yield _headline(table, rows, len(shown) if table.names else min(width, columns))
-    if not columns:
-        return
-    if _has_names(table):
+def _wanted(table: Table) -> list[list[str]]:
+    all_there = not table.last and table.rows is not None and table.rows <= len(table.first)
+    return table.first if all_there and len(table.first) <= _SMALL else table.first[:_FEW]
+
+
+def _width(table: Table) -> int:
+    """The columns that the kernel sent."""
+    cells = max((len(row) for row in table.first), default=0) - len(table.index_names)
+    return max(len(table.names), cells)
+
+
+def _lines(table: Table, rows: Sequence[Sequence[str]], longest: int | None) -> list[list[str]]:
+    """The cells of the header, if there is one, and of some rows."""
+    lines = [list(row) for row in rows]
+    if table.names or any(table.index_names):
         types = [f" ({name})" if name else "" for name in table.types] or [""] * len(table.names)
         names = [name + type_ for name, type_ in zip(table.names, types, strict=False)]
-        yield "\t".join([*table.index_names, *names[:columns]])
-    for row in table.sample[:rows]:
-        yield "\t".join(row[: index + columns])
+        lines.insert(0, [*table.index_names, *names])
+    return [[_clipped(cell, longest) for cell in line] for line in lines]
 
 
-def _headline(table: Table, rows: int, columns: int) -> str:
-    named = f"{table.columns:,} column{'' if table.columns == 1 else 's'}"
-    if table.rows is None:
-        shape = f"table of {named}"
-    else:
-        shape = f"table {table.rows:,} row{'' if table.rows == 1 else 's'} x {named}"
+def _fitting(lines: Sequence[Sequence[str]], index: int, limit: int) -> tuple[int, int]:
+    """How many columns fit, and how long the longest line is with them."""
+    lengths = [sum(len(cell) + 1 for cell in line[:index]) for line in lines]
+    columns = 0
+    most = max((len(line) for line in lines), default=index) - index
+    while columns < most:
+        place = index + columns
+        wider = [
+            length + (len(line[place]) + 1 if place < len(line) else 0)
+            for length, line in zip(lengths, lines, strict=True)
+        ]
+        if sum(wider) - 1 > limit or (columns and max(wider) > _WIDEST):
+            # One more would make it too wide: that is as readable as it gets.
+            widest = max(wider) if columns and max(wider) > _WIDEST else max(lengths, default=0)
+            return columns, widest
+        lengths, columns = wider, columns + 1
+    return columns, max(lengths, default=0)
+
+
+def _cut(lines: Sequence[Sequence[str]], index: int, columns: int) -> list[str]:
+    return ["\t".join(line[: index + columns]) for line in lines] if columns else []
+
+
+def _title(table: Table, first: int, with_last: bool, columns: int, whole: bool) -> str:
+    named = _count(table.columns, "column")
+    shape = f"table of {named}" if table.rows is None else f"{_count(table.rows, 'row')} x {named}"
+    shape = shape if table.rows is None else f"table {shape}"
     parts = []
-    if rows and (table.rows is None or rows < table.rows):
-        parts.append("the first row" if rows == 1 else f"the first {rows:,} rows")
-    elif not rows and table.rows != 0:
+    if with_last:
+        parts.append(f"the first {first:,} and the last {len(table.last):,} rows")
+    elif first and (table.rows is None or first < table.rows):
+        parts.append("the first row" if first == 1 else f"the first {first:,} rows")
+    elif not first and table.rows != 0:
         parts.append("none of the rows")
-    if columns < table.columns:
-        parts.append(f"{columns:,} of the columns")
-    return ": ".join(part for part in (shape, " and ".join(parts)) if part)
+    names = table.names[:columns]
+    left_out = sum(name in _LEFT_OUT for name in names)
+    if columns - left_out < table.columns:
+        shown = f"{columns - left_out:,}"
+        parts.append(f"{shown} of the columns" if left_out else f"the first {shown} columns")
+    said = ": ".join(part for part in (shape, " and ".join(parts)) if part)
+    return f"{said}; the kernel sent no more, select others in code" if parts and whole else said
 
 
-def _has_names(table: Table) -> bool:
-    return bool(table.names or any(table.index_names))
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _cell(text: str) -> str:
     """A cell in one line without tabs: it must not look like two cells or two rows."""
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 3] + "..."
+    return " ".join(text.split())
 
 
-def _is_short(text: str) -> bool:
-    return len(text) <= _LONGEST_CELL or len(" ".join(text.split())) <= _LONGEST_CELL
+def _clipped(cell: str, longest: int | None) -> str:
+    return cell if longest is None or len(cell) <= longest else cell[: longest - 3] + "..."
 
 
 # The table schema of frictionless data, which pandas can be told to send
@@ -144,12 +215,10 @@ def _from_resource(resource: Mapping[str, Any], data: Mapping[str, Any]) -> Tabl
         rows=rows,
         columns=len(names),
         names=[_cell(name) for name in names],
-        sample=[[_cell(value) for value in row] for row in values],
+        first=[[_cell(value) for value in row] for row in values],
         types=[_cell(types[name]) for name in names],
         index_names=["" if name == "index" else _cell(name) for name in index],
-        whole=rows == len(values)
-        and len(names) <= _MOST_COLUMNS
-        and all(_is_short(value) for row in [order, *values] for value in row),
+        complete=len(values) == len(records),
     )
 
 
@@ -168,7 +237,7 @@ def _shape_in_plain(data: Mapping[str, Any]) -> tuple[int, int] | None:
 
 # Tables in HTML
 
-#: Five rows of a table seldom take more, and an attack shall not take longer.
+#: Sixty rows of a table seldom take more, and an attack shall not take longer.
 _LONGEST_PARSED = 300_000
 _CHUNK = 8_000
 _MOST_CELLS = 20_000
@@ -202,7 +271,9 @@ def _from_html(html: str, otherwise_said: bool) -> Table | None:
         return None
     shape = _shape_before(html, start, parser.caption) or _shape_after(html)
     several = html.find("<table", start + 1) > 0
-    return _assembled(header, body, shape, _row_count(html, start, parser, len(header), several))
+    rows, counted = _row_count(html, start, parser, len(header), several)
+    complete = counted and parser.ended and not parser.shortened
+    return _assembled(header, body, shape, rows, complete)
 
 
 def _row_count(
@@ -260,34 +331,31 @@ def _assembled(
     header: Sequence[_Row],
     body: Sequence[_Row],
     shape: tuple[int, int] | None,
-    counted: tuple[int | None, bool],
+    rows: int | None,
+    complete: bool,
 ) -> Table:
-    ellipsis = next((n for n, row in enumerate(body) if _is_left_out(row)), len(body))
-    shown = body[: min(ellipsis, _MOST_ROWS)]
+    dots = next((n for n, row in enumerate(body) if _is_left_out(row)), len(body))
+    first, last = body[: min(dots, _MOST_ROWS)], body[dots + 1 :][:_MOST_ROWS]
+    shown = [*first, *last]
     index = min((_leading_headings(row) for row in shown), default=_blank_corner(header))
     names, types, index_names = _names(header, index)
     width = max((len(row.cells) for row in [*header, *shown]), default=0) - index
-    rows, complete = counted
-    if ellipsis < len(body):
-        rows, complete = None, False
+    if len(shown) < len(body) - (dots < len(body)) or any(map(_is_left_out, last)):
+        complete = False
+    if dots < len(body):
+        rows = None
     columns = width
     if shape:
         rows, columns = shape
-    cells = [cell for row in [*header, *shown] for cell in row.cells]
-    whole = (
-        complete
-        and rows == len(shown)
-        and columns == width <= _MOST_COLUMNS
-        and all(_is_short(cell) for cell in cells)
-    )
     return Table(
         rows=rows,
         columns=columns,
         names=[_cell(name) for name in names],
-        sample=[[_cell(cell) for cell in row.cells] for row in shown],
+        first=[[_cell(cell) for cell in row.cells] for row in first],
+        last=[[_cell(cell) for cell in row.cells] for row in last],
         types=[_cell(name) for name in types],
         index_names=[_cell(name) for name in index_names],
-        whole=whole,
+        complete=complete,
     )
 
 
@@ -342,6 +410,8 @@ class _Rows(HTMLParser):
         self.rows: list[_Row] = []
         self.caption = ""
         self.ended = False
+        self.shortened = False
+        """Whether a cell has more than is kept of it."""
         self._depth = 0
         self._in_head = False
         self._in_caption = False
@@ -426,8 +496,10 @@ class _Rows(HTMLParser):
             return
         if self._in_caption:
             self.caption += data[:200]
-        if self._cell is not None and len(self._cell) < 100:
-            self._cell.append(data[:1_000])
+        if self._cell is not None:
+            if len(self._cell) < 100:
+                self._cell.append(data[:1_000])
+            self.shortened |= len(self._cell) == 100 or len(data) > 1_000
 
     def _end_cell(self) -> None:
         if self._cell is None:

@@ -69,11 +69,11 @@ def _require_shape(notebook: Any) -> None:
 def _shape_problem(notebook: Any) -> str | None:
     """What is of another type than whoever opens a notebook relies on."""
     if not isinstance(notebook, Mapping):
-        return f"it is {_kind(notebook)}, and not an object"
+        return f"it is {_kind(notebook)}, not an object"
     if not isinstance(notebook.get("metadata", {}), Mapping):
-        return f"metadata is {_kind(notebook['metadata'])}, and not an object"
+        return f"metadata is {_kind(notebook['metadata'])}, not an object"
     if not isinstance(cells := notebook.get("cells", _MISSING), list):
-        return f"cells is {_kind(cells)}, and not a list"
+        return f"cells is {_kind(cells)}, not a list"
     for number, cell in enumerate(cells):
         if (problem := _cell_problem(cell)) is not None:
             return f"cells[{number}]{problem}"
@@ -82,30 +82,30 @@ def _shape_problem(notebook: Any) -> str | None:
 
 def _cell_problem(cell: Any) -> str | None:
     if not isinstance(cell, Mapping):
-        return f" is {_kind(cell)}, and not an object"
+        return f" is {_kind(cell)}, not an object"
     for key in ("id", "cell_type"):
         if not isinstance(text := cell.get(key, "" if key == "id" else _MISSING), str):
-            return f".{key} is {_kind(text)}, and not a text"
+            return f".{key} is {_kind(text)}, not a string"
     if (source := cell.get("source", _MISSING)) is not None and not _is_text(source):
-        return f".source is {_kind(source)}, and not a text"
+        return f".source is {_kind(source)}, not a string"
     if not isinstance(cell.get("metadata", {}), Mapping):
-        return f".metadata is {_kind(cell['metadata'])}, and not an object"
+        return f".metadata is {_kind(cell['metadata'])}, not an object"
     return _run_problem(cell) if cell["cell_type"] == "code" else None
 
 
 def _run_problem(cell: Mapping[str, Any]) -> str | None:
     count = cell.get("execution_count")
     if count is not None and (isinstance(count, bool) or not isinstance(count, int | float)):
-        return f".execution_count is {_kind(count)}, and not a number"
+        return f".execution_count is {_kind(count)}, not a number"
     if not isinstance(outputs := cell.get("outputs", []), list):
-        return f".outputs is {_kind(outputs)}, and not a list"
+        return f".outputs is {_kind(outputs)}, not a list"
     for place, output in enumerate(outputs):
         if not isinstance(output, Mapping):
-            return f".outputs[{place}] is {_kind(output)}, and not an object"
+            return f".outputs[{place}] is {_kind(output)}, not an object"
         if not isinstance(kind := output.get("output_type", _MISSING), str):
-            return f".outputs[{place}].output_type is {_kind(kind)}, and not a text"
+            return f".outputs[{place}].output_type is {_kind(kind)}, not a string"
         if kind == "stream" and not _is_text(text := output.get("text", "")):
-            return f".outputs[{place}].text is {_kind(text)}, and not a text"
+            return f".outputs[{place}].text is {_kind(text)}, not a string"
     return None
 
 
@@ -129,9 +129,9 @@ def _kind(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
-        return "a truth value"
+        return "a boolean"
     if isinstance(value, int | float):
         return "a number"
     if isinstance(value, str):
-        return "a text"
+        return "a string"
     return "an object" if isinstance(value, Mapping) else "a list"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from itertools import islice
 from typing import Any
 
+from ..documents.json_weight import MOST_VALUES, has_too_many_values
 from ..errors import InvalidArgument, TooLarge
 
 #: What arguments with these names are. All others are names of something: paths, ids, queries.
@@ -27,6 +29,12 @@ _LARGEST_JSON, _MOST_VALUES, _DEEPEST = 1_000_000, 50_000, 64
 #: Characters of an argument that an error repeats.
 _ECHO = 200
 
+#: What is longer than that has one such piece in it, wherever one begins to cut it into them.
+_PIECE = _ECHO // 2
+
+#: Long arguments that an error may repeat.
+_REPEATED = 20
+
 
 def check(arguments: Mapping[str, Any], most_items: int) -> None:
     """Refuse arguments that are longer or more than any call needs.
@@ -39,6 +47,19 @@ def check(arguments: Mapping[str, Any], most_items: int) -> None:
         InvalidArgument: They are nested too deeply.
     """
     _Check(most_items).walk(arguments)
+
+
+async def check_json(texts: Iterable[str]) -> None:
+    """Refuse arguments that are JSON in a text, if to parse them would take long.
+
+    Raises:
+        TooLarge: They have too many values.
+    """
+    if await has_too_many_values(*(text.encode(errors="replace") for text in texts)):
+        raise TooLarge(
+            f"The arguments have more than {MOST_VALUES:,} values. Nothing was done.",
+            "Split the call, or put large data in a file.",
+        )
 
 
 class _Check:
@@ -61,7 +82,7 @@ class _Check:
                     waiting += [(where, kind, item, depth + 1) for item in value]
                 else:
                     for key, item in value.items():
-                        self._text(f"A name in {where}", kind, key)
+                        self._text(f"A key in {where[0].lower()}{where[1:]}", kind, key)
                         inside = kind if kind == "json" else _KINDS.get(key, "names")
                         place = where if depth else f"The argument {key[:_ECHO]}"
                         waiting.append((place, inside, item, depth + 1))
@@ -76,7 +97,7 @@ class _Check:
                 )
         elif kind == "names" and len(text) > _LONGEST_NAME:
             raise TooLarge(
-                f"{where} has {len(text):,} characters; at most {_LONGEST_NAME:,} are taken. "
+                f"{where} has {len(text):,} characters; at most {_LONGEST_NAME:,} are allowed. "
                 "Nothing was done.",
                 "Send a shorter one.",
             )
@@ -89,8 +110,8 @@ class _Check:
             )
         if kind != "json" and len(values) > self._most_items:
             raise TooLarge(
-                f"{where} has {len(values):,} elements; at most {self._most_items:,} are taken in "
-                "one call. Nothing was done.",
+                f"{where} has {len(values):,} elements; at most {self._most_items:,} are "
+                "allowed in one call. Nothing was done.",
                 "Split the call.",
             )
         self._values_left -= len(values)
@@ -122,13 +143,21 @@ class Echoes:
     """Cuts what an error repeats of its call's arguments."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self._long = [name for name in _names(arguments) if len(name) > _ECHO]
+        self._long = list(dict.fromkeys(name for name in _names(arguments) if len(name) > _ECHO))
 
     def cut(self, text: str) -> str:
         """`text`, with at most so many characters in a row that were an argument."""
-        for argument in self._long:
+        for argument in islice(self._repeated(text), _REPEATED):
             text = self._cut(text, argument)
         return text
+
+    def _repeated(self, text: str) -> Iterator[str]:
+        """Those of which a text may repeat too much: it has a whole piece of them."""
+        if self._long and len(text) > _ECHO:
+            pieces = {text[n : n + _PIECE] for n in range(len(text) - _PIECE + 1)}
+            for name in self._long:
+                if any(name[n : n + _PIECE] in pieces for n in range(0, len(name), _PIECE)):
+                    yield name
 
     def cut_all(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """The same for the texts among facts."""
@@ -140,10 +169,9 @@ class Echoes:
     def _cut(self, text: str, argument: str) -> str:
         # What is repeated may be a part of it: a path without its slashes, or without its server.
         # A run that is longer than the limit has one of these pieces in it.
-        step = _ECHO // 2
         start = 0
-        while start + step <= len(text):
-            first, last = start, start + step
+        while start + _PIECE <= len(text):
+            first, last = start, start + _PIECE
             if text[first:last] in argument:
                 while first and text[first - 1 : last] in argument:
                     first -= 1

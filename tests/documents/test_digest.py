@@ -204,11 +204,11 @@ class TestErrors:
         frame = "Cell In[6], line 1, in f(n)\n----> 1 def f(n): return f(n+1)\n"
         made = shown(
             error("RecursionError", "maximum recursion depth exceeded",
-                  "Cell In[6], line 2\n----> 2 f(0)\n", frame, frame,
+                  "Cell In[6], line 2\n----> 2 f(0)\n", frame, *[frame] * 9,
                   "    [... skipping similar frames: f at line 1 (987 times)]\n", frame,
                   "RecursionError: maximum recursion depth exceeded")
         )  # fmt: skip
-        assert "... 1 frame left out ..." in made
+        assert "... 9 frames left out ..." in made
         assert "(987 times)" in made
 
     def test_a_syntax_error_shows_the_line(self) -> None:
@@ -229,7 +229,8 @@ class TestErrors:
         made = shown(
             error("ZeroDivisionError", "division by zero",
                   "<ipython-input-5-9e1622b385b6> in <module>\n----> 1 f(0)\n",
-                  "/usr/lib/python3.7/x.py in f(n)\n----> 9 1/0\n",
+                  "/usr/lib/python3.7/x.py in f(n)\n" + "      8 # no more\n" * 20
+                  + "----> 9 1/0\n",
                   "ZeroDivisionError: division by zero")
         )  # fmt: skip
         assert "<ipython-input-5-9e1622b385b6> in <module>\n----> 1 f(0)\nraised in /usr" in made
@@ -274,11 +275,12 @@ class TestTables:
         html = TABLE.format("<tr><th>...</th><td>...</td></tr>") + "<p>1000 rows × 1 columns</p>"  # noqa: RUF001
         made = digested(result(html=html, plain="    a\n0   1\n.. ..\n\n[1000 rows x 1 columns]"))
         assert made.text == (
-            f"table 1,000 rows x 1 column: the first row; full: {link(0)}\n```\n\ta\n0\t1\n```"
+            "table 1,000 rows x 1 column: the first row; the kernel sent no more, select others in "
+            "code\n```\n\ta\n0\t1\n```"
         )
         assert made.facts == [{
             "index": 0, "type": "execute_result", "kind": "table", "shape": [1000, 1],
-            "text": "\ta\n0\t1", "uri": link(0),
+            "text": "\ta\n0\t1",
         }]  # fmt: skip
 
     def test_a_small_one_is_whole(self) -> None:

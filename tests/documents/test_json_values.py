@@ -88,9 +88,9 @@ def test_each_place_that_is_rounded_is_named() -> None:
         ({"a": 1e300}, "metadata.a is 1e+300"),
         ({"a": "x\ud83d"}, "metadata.a has half of a surrogate pair"),
         ({"a": {"\ude00": 1}}, "metadata.a has a key with half of a surrogate pair"),
-        ({"a": {1: 2}}, "metadata.a has a key that is not a text: 1"),
+        ({"a": {1: 2}}, "metadata.a has a key that is not a string: 1"),
         ({"a": nested(150)}, "is nested more than 150 levels deep"),
-        ({"a": b"bytes"}, "metadata.a is no JSON: bytes"),
+        ({"a": b"bytes"}, "metadata.a is not JSON: bytes"),
     ],
 )
 def test_an_error_names_the_place_and_the_reason(value: Any, says: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.documents.tables import described, shown_whole, table
+from jupyter_collaboration_mcp.documents.tables import described, entire, table
 
 #: Seconds of work, for what takes one on an idle machine; work that grows with the square of such
 #: an input takes minutes.
@@ -71,7 +71,8 @@ IRKERNEL = (
 def shown(data: dict[str, Any], limit: int = 2_000) -> str:
     found = table(data)
     assert found
-    return described(found, limit)
+    made = described(found, limit)
+    return "\n".join(part for part in made[:2] if part)
 
 
 class TestPandas:
@@ -85,10 +86,10 @@ class TestPandas:
         found = table(pandas(heads("", "a", "b"), row("p", "1", "&lt;b&gt;")))
         assert found
         assert (found.rows, found.columns, found.names) == (1, 2, ["a", "b"])
-        text = described(found, 500)
-        assert text == "table 1 row x 2 columns\n\ta\tb\np\t1\t<b>"
-        assert shown_whole(found, text)
-        assert not shown_whole(found, described(found, 30))
+        made = described(found, 500)
+        assert made == ("table 1 row x 2 columns", "\ta\tb\np\t1\t<b>", True)
+        assert made == entire(found)
+        assert not described(found, 4).whole
 
     def test_rows_before_the_dots_only(self) -> None:
         body = row("0", "1") + row("...", "...") + row("99", "1")
@@ -121,10 +122,11 @@ class TestPandas:
         assert shown(pandas(heads("", "a"), "")) == "table 0 rows x 1 column\n\ta"
 
     def test_many_columns_are_counted(self) -> None:
-        cells = [str(n) for n in range(100)]
+        cells = [f"column-{n}" for n in range(100)]
         text = shown(pandas(heads("", *cells), row("x", *cells)))
-        assert text.startswith("table 1 row x 100 columns: 21 of the columns\n\t0\t1\t")
-        assert text.endswith("\t19\t20")
+        assert text.startswith("table 1 row x 100 columns: the first 30 columns\n\tcolumn-0\t")
+        assert text.endswith("\tcolumn-29")
+        assert max(map(len, text.splitlines())) <= 300
 
     def test_columns_that_pandas_left_out_are_not_counted_as_shown(self) -> None:
         data = pandas(
@@ -132,7 +134,10 @@ class TestPandas:
             row("0", "1", "...", "2"),
             "<p>1 rows × 50 columns</p>",  # noqa: RUF001
         )
-        assert shown(data).splitlines()[0] == "table 1 row x 50 columns: 2 of the columns"
+        assert shown(data).splitlines()[0] == (
+            "table 1 row x 50 columns: 2 of the columns; the kernel sent no more, select others in "
+            "code"
+        )
 
     def test_a_styled_frame_is_a_table(self) -> None:
         plain = "<pandas.io.formats.style.Styler at 0x7f0000000000>"
@@ -211,8 +216,8 @@ class TestResource:
 
     def test_the_schema_names_columns_and_types(self) -> None:
         assert shown({"application/vnd.dataresource+json": self.DATA}) == (
-            "table 7 rows x 1 column: the first 5 rows\n\ta (number)\n"
-            "0\t0.0\n1\t0.5\n2\t1.0\n3\t1.5\n4\t2.0"
+            "table 7 rows x 1 column\n\ta (number)\n"
+            "0\t0.0\n1\t0.5\n2\t1.0\n3\t1.5\n4\t2.0\n5\t2.5\n6\t3.0"
         )
 
     def test_the_text_beside_it_knows_how_many_rows_there_are(self) -> None:
@@ -233,13 +238,27 @@ class TestBounds:
         text = shown(data)
         assert text.splitlines()[2].startswith("0\tx y z www")
         assert len(text.splitlines()[2]) <= 2 + 60
-        assert not (found := table(data)) or not found.whole
+        found = table(data)
+        assert found
+        assert not described(found, 500).whole
+        everything = entire(found)
+        assert everything
+        assert everything.body.endswith("w" * 100)
 
     def test_rows_are_left_out_before_columns(self) -> None:
-        assert shown(LONG, 80) == (
+        assert shown(LONG, 30) == (
             "table 1,000 rows x 2 columns: the first 2 rows\n\ta\tb\n0\t0\ttext 0\n1\t2\ttext 1"
         )
-        assert shown(LONG, 52).splitlines()[0].endswith(": none of the rows")
+        assert shown(LONG, 5).splitlines()[0].endswith(": none of the rows")
+
+    def test_columns_are_left_out_before_rows_as_long_as_lines_are_readable(self) -> None:
+        cells = [f"value-{n:02}" for n in range(30)]
+        data = pandas(heads("", *cells), "".join(row(str(n), *cells) for n in range(20)))
+        lines = shown(data, 3_000).splitlines()
+        assert lines[0] == "table 20 rows x 30 columns: the first 15 columns"
+        assert len(lines) == 22
+        lines = shown(data, 500).splitlines()
+        assert lines[0] == "table 20 rows x 30 columns: the first 3 rows and the first 13 columns"
 
     def test_large_styles_and_scripts_take_no_time(self) -> None:
         html = f"<style>{'a { b: c }' * 300_000}</style>{STYLER}{'<i>x</i>' * 200_000}"
@@ -271,9 +290,9 @@ class TestBounds:
     def test_any_html_is_described_within_its_limit(self, pieces: list[str], limit: int) -> None:
         found = table({"text/html": "<table>" + "".join(pieces)})
         if found:
-            text = described(found, limit)
-            assert len(text) <= max(limit, 120)
-            assert len(found.sample) <= 5
+            made = described(found, limit)
+            assert len(made.body) <= limit
+            assert len(made.title) <= 120
 
     @given(st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(max_size=5),

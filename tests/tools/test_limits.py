@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.documents.json_weight import has_too_many_values
 from jupyter_collaboration_mcp.tools.limits import Echoes, check, shown
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, text_of
@@ -38,6 +41,7 @@ def nested(levels: int) -> Any:
         ("get_notebook", {"cell_ids": [0] * 100_000}, "too_large"),
         ("get_notebook", {"cell_ids": ["x" * 300] * 1000 + [0]}, "too_large"),
         ("get_notebook", {"cell_ids": "[" + "0," * 100_000 + "0]"}, "too_large"),
+        ("get_notebook", {"cell_ids": "[" + "[]," * 400_000 + "[]]"}, "too_large"),
         ("get_notebook", {"cell_ids": ["x" * 100_000]}, "too_large"),
         ("get_notebook", {"query": "x" * 100_000}, "too_large"),
         ("get_document", {"path": "x/" * 200_000}, "too_large"),
@@ -51,7 +55,7 @@ def nested(levels: int) -> Any:
         ("list_documents", {"file_type": "x" * 100_000}, "too_large"),
         ("get_run", {"run_id": "x" * 100_000}, "too_large"),
         ("get_run", {"run_id": "x" * 900}, "run_not_found"),
-        ("get_notebook", {"x" * 100_000: 1}, "too_large"),
+        ("get_notebook", {"x" * 100_000: 1}, "invalid_argument"),
         ("get_notebook", {"x" * 900: 1}, "invalid_argument"),
         ("get_notebook", {"format": "x" * 900}, "invalid_argument"),
         ("batch_update_notebook_cells", {"updates": [{}] * 100_000}, "too_large"),
@@ -65,7 +69,7 @@ def nested(levels: int) -> Any:
         ),
         (
             "batch_update_notebook_cells",
-            {"updates": [{"index": 0, "metadata": {"k": [0] * 1_000_000}}]},
+            {"updates": [{"index": 0, "metadata": {"k": [0] * 400_000}}]},
             "too_large",
         ),
         (
@@ -157,3 +161,38 @@ def test_deep_and_wide_arguments_are_refused_before_they_are_all_looked_at() -> 
         check({"cell_ids": nested(100_000)}, MOST)
     with pytest.raises(Exception, match="too many values"):
         check({"cell_ids": [[0] * MOST] * MOST}, MOST)
+
+
+def test_what_an_error_repeats_of_a_thousand_long_names_is_cut_in_no_time() -> None:
+    ids = [f"{number:04d}" + "abcdefghij" * 99 for number in range(1_000)]
+    text = "No cell has the id " + ids[900] + ", ".join(ids[:7]) + ". Something else."
+    start = time.thread_time()
+    cut = Echoes({"cell_ids": ids}).cut(text)
+    assert time.thread_time() - start < 0.05
+    assert ids[900][:150] in cut
+    assert not any(name[:201] in cut or name[-201:] in cut for name in ids)
+    assert cut.endswith("Something else.")
+
+
+@pytest.mark.parametrize(
+    ("text", "many"),
+    [
+        ("[" + "[]," * 301_000 + "[]]", True),
+        ("[" * 601_000, True),
+        (json.dumps({"k": "[," * 1_000_000}), False),
+        (json.dumps(['\\"[,' * 100_000] * 4 + [0] * 1_000), False),
+        (json.dumps(["\\" * 300_001, [0] * 601_000]), True),
+        (json.dumps(['"' * 300_001, [0] * 590_000]), False),
+        ("[" + '"\\\\",' * 599_000 + "0]", False),
+        ("[" + '"\\\\",' * 601_000 + "0]", True),
+    ],
+    ids=["lists", "deep", "text", "escapes", "behind escapes", "few", "strings", "many strings"],
+)
+async def test_values_are_counted_outside_of_strings(text: str, many: bool) -> None:
+    assert await has_too_many_values(text.encode()) == many
+
+
+async def test_a_text_that_is_json_is_not_parsed(ada: AgentClient) -> None:
+    text = "[" + "[]," * 400_000 + "[]]"
+    made = await ada.ask("create_document", path="lists.json", type="file", content=text)
+    assert made["path"] == "lists.json"

@@ -327,6 +327,21 @@ async def test_the_command_of_a_client_lives_on_after_a_large_integer(
         assert await ada.sources(path) == ["a"]
 
 
+async def test_the_command_of_a_client_lives_on_after_reading_large_integers(
+    server: JupyterProcess, new: New, write: Write, tmp_path: Path
+) -> None:
+    if server.standalone is None:
+        pytest.skip("this is about the command")
+    file, path = write("large-over-stdio.ipynb", LARGE), new("a")
+    before = file.read_bytes()
+    async with over_stdio(tmp_path, f"--server={server.url}?token={server.token}") as ada:
+        error = await ada.refused("get_notebook", path=file.name, format="full")
+        assert error["code"] == "corrupt_document"
+        assert "metadata.k is 1180591620717411303424" in error["message"]
+        assert await ada.sources(path) == ["a"]
+    assert file.read_bytes() == before
+
+
 # -- what a kernel sends ----------------------------------------------------------------------
 
 
@@ -355,7 +370,7 @@ async def test_metadata_that_a_program_of_a_person_wrote_is_shown_or_named(
     await person.flush()
     said = await ada.say("get_notebook", path=path, format="full")
     assert "NaN" in said
-    assert "metadata.k is no JSON: bytearray" in said
+    assert "metadata.k is not JSON: bytearray" in said
     assert "is nested more than 150 levels deep" in said
 
 

@@ -435,6 +435,33 @@ async def test_rich_output_is_stored_and_named(
     assert mime in text_of(result)
 
 
+FRAMES = json.loads((Path(__file__).parents[1] / "documents" / "frames.json").read_text())
+
+
+async def test_a_small_table_is_whole_and_in_full_its_plain_text_alone(
+    ada: AgentClient, warm: Warm
+) -> None:
+    data = FRAMES["describe"]["data"]
+    result = await run(ada, await warm(f"display({data!r}, raw=True)"))
+    text = text_of(result)
+    assert "table 8 rows x 3 columns\n```\n\theight\tweight\tage\ncount\t500.000000" in text
+    assert "\nmax\t200.660367\t99.842594\t89.000000\n```" in text
+    assert "notebook://" not in str(result)
+    page = await ada.ask("get_run", run_id=told(result)["run_id"], output=0)
+    assert [part["mime"] for part in page["parts"]] == ["text/plain"]
+    assert page["parts"][0]["text"] == data["text/plain"]
+
+
+async def test_a_large_table_has_a_link_to_its_plain_text_alone(
+    ada: AgentClient, warm: Warm
+) -> None:
+    data = FRAMES["sixty_rows"]["data"]
+    result = await run(ada, await warm(f"display({data!r}, raw=True)"))
+    assert "table 60 rows x 3 columns: the first 5 rows; full: notebook://" in text_of(result)
+    (link,) = [part for part in result.content if isinstance(part, ResourceLink)]
+    assert await whole(ada, str(link.uri)) == data["text/plain"]
+
+
 async def test_a_result_has_the_count_of_its_cell(ada: AgentClient, warm: Warm, tab: Tab) -> None:
     path = await warm("'é'", "2")
     counts = [told(await run(ada, path, cell))["execution_count"] for cell in (0, 1, 0)]
