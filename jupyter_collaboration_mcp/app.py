@@ -13,20 +13,27 @@ from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Enum, Float, Int, List, TraitError, Unicode, validate
 
+from . import __version__, _stay_out
+from .backends.extension_info import INFO_PATH
 from .backends.in_process import InProcessBackend
 from .backends.in_process_kernels import InProcessKernels
 from .backends.journal import Journal, open_journals
 from .documents.output_log import OutputLimits
+from .errors import InvalidArgument
 from .execution.executor import ExecutorSettings
 from .execution.side_files import SideFiles, SideLimits
 from .transport.bridge import MCPHandler
 from .transport.endpoint import MCPEndpoint
+from .transport.routes import EndpointInfo, handlers_at
+from .workspace.guesses import did_you_mean
 from .workspace.permissions import Level, PathRules
 from .workspace.runs import Runs
 from .workspace.sites import Site, Sites
+from .workspace.toolsets import toolset_names
 from .workspace.workspace import Limits, Workspace
 
 if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
     from mcp.server.mcpserver import MCPServer
 
 #: Imported in a thread at the first request: with the SDK it takes more than a second.
@@ -39,10 +46,34 @@ class JupyterCollaborationMCP(ExtensionApp):
     name = "jupyter_collaboration_mcp"
     description = "Makes an AI agent a collaborator in live notebooks, over MCP at /mcp."
 
+    url_path = Unicode(
+        "mcp",
+        help="Where MCP is served, below the server's base URL: if something else is at /mcp.",
+    ).tag(config=True)
+
+    @validate("url_path")
+    def _below_the_base_url(self, proposal: Any) -> str:
+        path = str(proposal["value"]).strip("/")
+        if not re.fullmatch(r"(?!\.\.?(/|$))[\w.~-]+(/(?!\.\.?(/|$))[\w.~-]+)*", path, re.ASCII):
+            raise TraitError(
+                f"url_path: {proposal['value']!r} is no path of letters, digits, '-', '.', '_' and "
+                f"'~', such as 'collaboration-mcp' or 'agents/mcp'."
+            )
+        return path
+
     toolsets = Unicode(
         "all",
         help="Toolsets to offer, comma-separated: all, core, notebook, document, files, kernel.",
     ).tag(config=True)
+
+    @validate("toolsets")
+    def _known_toolsets(self, proposal: Any) -> Any:
+        try:
+            toolset_names(proposal["value"])
+        except InvalidArgument as error:
+            raise TraitError(f"toolsets: {error.happened} {error.next_step}") from None
+        return proposal["value"]
+
     permission = Enum(
         [level.name for level in Level],
         "admin",
@@ -111,14 +142,39 @@ class JupyterCollaborationMCP(ExtensionApp):
         64_000_000, help="Bytes of unsaved edits of one document that the journal keeps apart."
     ).tag(config=True)
 
+    _shared_route: str | None = None
+
+    def _config_file_name_default(self) -> str:
+        return f"{self.name}_config"  # Jupyter's own would begin with jupyter_jupyter_
+
+    def _link_jupyter_server_extension(self, serverapp: ServerApp) -> None:
+        # Jupyter would load an extension all the same whose configuration it could not read,
+        # with all settings at their defaults: no limit would hold.
+        try:
+            super()._link_jupyter_server_extension(serverapp)
+            self._refuse_unknown_settings()
+        except TraitError as error:
+            _stay_out(serverapp, error)
+        except SystemExit:  # traitlets' way; it would end the server
+            _stay_out(serverapp, "its configuration is wrong, as the line above says.")
+
+    def _refuse_unknown_settings(self) -> None:
+        known = self.class_trait_names(config=True)
+        for name in self.config.get(type(self).__name__, {}):
+            if name not in known:
+                guess = did_you_mean(name, known).rstrip()
+                raise TraitError(
+                    f"JupyterCollaborationMCP has no setting {name!r}. {guess}".strip()
+                )
+
     def initialize_handlers(self) -> None:
         assert self.serverapp is not None
         # As Jupyter does with Tornado's: else what we log goes past its handlers and its format.
         logging.getLogger(__package__).parent = self.serverapp.log
         self._warn_about_the_store()
-        journal = self._recover()
+        journal, renames = self._recover()
         self._backend = InProcessBackend(self.serverapp, journal, self.journal_limit)
-        self._backend.start()
+        self._backend.start(renames)
         self._workspace = Workspace(
             self._backend,
             PathRules(tuple(self.allowed_paths), tuple(self.denied_paths)),
@@ -142,8 +198,31 @@ class JupyterCollaborationMCP(ExtensionApp):
         site = Site("", self._workspace, self._runs, events=journal.events)
         self._sites = Sites([site])
         self._endpoint = MCPEndpoint(self._build_server, self.log, preload=[_SERVER])
-        options = {"endpoint": self._endpoint, "warnings": lambda: journal.events}
-        self.handlers.append((r"/mcp/?", MCPHandler, options))
+        self._journal = journal
+        self.handlers += [
+            (rf"/{re.escape(self.url_path)}/?", MCPHandler, {"endpoint": self._endpoint}),
+            (rf"/{INFO_PATH}", EndpointInfo, {"info": self._info}),
+        ]
+
+    async def _start_jupyter_server_extension(self, serverapp: ServerApp) -> None:
+        """Once all other extensions are loaded, and the port is known."""
+        self.log.info("MCP is served at %s%s", serverapp.connection_url, self.url_path)
+        claims = handlers_at(serverapp.web_app, serverapp.base_url, self.url_path)
+        others = [handler for handler in claims if handler is not MCPHandler]
+        if not others:
+            return
+        named = ", ".join(f"{one.__module__}.{one.__qualname__}" for one in others)
+        first = "this extension" if claims[0] is MCPHandler else claims[0].__module__
+        self._shared_route = (
+            f"{named} serves {serverapp.base_url}{self.url_path} too; requests go to {first}. Set "
+            f"c.JupyterCollaborationMCP.url_path to another path, 'collaboration-mcp' for example, "
+            f"to use both."
+        )
+        self.log.warning(self._shared_route)
+
+    def _info(self) -> dict[str, Any]:
+        warnings = [*self._journal.events, *filter(None, [self._shared_route])]
+        return {"version": __version__, "url_path": self.url_path, "warnings": warnings}
 
     async def stop_extension(self) -> None:
         if not hasattr(self, "_endpoint"):
@@ -183,16 +262,20 @@ class JupyterCollaborationMCP(ExtensionApp):
                             name,
                         )
 
-    def _recover(self) -> Journal:
-        """Bring back what a crash left unsaved. Jupyter serves nothing before this returns."""
+    def _recover(self) -> tuple[Journal, list[tuple[str, str]]]:
+        """Bring back what a crash left unsaved. Jupyter serves nothing before this returns.
+
+        Returns the journal to write, and what was renamed right before the crash.
+        """
         directory = self._journal_directory()
         above = [] if self.journal_dir else [directory.parent]
         journal, abandoned = open_journals(directory, above)
-        if any(left.unsaved() for left in abandoned):
+        renames: list[tuple[str, str]] = []
+        if any(left.unsaved() or left.renames() for left in abandoned):
             from .backends.recovery import recover
 
             assert self.serverapp is not None
-            recover(
+            renames = recover(
                 abandoned,
                 self.serverapp.contents_manager,
                 self._store_factory(),
@@ -203,7 +286,7 @@ class JupyterCollaborationMCP(ExtensionApp):
             if left is not journal:
                 left.discard()
                 journal.events += [event for event in left.events if event not in journal.events]
-        return journal
+        return journal, renames
 
     def _journal_directory(self) -> Path:
         assert self.serverapp is not None

@@ -1,4 +1,4 @@
-"""`/mcp` inside Jupyter Server: Jupyter decides who may enter, the MCP SDK answers.
+"""The endpoint inside Jupyter Server: Jupyter decides who may enter, the MCP SDK answers.
 
 A Tornado handler that hands each request to the SDK's ASGI application and streams the answer
 back, behind Jupyter's own Host, Origin, token, cookie, XSRF and authorizer checks.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 from jupyter_server._tz import utcnow
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
@@ -21,18 +21,22 @@ from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
+from jupyter_collaboration_mcp.documents.json_weight import MOST_VALUES, has_too_many_values
+from jupyter_collaboration_mcp.errors import InvalidArgument
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.origins import authority, is_origin
-from jupyter_collaboration_mcp.workspace.caller import SCOPE_KEY, Caller
+from jupyter_collaboration_mcp.workspace.caller import (
+    QUERY_PARAMETERS,
+    SCOPE_KEY,
+    Caller,
+    ConnectionOptions,
+)
 
 if TYPE_CHECKING:
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from starlette.types import Message, Scope
 
 METHODS = "GET, POST, DELETE, OPTIONS"
-
-#: Answers to OPTIONS have one for each thing that is wrong with the server, percent-encoded.
-WARNING_HEADER = "Collaboration-MCP-Warning"
 
 #: Headers about one connection only (RFC 9110, 7.6.1); the other side has its own connection.
 _HOP_BY_HOP = frozenset(
@@ -54,8 +58,8 @@ _SECRET = frozenset({"authorization", "cookie", "referer", "x-xsrftoken"})
 
 _NOT_FOR_TOOLS = _HOP_BY_HOP | _SECRET
 
-#: Query parameters that carry a credential.
-_SECRET_PARAMETERS = frozenset({"token", "_xsrf"})
+#: Query parameters that Jupyter reads: they carry a credential.
+_OF_JUPYTER = frozenset({"token", "_xsrf"})
 
 _ERRORS = {
     401: (
@@ -76,11 +80,8 @@ class MCPHandler(JupyterHandler):
     collaboration_mcp_path: str | None = None
     """For authorizers: the path that the question at hand is about, if it is about one."""
 
-    def initialize(
-        self, endpoint: MCPEndpoint, warnings: Callable[[], Sequence[str]] = list
-    ) -> None:
+    def initialize(self, endpoint: MCPEndpoint) -> None:
         self._endpoint = endpoint
-        self._warnings = warnings
         self._gone = asyncio.Event()
         self._asking = asyncio.Lock()
         self._body_taken = False
@@ -210,9 +211,6 @@ class MCPHandler(JupyterHandler):
     def options(self) -> None:
         self.set_status(204)
         self.set_header("Allow", METHODS)
-        if self.current_user is not None:
-            for warning in self._warnings():  # `doctor` asks for them
-                self.add_header(WARNING_HEADER, quote(warning[:1000], safe=" (),.:;'/"))
         if self._is_preflight() and "Access-Control-Allow-Origin" in self._headers:
             self.set_header("Access-Control-Allow-Methods", METHODS)
             # As asked: tools may declare headers of their own (`Mcp-Param-*`).
@@ -236,15 +234,18 @@ class MCPHandler(JupyterHandler):
     async def _serve(self) -> None:
         if not await self._authorize("read", self.auth_resource, None):
             raise HTTPError(403, "Jupyter's authorizer does not let this user use MCP.")
+        options = self._options()
+        if await has_too_many_values(self.request.body):
+            raise HTTPError(413, f"More than {MOST_VALUES:,} values in one request.")
         try:
             application = await self._endpoint.application()
         except EndpointStopped:
             raise HTTPError(503) from None
-        await application(self._scope(), self._receive, self._send)
+        await application(self._scope(options), self._receive, self._send)
         if not (self._headers_written or self._gone.is_set()):
             raise RuntimeError("The MCP application ended without an answer")
 
-    def _scope(self) -> Scope:
+    def _scope(self, options: ConnectionOptions) -> Scope:
         request = self.request
         credential = self._credential()
         return {
@@ -267,17 +268,20 @@ class MCPHandler(JupyterHandler):
             "user": _session_owner(credential),
             SCOPE_KEY: Caller(
                 credential=credential,
-                agents=self._asked_for("agent"),
-                toolsets=self._asked_for("toolsets"),
-                permissions=self._asked_for("permission"),
+                options=options,
                 authorize=self._authorize,
                 by_path=type(self.authorizer) is not AllowAllAuthorizer,
             ),
         }
 
-    def _asked_for(self, name: str) -> tuple[str, ...]:
-        """All that the query string says under a name, so that none overrides another."""
-        return tuple(filter(None, self.get_query_arguments(name)))
+    def _options(self) -> ConnectionOptions:
+        names = self.request.query_arguments.keys() - _OF_JUPYTER
+        try:
+            return ConnectionOptions.parse(
+                {name: self.get_query_arguments(name) for name in sorted(names)}
+            )
+        except InvalidArgument as error:
+            raise HTTPError(400, f"{error.happened} {error.next_step}") from None
 
     async def _receive(self) -> Message:
         if not self._body_taken:
@@ -356,15 +360,16 @@ class MCPHandler(JupyterHandler):
 
 
 def _forget_secrets(request: HTTPServerRequest) -> None:
-    """Take the token out of the address before anybody can log it or pass it on.
+    """Leave only what we know in the URL, before anybody can log it or pass it on.
 
-    The parsed arguments, which Jupyter authenticates with, keep it. Jupyter scrubs its request
-    log, but not `%74oken=`; and Tornado logs the whole address with an unexpected exception.
+    The parsed arguments keep the token, which Jupyter authenticates with. Jupyter scrubs its
+    request log, but neither `%74oken=` nor `tokn=`; and Tornado logs the whole URL with an
+    unexpected exception.
     """
     if not request.query:
         return
     parts = request.query.split("&")
-    kept = [p for p in parts if unquote_plus(p.partition("=")[0]) not in _SECRET_PARAMETERS]
+    kept = [p for p in parts if unquote_plus(p.partition("=")[0]) in QUERY_PARAMETERS]
     if len(kept) < len(parts):
         request.query = "&".join(kept)
         request.uri = f"{request.path}?{request.query}" if kept else request.path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from ..errors import InvalidArgument
-from ..workspace.caller import SCOPE_KEY, Caller
+from ..workspace.caller import SCOPE_KEY, Caller, ConnectionOptions
 from .endpoint import MAX_REQUEST_BODY_SIZE
 from .origins import authority, host_name
 from .sessions import bound_sessions
@@ -144,12 +144,15 @@ class _BearerGate:
             challenge = (b"www-authenticate", b'Bearer error="invalid_token"')
             await _answer(send, 401, "invalid_token", said, challenge)
             return
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        query = scope.get("query_string", b"").decode("latin-1")
+        try:
+            options = ConnectionOptions.parse(parse_qs(query, keep_blank_values=True))
+        except InvalidArgument as error:
+            await _answer(send, 400, "invalid_query", f"{error.happened} {error.next_step}")
+            return
         caller = Caller(
             credential=self._credential,
-            agents=query.get("agent", ()),
-            toolsets=query.get("toolsets", ()),
-            permissions=query.get("permission", ()),
+            options=options,
             authorize=_always,
             by_path=False,
         )

@@ -1,12 +1,70 @@
-"""Who is behind a request, as the transport learnt it."""
+"""Who is behind a request, as the transport learnt it, and what its URL asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
+
+from ..errors import InvalidArgument
+from .guesses import did_you_mean
+from .permissions import Level
+from .toolsets import toolset_names
 
 #: Where the transport leaves the caller in the ASGI scope.
 SCOPE_KEY = "jupyter_collaboration_mcp.caller"
+
+#: What the query string of a connection's URL may have in it.
+QUERY_PARAMETERS = ("agent", "toolsets", "permission")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """What a connection's URL asks for. It can only narrow what is configured."""
+
+    agent: str | None = None
+    """The agent's name."""
+    toolsets: Sequence[str] = ()
+    """Comma-separated choices; a tool has to be in each of them."""
+    permission: Level | None = None
+    """The most that it may do; None: as much as is configured."""
+
+    @classmethod
+    def parse(cls, query: Mapping[str, Sequence[str]]) -> Self:
+        """What a query string asks for.
+
+        Raises:
+            InvalidArgument: A part of it makes no sense. Ignoring a misspelt limit would give the
+                connection full power.
+        """
+        for name in query:
+            if name not in QUERY_PARAMETERS:
+                known = ", ".join(QUERY_PARAMETERS)
+                raise InvalidArgument(
+                    f"The URL has an unknown query parameter, {name[:40]!r}.",
+                    f"{did_you_mean(name, QUERY_PARAMETERS)}Known parameters: {known}.",
+                )
+        given = {name: [value.strip() for value in values] for name, values in query.items()}
+        for name in ("toolsets", "permission"):
+            if not all(given.get(name, ())):
+                raise InvalidArgument(
+                    f"The query parameter {name!r} of the URL is empty.",
+                    "Give it a value, or leave it out.",
+                )
+        toolsets = tuple(given.get("toolsets", ()))
+        for choice in toolsets:
+            toolset_names(choice)
+        permission = min(map(Level.named, given.get("permission", ())), default=None)
+        return cls(_only(filter(None, given.get("agent", ()))), toolsets, permission)
+
+
+def _only(given: filter[str]) -> str | None:
+    """The name of the agent. Two would share what belongs to one of them."""
+    names = list(dict.fromkeys(given))
+    if len(names) > 1:
+        shown = ", ".join(f"{name[:40]!r}" for name in names[:4])
+        raise InvalidArgument(f"The URL names several agents: {shown}.", "Leave one ?agent= in it.")
+    return names[0] if names else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +73,7 @@ class Caller:
 
     credential: str
     """`token:<hash>` or `user:<name>`: stable for one person, safe to log."""
-    agents: Sequence[str]
-    """The names asked for with `?agent=`. More than one makes no sense."""
-    toolsets: Sequence[str]
-    """Each `?toolsets=` as it came; each can only narrow what is configured."""
-    permissions: Sequence[str]
-    """Each `?permission=` as it came; each can only narrow what is configured."""
+    options: ConnectionOptions
     authorize: Callable[[str, str, str | None], Awaitable[bool]]
     """Ask Jupyter's authorizer: action, resource, and the path it is about."""
     by_path: bool

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp.shared.exceptions import MCPError
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
@@ -19,7 +18,7 @@ from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import eventually
 from tests.harness.waiting import until
-from tests.transport.conftest import HEADERS, modern_call
+from tests.transport.conftest import HEADERS, INITIALIZE, modern_call
 
 pytestmark = pytest.mark.anyio
 
@@ -198,7 +197,7 @@ async def test_an_edit_reaches_the_person_and_the_file(
         await ana.until(lambda: ana.source(1) == "import os\nvalue = '😀é'\nprint(value)")
         file = Path(server.root) / path
         # It is said to be saved when it is, which may be before the answer is made.
-        if "saved" in facts:
+        if facts["saved"]:
             assert "'😀é'" in "".join(await notebooks.whole_sources(file))
         await until(lambda: "'😀é'" in "".join(notebooks.sources(file)))
 
@@ -711,8 +710,6 @@ async def test_a_connection_can_only_narrow_what_it_may_do(
         assert names[0] == "list_notebooks"
         error = await core.refused("create_notebook_session", path=path)
         assert error["code"] == "permission_refused"
-    async with agent(server, permission="everything") as odd:
-        assert (await odd.refused("get_notebook", path=path))["code"] == "invalid_argument"
 
 
 async def test_of_levels_and_toolsets_that_are_repeated_the_least_is_given(
@@ -725,8 +722,6 @@ async def test_of_levels_and_toolsets_that_are_repeated_the_least_is_given(
             assert "batch_delete_notebook_cells" not in names
             error = await reader.refused("batch_delete_notebook_cells", path=path, start_index=0)
             assert (error["code"], error["level"]) == ("permission_refused", "write")
-    async with agent(server, permission=["read", "everything"]) as odd:
-        assert (await odd.refused("get_notebook", path=path))["code"] == "invalid_argument"
     for toolsets in (["core", "document"], ["document", "core"], ["document,core", "core", "all"]):
         async with agent(server, toolsets=toolsets) as narrow:
             names = [tool.name for tool in (await narrow.client.list_tools()).tools]
@@ -738,18 +733,34 @@ async def test_of_levels_and_toolsets_that_are_repeated_the_least_is_given(
                 assert error["code"] == "permission_refused"
 
 
-async def test_a_connection_that_names_several_agents_is_refused(
-    server: JupyterProcess, make: Make
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("permision=read", "'permision'. Did you mean permission? Known parameters: agent, toolse"),
+        ("agent=Ada&Permission=read", "'Permission'. Did you mean permission?"),
+        ("level=read", "'level'. Known parameters: agent, toolsets, permission."),
+        ("permission", "'permission' of the URL is empty"),
+        ("permission=&permission=read", "'permission' of the URL is empty"),
+        ("permission=read&permission=everything", "no permission level 'everything'"),
+        ("toolsets=cor", "no toolset cor. Did you mean core? Choose from all, core, notebook"),
+        ("toolsets=core,everything", "no toolset everything. Choose from all"),
+        ("toolsets=,", "No toolset is named"),
+        ("agent=Ada&agent=Eve", "several agents: 'Ada', 'Eve'"),
+    ],
+)
+async def test_a_url_that_makes_no_sense_is_refused_before_it_gives_any_power(
+    server: JupyterProcess, query: str, said: str
 ) -> None:
-    path = make()
-    async with agent(server, ["Ada", "Eve"]) as both:
-        error = await both.refused("get_notebook", path=path)
-        assert error["code"] == "invalid_argument"
-        assert "'Ada', 'Eve'" in error["message"]
-        with pytest.raises(MCPError, match="several agents"):
-            await both.client.list_tools()
+    url, headers = mcp_address(server)
+    async with httpx2.AsyncClient(headers={**headers, **HEADERS}, timeout=30) as http:
+        answer = await http.post(f"{url}?{query}", json=INITIALIZE)
+    assert answer.status_code == 400
+    assert said in str(answer.json())
+
+
+async def test_a_name_that_a_url_repeats_is_one_name(server: JupyterProcess, make: Make) -> None:
     async with agent(server, ["Ada", "Ada"]) as ada:
-        assert await ada.sources(path)
+        assert await ada.sources(make())
 
 
 async def test_configuration_limits_everybody(make_server: MakeServer) -> None:
@@ -809,6 +820,9 @@ async def test_every_tool_is_lean_and_true_to_its_annotations(ada: AgentClient) 
         assert len(tool.description.split()) < 60
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint is (tool.name in READ_ONLY)
+        if tool.name in ("batch_insert_notebook_cells", "reply_to_input", "run_code"):
+            assert tool.annotations.destructive_hint
+            assert tool.annotations.open_world_hint
         for_model = {"n": tool.name, "d": tool.description, "s": tool.input_schema}
         lengths.append(len(json.dumps(for_model, separators=(",", ":"))))
     assert sum(lengths) / len(lengths) / 4 < 150

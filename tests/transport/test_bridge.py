@@ -414,9 +414,9 @@ async def test_the_query_string_says_who_the_agent_is_and_what_it_wants(
     digest = hashlib.sha256(jupyter.token.encode()).hexdigest()[:16]
     assert who == {
         "credential": f"token:{digest}",
-        "agents": ["Ada L"],
+        "agent": "Ada L",
         "toolsets": ["core"],
-        "permissions": ["read"],
+        "permission": "read",
     }
 
 
@@ -424,7 +424,7 @@ async def test_what_the_query_string_does_not_say_is_nothing(jupyter: JupyterPro
     async with connect(jupyter, ERAS[1], "?agent=") as client:
         who = (await client.call_tool("whoami", {})).structured_content
     assert who is not None
-    assert who["agents"] == who["toolsets"] == who["permissions"] == []
+    assert (who["agent"], who["toolsets"], who["permission"]) == (None, [], None)
 
 
 async def test_a_call_counts_as_activity_of_the_server(

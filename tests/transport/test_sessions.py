@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx2
 import pytest
 
 from jupyter_collaboration_mcp.transport.sessions import MOST_SESSIONS
 from tests.conftest import MakeServer
-from tests.harness.agents import mcp_address
+from tests.harness import notebooks
+from tests.harness.agents import LEGACY, agent, mcp_address
 from tests.harness.jupyter import JupyterProcess
+from tests.harness.kernels import eventually
 from tests.harness.ways import WAYS, served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -77,3 +80,23 @@ async def test_the_session_that_was_idle_for_longest_ends_when_there_are_too_man
             assert await client.ping(listening) == 200
         # As the protocol wants it, a client whose session is gone opens another.
         assert await client.ping(await client.open()) == 200
+
+
+async def test_an_agent_that_ends_its_session_is_no_longer_there(server: JupyterProcess) -> None:
+    path = "left.ipynb"
+    notebooks.write(Path(server.root) / path, notebooks.numbered(1))
+    async with agent(server, "Bob") as bob:
+
+        async def here() -> list[str]:
+            facts = await bob.ask("get_notebook", path=path)
+            return list(facts["collaboration"]["people"])
+
+        async with agent(server, "Ada", mode=LEGACY) as ada:
+            await ada.ask("get_notebook", path=path)
+            async with agent(server, "Ada", mode=LEGACY) as again:
+                await again.ask("get_notebook", path=path)
+            assert await here() == ["Ada (agent)"]  # in her other session
+        assert await eventually(here, lambda people: not people) == []
+        async with agent(server, "Ada", mode=LEGACY) as ada:
+            await ada.ask("get_notebook", path=path)
+            assert await here() == ["Ada (agent)"]

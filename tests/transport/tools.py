@@ -73,11 +73,12 @@ def build() -> MCPServer:
     async def whoami(ctx: Context[Any, Any]) -> dict[str, Any]:
         """Who the transport says that I am."""
         caller = caller_of(ctx)
+        asked = caller.options
         return {
             "credential": caller.credential,
-            "agents": caller.agents,
-            "toolsets": caller.toolsets,
-            "permissions": caller.permissions,
+            "agent": asked.agent,
+            "toolsets": list(asked.toolsets),
+            "permission": None if asked.permission is None else asked.permission.name,
         }
 
     @server.tool()

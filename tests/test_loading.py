@@ -1,0 +1,161 @@
+"""What keeps the extension or the command from starting: one line, and Jupyter works without it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
+from jupyter_collaboration_mcp.requirements import unmet_requirements
+from tests.conftest import MakeServer
+from tests.harness.jupyter import REPOSITORY, JupyterProcess
+from tests.harness.standalone import environment
+from tests.harness.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+_FIX = 'Run `pip install "mcp>=2.3,<3"` in this environment'
+
+
+def distribution(folder: Path, name: str, version: str) -> Path:
+    """A package of that version, which comes first wherever the folder comes first."""
+    package = folder / name
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"__version__ = {version!r}\n")
+    about = folder / f"{name}-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def old_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What jupyter-ai brings."""
+    return distribution(tmp_path_factory.mktemp("site-packages"), "mcp", "1.12.4")
+
+
+async def assert_jupyter_works_without_us(server: JupyterProcess) -> str:
+    """Returns the line that says why."""
+    async with httpx2.AsyncClient(headers=server.headers, timeout=30) as http:
+        assert (await http.get(f"{server.url}api/status")).status_code == 200
+        assert (await http.get(f"{server.url}api/contents")).status_code == 200
+        assert (await http.post(f"{server.url}mcp", json={})).status_code == 404
+    assert "jupyter_server_ydoc | extension was successfully loaded" in server.log
+    assert "jupyter_collaboration_mcp | extension was successfully loaded" not in server.log
+    assert "Traceback" not in server.log
+    (line,) = [line for line in server.log.splitlines() if "is not loaded" in line]
+    assert line.startswith("[E ")
+    return line
+
+
+async def test_with_another_version_of_what_it_needs_the_extension_is_not_loaded(
+    make_server: MakeServer, old_sdk: Path
+) -> None:
+    async with make_server(extra_path=[old_sdk]) as server:
+        line = await assert_jupyter_works_without_us(server)
+        assert await server.terminate() == 0
+    assert "mcp 1.12.4 is installed and mcp>=2.3,<3 is needed. " + _FIX in line
+    assert "from an environment of its own (pipx, uvx)" in line
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"toolsets": "cor"}, "There is no toolset cor. Did you mean core?"),
+        ({"permission": "reed"}, "'permission' trait"),
+        ({"permision": "read"}, "no setting 'permision'. Did you mean permission?"),
+    ],
+    ids=["toolset", "level", "name"],
+)
+async def test_with_a_setting_that_makes_no_sense_the_extension_is_not_loaded(
+    make_server: MakeServer, settings: dict[str, str], said: str
+) -> None:
+    """Jupyter would go on with the defaults, which allow everything."""
+    async with make_server(config={"JupyterCollaborationMCP": settings}) as server:
+        assert said in await assert_jupyter_works_without_us(server)
+
+
+async def test_a_wrong_setting_in_a_file_of_its_own_does_not_end_jupyter(
+    make_server: MakeServer,
+) -> None:
+    server = make_server()
+    file = server.home / "config" / "jupyter_collaboration_mcp_config.py"
+    file.write_text("c.JupyterCollaborationMCP.permission = 'reed'\n")
+    async with server:
+        await assert_jupyter_works_without_us(server)
+        assert "'permission' trait" in server.log
+
+
+async def run(home: Path, path: Path, *arguments: str) -> tuple[int | None, str, str]:
+    """The command in an environment in which another version comes first."""
+    search = os.pathsep.join([str(path), str(REPOSITORY)])
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "jupyter_collaboration_mcp.cli", *arguments),
+        env={**environment(home), "PYTHONPATH": search},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    said, complaints = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, said.decode(), complaints.decode()
+
+
+@pytest.mark.parametrize("arguments", [[], ["doctor", "http://127.0.0.1:9/"]])
+async def test_with_another_version_of_what_it_needs_the_command_ends_with_a_line(
+    tmp_path: Path, old_sdk: Path, arguments: list[str]
+) -> None:
+    code, said, complaints = await run(tmp_path, old_sdk, *arguments)
+    (line,) = complaints.splitlines()
+    assert (code, said) == (2, "")
+    assert line.startswith("jupyter-collaboration-mcp: mcp 1.12.4 is installed and mcp>=2.3,<3 is")
+    assert _FIX in line
+
+
+async def test_the_command_says_its_version_whatever_is_installed(
+    tmp_path: Path, old_sdk: Path
+) -> None:
+    code, said, _ = await run(tmp_path, old_sdk, "--version")
+    assert (code, said) == (0, "0.1.0\n")
+
+
+def test_all_that_is_wrong_is_named_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert unmet_requirements() is None
+    for name, version in (("mcp", "1.9.0"), ("pycrdt", "0.15.0"), ("websockets", "20.1rc1")):
+        distribution(tmp_path / name, name, version)
+        monkeypatch.syspath_prepend(tmp_path / name)
+    line = unmet_requirements()
+    assert line is not None
+    assert "\n" not in line
+    assert "mcp 1.9.0 is installed" in line
+    assert "pycrdt 0.15.0 is installed and pycrdt>=0.14.10,<0.15 is needed" in line
+    assert 'pip install "mcp>=2.3,<3" "pycrdt>=0.14.10,<0.15"`' in line
+    assert "websockets" not in line
+
+
+async def test_the_settings_of_the_extension_can_be_shown_and_written_to_a_file_that_it_reads(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    """Jupyter's own `--help-all` ends before any extension is loaded."""
+    code, said, _ = await run(tmp_path, tmp_path, "--help-all")
+    assert code == 0
+    assert "--transport" in said
+    settings = JupyterCollaborationMCP.class_own_traits(config=True)
+    assert [name for name in settings if f"--JupyterCollaborationMCP.{name}=" not in said] == []
+    assert (await run(tmp_path, tmp_path, "--generate-config"))[0] == 0
+    (file,) = (tmp_path / "config").glob("*.py")
+    text = file.read_text()
+    assert [name for name in settings if f"# c.JupyterCollaborationMCP.{name} = " not in text] == []
+    default = "# c.JupyterCollaborationMCP.url_path = 'mcp'"
+    assert default in text
+    server = make_server()
+    changed = text.replace(default, "c.JupyterCollaborationMCP.url_path = 'elsewhere'")
+    (server.home / "config" / file.name).write_text(changed)
+    async with server:
+        await until(lambda: f"MCP is served at {server.url}elsewhere" in server.log)
