@@ -43,14 +43,16 @@ async def run(sizes: Sizes) -> list[Row]:
             "http": await stack.enter_async_context(agent(command)),
             "stdio": AgentClient(await stack.enter_async_context(Client(stdio_client(parameters)))),
         }
-        calls: dict[str, Call] = {}
+        sums: dict[str, Call] = {}
+        edits: dict[str, Call] = {}
         for name, ada in agents.items():
             await ada.ask("execute_notebook_cell", path=_PATH, cell_id="sum", timeout=60)
-            calls[f"edit {name}"] = _edits(ada)
-            calls[f"sum {name}"] = partial(
+            sums[f"sum {name}"] = partial(
                 ada.ask, "execute_notebook_cell", path=_PATH, cell_id="sum"
             )
-        times = await interleave(calls, sizes)
+            edits[f"edit {name}"] = _edits(ada)
+        # Apart: a run right after an edit waits until the edit is saved.
+        times = {**await interleave(sums, sizes), **await interleave(edits, sizes)}
         rows = []
         for what, case in (("edit", "an edit"), ("sum", "a stored 1+1")):
             floor, http = times[f"{what} extension"], times[f"{what} http"]

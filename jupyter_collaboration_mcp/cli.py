@@ -11,7 +11,6 @@ import contextlib
 import gc
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,14 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .errors import CollaborationError
+from .requirements import unmet_requirements
 from .standalone.stdio import serve_stdio, take_standard_output
 from .workspace.permissions import Level
+from .workspace.toolsets import toolset_names
 
 if TYPE_CHECKING:
+    from .standalone.clients import Endpoint
     from .standalone.connections import Connections
+    from .standalone.doctor import Check
     from .standalone.ending import Ending
     from .standalone.local import LocalServers
-    from .workspace.sites import Sites
+    from .workspace.sites import Site, Sites
 
 #: Seconds to leave all servers.
 _CLOSE_LIMIT = 5.0
@@ -47,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except CollaborationError as error:
-        _say(f"{_PROGRAM}: {error.happened} {error.next_step}")
+        _say(f"{_PROGRAM}: {error.happened} {error.remedy}")
         return 2
     except ValueError as error:
         _say(f"{_PROGRAM}: {error}")
@@ -55,11 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    options = _parser().parse_args(given)
+    parser = _parser()
+    options = parser.parse_args(given)
+    _check_requirements()
+    if options.help_all or options.generate_config:
+        return _extension_settings(parser, options)
+    toolset_names(options.toolsets)
     if not options.root.is_dir():
         raise ValueError(f"--root: there is no directory {options.root}")
     wire = take_standard_output() if options.transport == "stdio" else None
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger(f"{__package__}.calls").setLevel(logging.INFO)  # see tools.call_log
     if options.verbose:
         # Only ours: those of HTTP and WebSockets log headers, with the token in them.
         logging.getLogger(__package__).setLevel(logging.DEBUG)
@@ -124,6 +133,14 @@ def _parser() -> argparse.ArgumentParser:
         help="of an answer of a Jupyter server, unpacked; default: 256,000,000",
     )
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument(
+        "--help-all", action="store_true", help="show this and the settings of the extension"
+    )
+    parser.add_argument(
+        "--generate-config",
+        action="store_true",
+        help="write a configuration file of the extension, with all settings at their defaults",
+    )
     return parser
 
 
@@ -168,6 +185,7 @@ async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | 
     _name(options.server or (), sites, connections)
     local = None if options.server else _local(options, sites, connections)
     sweeping = asyncio.ensure_future(connections.sweep())
+    reporting = asyncio.ensure_future(_report_troubles(sites if options.server else ()))
     try:
         _check_aliases(levels, sites)
         everywhere = Level.admin if level is None else level
@@ -185,6 +203,7 @@ async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | 
             await ending.or_end_of(asyncio.ensure_future(serve_stdio(server, wire)))
     finally:
         sweeping.cancel()
+        reporting.cancel()
         try:
             # A server that is out of reach must not keep the command from ending.
             with contextlib.suppress(TimeoutError):
@@ -203,6 +222,15 @@ def _name(servers: Sequence[str], sites: Sites, connections: Connections) -> Non
             sites.put(connections.site("", address))
         else:
             sites.add(connections.site(alias or connections.alias_for(url), address))
+
+
+async def _report_troubles(named: Iterable[Site]) -> None:
+    """Tell the person which of the servers that they named cannot be used now."""
+    sites = list(named)
+    for site, error in zip(sites, await asyncio.gather(*(s.trouble() for s in sites)), strict=True):
+        if error is not None:
+            alias = f"{site.alias}: " if site.alias else ""
+            _say(f"{alias}{error.happened} {error.remedy}")
 
 
 def _local(options: argparse.Namespace, sites: Sites, connections: Connections) -> LocalServers:
@@ -258,61 +286,140 @@ def _announce(options: argparse.Namespace, port: int, token: str) -> None:
 
 
 def _config(arguments: Sequence[str]) -> int:
-    from .standalone.clients import CLIENTS, configuration
+    from .standalone.clients import CLIENTS, Launch, configuration
 
     parser = argparse.ArgumentParser(
         prog=f"{_PROGRAM} config",
-        description="Print what goes into an MCP client so that it starts this command.",
+        description="Print what goes into an MCP client so that it starts this command, or with "
+        "--http so that it uses the URL of a Jupyter server that has the extension.",
         epilog="Further options are passed through: the client starts the command with them.",
         allow_abbrev=False,
     )
     parser.add_argument("client", choices=CLIENTS)
-    parser.add_argument("options", nargs=argparse.REMAINDER, metavar="OPTION ...")
-    options = parser.parse_args(arguments)
-    passed = _parser().parse_args(options.options)
-    _levels(passed.permission or ())
-    print(configuration(options.client, [*_command(), *options.options], {}), end="")
+    parser.add_argument(
+        "--http",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="of the server, with ?agent=NAME or ?permission=LEVEL if wanted; default: the one "
+        "that runs here",
+    )
+    parser.add_argument(
+        "--with-token", action="store_true", help="with --http: write the token itself"
+    )
+    options, passed_on = parser.parse_known_args(arguments)
+    if options.http is None:
+        if options.with_token:
+            parser.error("--with-token goes with --http")
+        passed = _parser().parse_args(passed_on)
+        _levels(passed.permission or ())
+        toolset_names(passed.toolsets)
+        launch = Launch.of([*_command(), *_with_absolute_root(passed_on)], {})
+        print(configuration(options.client, launch), end="")
+        return 0
+    if passed_on:
+        parser.error(
+            "with --http, limits and names are part of the URL: ?permission=read&agent=Ada"
+        )
+    endpoint = asyncio.run(_endpoint(options.http, options.with_token))
+    print(configuration(options.client, endpoint), end="")
     return 0
 
 
 def _command() -> list[str]:
-    """How a client can start this very command: under its name only if that leads here."""
+    """How a client can start this very command, whatever its PATH and directory are."""
     script = Path(sys.argv[0])
     if script.stem != _PROGRAM:
         script = Path(sys.executable).with_name(_PROGRAM)
     if not script.is_file():
         return [sys.executable, "-m", f"{__package__}.cli"]
-    named = shutil.which(_PROGRAM)
-    return [_PROGRAM if named and Path(named).samefile(script) else str(script.absolute())]
+    return [str(script.absolute())]
+
+
+def _with_absolute_root(words: Sequence[str]) -> list[str]:
+    """The words with a --root that means the same folder wherever a client starts them."""
+    absolute = list(words)
+    for index, word in enumerate(words):
+        option, equals, root = word.partition("=")
+        if option == "--root" and equals:
+            absolute[index] = f"--root={Path(root).resolve()}"
+        elif index and words[index - 1] == "--root":
+            absolute[index] = str(Path(word).resolve())
+    return absolute
+
+
+async def _endpoint(url: str, with_token: bool) -> Endpoint:
+    """The endpoint at a URL, or of the server that runs here."""
+    from .standalone.connections import Connections, Settings
+    from .standalone.discovery import running_servers
+    from .standalone.endpoints import endpoint_of
+    from .workspace.sites import Sites
+
+    settings = Settings(token=_own_token())
+    connections = Connections(Sites(), settings, logging.getLogger(__package__))
+    if url:
+        return await endpoint_of(url, connections.trust(url), with_token, _say)
+    running = running_servers(Path.cwd())
+    if not running:
+        raise ValueError("no Jupyter server runs here; start one, or give its URL: --http URL")
+    found = running[0].url
+    return await endpoint_of(found, connections.address(found), with_token, _say)
+
+
+def _extension_settings(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """Show the settings of the extension, or write a file with them.
+
+    `jupyter server --help-all` cannot: it ends before it loads any extension.
+    """
+    from .app import JupyterCollaborationMCP
+
+    if options.generate_config:
+        JupyterCollaborationMCP.launch_instance(["--generate-config"])  # type: ignore[no-untyped-call]
+        return 0
+    parser.print_help()
+    print("\nSettings of the extension, for `jupyter server` and `jupyter lab`\n")
+    for trait in JupyterCollaborationMCP.class_own_traits(config=True).values():
+        print(JupyterCollaborationMCP.class_get_trait_help(trait))
+    return 0
 
 
 def _doctor(arguments: Sequence[str]) -> int:
+    _check_requirements()
     from .standalone.connections import Connections, Settings
     from .standalone.discovery import running_servers
     from .standalone.doctor import examine, report
     from .workspace.sites import Sites
 
     parser = argparse.ArgumentParser(prog=f"{_PROGRAM} doctor", allow_abbrev=False)
-    parser.add_argument("url", nargs="?")
+    parser.add_argument("url", nargs="?", help="default: all servers that run here")
     parser.add_argument("--token")
     parser.add_argument("--insecure", action="store_true")
     options = parser.parse_args(arguments)
-    url = options.url
-    if url is None:
-        running = running_servers(Path.cwd())
-        if not running:
-            print("No Jupyter server runs here. Start one with `jupyter lab`, or give its URL.")
-            return 1
-        url = running[0].url
+    if options.token and not options.url:
+        parser.error("--token needs the URL of the server that it is for")
     settings = Settings(
         token=options.token or _own_token(),
         insist=bool(options.token),
         verify=not options.insecure,
     )
     connections = Connections(Sites(), settings, logging.getLogger(__package__))
-    checks = asyncio.run(examine(connections.trust(url)))
-    print(report(checks))
-    return 1 if any(check.state == "failed" for check in checks) else 0
+    if options.url:
+        addresses = [connections.trust(options.url)]
+    else:
+        addresses = [connections.address(server.url) for server in running_servers(Path.cwd())]
+    if not addresses:
+        print("No Jupyter server runs here. Start one with `jupyter lab`, or give its URL.")
+        return 1
+
+    async def examine_all() -> list[list[Check]]:
+        return await asyncio.gather(*map(examine, addresses))
+
+    examined = asyncio.run(examine_all())
+    for address, checks in zip(addresses, examined, strict=True):
+        if len(addresses) > 1:
+            print(address.base)
+        print(report(checks))
+    return 1 if any(check.state == "failed" for checks in examined for check in checks) else 0
 
 
 def _servers(arguments: Sequence[str]) -> int:
@@ -328,6 +435,11 @@ def _servers(arguments: Sequence[str]) -> int:
 
 
 # -- parts -----------------------------------------------------------------------------------
+
+
+def _check_requirements() -> None:
+    if (problem := unmet_requirements()) is not None:
+        raise ValueError(problem)
 
 
 def _say(line: str) -> None:

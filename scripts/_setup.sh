@@ -46,6 +46,17 @@ print("-".join(hashes))' "$@"
 stamped() { [ "$(cat "$venv/.stamp-$1" 2>/dev/null)" = "$2" ]; }
 stamp() { printf '%s\n' "$2" >"$venv/.stamp-$1"; }
 
+# kept_token FILE: the token that is in the file, which only its owner can read; made if there is none.
+kept_token() {
+  local file=$1
+  if [ ! -s "$file" ]; then
+    (umask 077 && python -c 'import secrets; print(secrets.token_hex(24))' >"$file.new")
+    mv "$file.new" "$file"
+  fi
+  chmod 600 "$file"
+  cat "$file"
+}
+
 # install_package EXTRA: this package, editable, with its dependencies.
 install_package() {
   local extra=$1 wanted

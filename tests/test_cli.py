@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -15,10 +16,13 @@ from pathlib import Path
 import httpx2
 import psutil  # type: ignore[import-untyped]
 import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import agent, over_stdio, text_of
+from tests.harness.agents import AgentClient, agent, over_stdio, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.proxy import Proxy
@@ -415,19 +419,81 @@ async def test_http_on_ipv6_is_printed_in_brackets(stock: JupyterProcess) -> Non
         await ada.ask("list_servers")
 
 
-async def test_a_configuration_starts_this_very_command(tmp_path: Path) -> None:
+async def test_a_configuration_starts_this_very_command_wherever_the_client_is(
+    stock: JupyterProcess, tmp_path: Path
+) -> None:
+    """Printed where the command is on the PATH, and used by a client that has none."""
+    path = new(stock)
     here = Path(sys.executable).with_name("jupyter-collaboration-mcp")
-    (tmp_path / "other").mkdir()
-    shim = tmp_path / "other" / here.name
-    shim.write_text("#!/bin/sh\n")
-    shim.chmod(0o755)
-    for first, expected in ((here.parent, here.name), (shim.parent, str(here))):
-        code, said, _ = await ran(tmp_path, "config", "zed", "--server=x", PATH=str(first))
+    root = Path(stock.root)
+    relative = os.path.relpath(root)
+    code, said, _ = await ran(
+        tmp_path, "config", "cursor", "--root", relative, PATH=str(here.parent)
+    )
+    assert code == 0
+    entry = json.loads(said.split("\n", 1)[1])["mcpServers"]["jupyter"]
+    assert entry == {"type": "stdio", "command": str(here), "args": ["--root", str(root)]}
+    parameters = StdioServerParameters(
+        command=entry["command"],
+        args=entry["args"],
+        env=environment(tmp_path, PATH="", JUPYTER_RUNTIME_DIR=str(stock.home / "runtime")),
+        cwd=tmp_path,
+    )
+    async with Client(stdio_client(parameters)) as client:
+        assert await AgentClient(client).sources(path) == ["1 + 1", "text"]
+
+
+async def test_a_configuration_for_http_reaches_the_endpoint_of_the_extension(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    """By its URL, which the server is asked for, and by the server that runs here."""
+    elsewhere = "--JupyterCollaborationMCP.url_path=agents/mcp2"
+    async with make_server(elsewhere, base_url="/user/ada/") as server:
+        write(server)
+        runtime = {"JUPYTER_RUNTIME_DIR": str(server.home / "runtime")}
+        known = {"JUPYTER_TOKEN": server.token}
+        page = f"{server.url}lab/tree/{PATH}?token={server.token}&agent=Ada"
+        for words, query, more in (
+            ((page,), "?agent=Ada", {}),
+            ((f"{server.url}?permission=read",), "?permission=read", known),
+            ((), "", runtime),
+        ):
+            asked = ("config", "cursor", "--http", *words)
+            code, said, complaints = await ran(tmp_path, *asked, **more)
+            assert (code, complaints) == (0, "")
+            assert server.token not in said
+            entry = json.loads(said.split("\n", 1)[1])["mcpServers"]["jupyter"]
+            assert entry["url"] == f"{server.url}agents/mcp2{query}"
+            _, said, _ = await ran(tmp_path, *asked, "--with-token", **more)
+            entry = json.loads(said.split("\n", 1)[1])["mcpServers"]["jupyter"]
+            async with (
+                httpx2.AsyncClient(headers=entry["headers"], timeout=60) as http,
+                Client(streamable_http_client(entry["url"], http_client=http)) as client,
+            ):
+                assert await AgentClient(client).sources(PATH) == ["1 + 1", "text"]
+
+
+async def test_a_configuration_for_http_says_what_it_cannot_know(
+    stock: JupyterProcess, tmp_path: Path
+) -> None:
+    http = ("config", "cursor", "--http")
+    for url in ("http://127.0.0.1:1/lab", "http://127.0.0.1:1/mcp"):
+        code, said, complaints = await ran(tmp_path, *http, url)
         assert code == 0
-        assert json.loads(said.split("\n", 1)[1])["context_servers"]["jupyter"] == {
-            "command": expected,
-            "args": ["--server=x"],
-        }
+        assert '"url": "http://127.0.0.1:1/mcp"' in said
+        assert "does not say where its endpoint is" in complaints
+    for words, more, complaint in (
+        ([stock.url], {"JUPYTER_TOKEN": stock.token}, "does not serve MCP itself"),
+        (["http://127.0.0.1:1/", "--with-token"], {}, "No token is known"),
+        (["ftp://somewhere/"], {}, "not the address of a server"),
+        ([], {}, "no Jupyter server runs here"),
+        (["http://127.0.0.1:1/", "--permission=read"], {}, "?permission=read"),
+    ):
+        code, said, complaints = await ran(tmp_path, *http, *words, **more)
+        assert (code, said) == (2, "")
+        assert complaint in complaints.splitlines()[-1]
+    code, _, complaints = await ran(tmp_path, "config", "cursor", "--with-token")
+    assert (code, "--with-token goes with --http" in complaints) == (2, True)
 
 
 async def test_a_configuration_has_only_options_that_there_are(tmp_path: Path) -> None:
@@ -463,7 +529,7 @@ async def test_edits_that_a_crash_of_the_server_took_are_made_again(
                 assert sources[0] == expected
                 assert sources[2:] == [f"# cell {n}" for n in range(1, cycle + 1)]
                 assert answer["cells"][-1]["id"] == inserted["cells"][0]["id"]
-                assert "made again" in " ".join(answer["notices"])
+                assert "reapplied" in " ".join(answer["notices"])
                 assert "others changed" not in answer.get("others", "")  # they are its own
                 assert "notices" not in await ada.ask("get_notebook", path=PATH)
             async with Collaborator(server.url, server.token, PATH, "Ana") as ana:

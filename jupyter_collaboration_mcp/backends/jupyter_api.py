@@ -129,7 +129,7 @@ class JupyterApi:
         self.hub: Hub | None = None
         """The JupyterHub that the server belongs to, once an answer has shown that."""
         self._proxy = _proxy(address)
-        self._http = _new_client(address)
+        self._http = new_client(address)
 
     async def check(self) -> str | None:
         """See that a Jupyter server is there and lets us in.
@@ -205,7 +205,7 @@ class JupyterApi:
         Raises:
             ServerError: There is none, or not within the limits.
         """
-        url, used = self._url(*path, query=query), self.address.token
+        url, used = self.url(*path, query=query), self.address.token
         deadline = deadline_for(self.limits, method, path, query)
 
         async def send(method: str, url: str) -> Answer:
@@ -242,7 +242,7 @@ class JupyterApi:
             Refused: The server says no, for instance 404.
             ServerError: It cannot be reached, does not know the token, or is no Jupyter.
         """
-        url = self._url(*path, query=query).replace("http", "ws", 1)
+        url = self.url(*path, query=query).replace("http", "ws", 1)
         used = self.address.token
         try:
             try:
@@ -273,6 +273,12 @@ class JupyterApi:
         except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
 
+    def url(self, *path: str, query: Mapping[str, str] | None = None) -> str:
+        """The URL of something on the server; path segments are given unquoted."""
+        # A colon stays: jupyter-collaboration takes a room id with %3A for another, empty room.
+        quoted = "/".join(_RESERVED.get(segment) or quote(segment, safe=":") for segment in path)
+        return f"{self.address.base}{quoted}" + (f"?{urlencode(query)}" if query else "")
+
     async def close(self) -> None:
         await self._http.aclose()
 
@@ -286,14 +292,9 @@ class JupyterApi:
         try:
             yield
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise self.not_jupyter(f"what it says about {what} makes no sense") from error
+            raise self.not_jupyter(f"unexpected answer about {what}") from error
 
     # -- parts -------------------------------------------------------------------------------
-
-    def _url(self, *path: str, query: Mapping[str, str] | None = None) -> str:
-        # A colon stays: jupyter-collaboration takes a room id with %3A for another, empty room.
-        quoted = "/".join(_RESERVED.get(segment) or quote(segment, safe=":") for segment in path)
-        return f"{self.address.base}{quoted}" + (f"?{urlencode(query)}" if query else "")
 
     async def _opened(self, url: str, subprotocol: Subprotocol | None) -> BoundedConnection:
         connection = await connect(
@@ -377,34 +378,39 @@ class JupyterApi:
         return _unreachable(self.address, self._proxy, error)
 
     def _too_large(self) -> AnswerTooLarge:
-        return AnswerTooLarge(
+        error = AnswerTooLarge(
             f"The answer of the Jupyter server at {self.address.base} has more than "
             f"{self.limits.size:,} bytes, and was dropped.",
             "Ask for less, or ask the person to raise --max-answer-size.",
             url=self.address.base,
         )
+        error.remedy = "Raise --max-answer-size if that much is to be expected of this server."
+        return error
 
     def _token_refused(self, status: int, said: str) -> TokenRefused:
         base = self.address.base
-        next_step = _TOKEN_REMEDY if self.hub is None else self.hub.token_remedy
         if "not authorized" in said:  # so Jupyter's authorizer speaks of a user that it knows
-            happened = f"The Jupyter server at {base} does not allow this: {quoted(said)}."
-            next_step = "Ask whoever runs that server for the permission."
-        elif self.address.token is None:
+            return TokenRefused(
+                f"The Jupyter server at {base} does not allow this: {quoted(said)}.",
+                "Ask whoever runs that server for the permission.",
+                url=base,
+            )
+        if self.address.token is None:
             happened = f"The Jupyter server at {base} wants a token, and none is known ({status})."
         else:
             happened = f"The Jupyter server at {base} does not accept the token ({status})."
-        return TokenRefused(happened, next_step, url=base)
+        remedy = _TOKEN_REMEDY if self.hub is None else self.hub.token_remedy
+        return TokenRefused.for_person(happened, remedy, url=base)
 
 
 _TOKEN_REMEDY = (
-    "Ask the person to put the token that `jupyter server list` shows there into JUPYTER_TOKEN "
-    "and to start this command again with --server and that address; a server that has only a "
-    "password must be given a token."
+    "Put the token that `jupyter server list` shows there into JUPYTER_TOKEN, and start this "
+    "command again with --server and that URL. If the server has only a password, start it with "
+    "a token too: set JUPYTER_TOKEN in its environment."
 )
 
 
-def _new_client(address: ServerAddress) -> httpx2.AsyncClient:
+def new_client(address: ServerAddress) -> httpx2.AsyncClient:
     """What asks one server over HTTP: with its token, and through its proxy if it has one.
 
     Raises:
@@ -478,19 +484,26 @@ def _unreachable(address: ServerAddress, proxy: str | None, error: Exception) ->
     said = (str(error) or type(error).__name__).rstrip(".")
     if len(said) > MESSAGE or isinstance(error, (httpx2.ProtocolError, InvalidHandshake)):
         said = quoted(said)  # it may have the server's own words in it
-    way, next_step = "", "See that it runs and that the address is right, http:// or https://."
+    by_proxy = "" if proxy is None else urlsplit(proxy).netloc.rpartition("@")[2]
+    happened = f"The Jupyter server at {address.base} cannot be reached"
     if "CERTIFICATE_VERIFY_FAILED" in said:
-        next_step = (
-            "Ask the person to let SSL_CERT_FILE name the certificate of that server or of its "
-            "authority; the option --insecure accepts any."
+        return ServerUnreachable.for_person(
+            f"{happened}: {said}.",
+            "Set SSL_CERT_FILE to the certificate of that server or of its authority; the option "
+            "--insecure accepts any.",
+            url=address.base,
         )
-    elif "WRONG_VERSION_NUMBER" in said:
+    if "WRONG_VERSION_NUMBER" in said:
         next_step = "Say http:// instead of https://."
-    elif proxy is not None:
-        way = f" through the proxy {urlsplit(proxy).netloc.rpartition('@')[2]}"
-        next_step = "Ask the person to set HTTP_PROXY right, or to name that host in NO_PROXY."
+        return ServerUnreachable(f"{happened}: {said}.", next_step, url=address.base)
+    if by_proxy:
+        return ServerUnreachable.for_person(
+            f"{happened} through the proxy {by_proxy}: {said}.",
+            "Correct HTTP_PROXY, or name that host in NO_PROXY.",
+            url=address.base,
+        )
     return ServerUnreachable(
-        f"The Jupyter server at {address.base} cannot be reached{way}: {said}.",
-        next_step,
+        f"{happened}: {said}.",
+        "See that it runs and that the URL is right, http:// or https://.",
         url=address.base,
     )

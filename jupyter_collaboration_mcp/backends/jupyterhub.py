@@ -41,10 +41,10 @@ class Hub:
 
     @property
     def token_remedy(self) -> str:
-        """What an agent can have done about a token that is refused."""
+        """What a person can do about a token that is refused."""
         return (
-            f"Ask the person to create a token at {self.token_page}, to put it into JUPYTER_TOKEN, "
-            "and to start this command again with --server and that URL."
+            f"Create a token at {self.token_page}, put it into JUPYTER_TOKEN, and start this "
+            "command again with --server and that URL."
         )
 
     def in_its_place(

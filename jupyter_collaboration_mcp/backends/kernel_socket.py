@@ -26,6 +26,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 from websockets.typing import Subprotocol
 
+from ..documents.foreign_text import words
 from ..errors import KernelUnavailable, ServerError, ServerUnreachable, TokenRefused
 from .base import OUTPUT_MISSING, Fate, KernelMessage
 from .execute_request import execute_request
@@ -108,6 +109,7 @@ class KernelSocket:
         self._receiver: Callable[[KernelMessage], None] | None = None
         self._requests: dict[str, _Request] = {}
         self._questions: set[str] = set()
+        self._suspected = False  # to be another process than the one that runs what is open
         self._input_header: Mapping[str, Any] = {}
         self._connection: ClientConnection | None = None
         self._outbox: deque[_Letter] = deque()
@@ -348,7 +350,7 @@ class KernelSocket:
         try:
             await self._read(connection, apart)
         except ConnectionClosed as error:
-            self._log.info("The connection to kernel %s was cut: %s", self.kernel_id, error)
+            self._log.info("The connection to kernel %s was cut: %s", self.kernel_id, words(error))
         finally:
             writing.cancel()
             await asyncio.wait([writing])
@@ -506,8 +508,13 @@ class KernelSocket:
             if state == "dead":
                 self._end("died")
             elif state != "busy" and any(request.open for request in open_requests):
-                # It may be another process by now, of which nothing was heard yet.
-                self._ask("control")
+                # It may be another process by now, of which nothing was heard yet; or the server
+                # has not heard of the request yet, and says something else the next time.
+                if self._suspected:
+                    self._ask("control")
+                self._suspected = True
+            else:
+                self._suspected = False
 
     # -- sending -----------------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ class RemoteBackend:
             if refused.status == 404:
                 return None
             raise _failed(file_id, refused) from refused
-        with self._api.understood("where a document is"):
+        with self._api.understood("the path of a document"):
             return str(found["path"])
 
     def open_paths(self) -> dict[str, list[str]]:

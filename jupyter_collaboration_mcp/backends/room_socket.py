@@ -41,6 +41,7 @@ from ..errors import (
     ServerUnreachable,
 )
 from ..panics import contained
+from . import autosave
 from .base import Authorship
 from .bounded_websocket import TOO_LARGE, BoundedConnection
 from .freshness import Freshness
@@ -70,6 +71,9 @@ _AWAY, _ANSWER = 15.0, 30.0
 
 #: Seconds for saving before leaving, and for the last words on leaving.
 _FLUSH, _GOODBYE = 10.0, 2.0
+
+#: Saves in a row that did nothing, after which the server is believed not to be able to save.
+_FAILURES = 5
 
 #: Seconds between two looks at whether the file is still there; and to look again before
 #: believing that it is not: a rename takes effect in several places.
@@ -183,6 +187,10 @@ class RoomSocket:
     def saved(self) -> bool:
         return self._state is None or self._state.saved
 
+    @property
+    def autosaves(self) -> bool:
+        return autosave.is_on(self.states)
+
     def whereabouts(self) -> Sequence[str]:
         return (self.path,)  # from outside, a link looks like a file
 
@@ -211,6 +219,9 @@ class RoomSocket:
     def notices(self) -> Sequence[str]:
         notices, self._notices = self._notices, []
         return notices
+
+    def remember(self, notice: str | None) -> None:
+        """Another server's crash takes nothing from us."""
 
     def warn(self, notice: str) -> None:
         """Have something said in the next answer."""
@@ -279,11 +290,6 @@ class RoomSocket:
                 "Read it again and repeat the edit if it is missing.",
                 path=self.path,
             ) from error
-
-    async def save_overdue(self) -> None:
-        # A save that failed is not tried again by the server, and nobody is told of it.
-        if any(state.get("autosave", True) for state in self.states.values() if state):
-            await self.flush()
 
     async def flush(self) -> None:
         try:
@@ -599,12 +605,20 @@ class RoomSocket:
         try:
             for update in self._inbox.waiting:
                 ahead.doc.apply_update(update)
-            pause = 0.05
+            pause, failures = 0.05, 0
             while not ahead.saved:
-                connection = await self._connected()
+                connection, known = await self._connected(), ahead.updates
                 await connection.save()
                 await self._round_trip()  # the mark of the save has come
+                if ahead.overwrites:
+                    why = "somebody else has just changed it on disk"
+                    raise FileFailed.to("save", self.path, why)
                 if not ahead.saved:
+                    # The server reports a failure as a success; but nothing came in between.
+                    failures = failures + 1 if ahead.updates == known else 0
+                    if failures == _FAILURES:
+                        why = "it tried and did not succeed; its log has the reason"
+                        raise FileFailed.to("save", self.path, why)
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, 1.0)
         finally:
@@ -649,7 +663,7 @@ class RoomSocket:
         """
         try:
             found = await self._api.get("api", "fileid", "path", id=self._file_id)
-            with self._api.understood("where a document is"):
+            with self._api.understood("the path of a document"):
                 path = str(found["path"])
             await self._api.contents(path, content="0")
         except Refused as refused:

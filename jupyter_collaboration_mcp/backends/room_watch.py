@@ -65,6 +65,11 @@ class RoomWatch:
         self._states = self._state.observe(self._on_state)
         self.failure: str | None = None
         """Why the latest save failed, until somebody is told."""
+        self.flushing = asyncio.Lock()
+        """Held by whoever saves again and again until it is saved."""
+        self.failed_saves = 0
+        self.last_failure = ""
+        """Why the latest one failed, also when somebody has been told."""
         self.overwrites = 0
         """How often the file was changed on disk and has overwritten the room."""
         journal.on_renewal.add(self._journal_again)
@@ -210,6 +215,9 @@ class RoomWatch:
         """A save has ended, one way or the other. What could not be saved is saved later: the room
         itself waits for the next edit, also when the disk has room again."""
         self.failure = failure
+        if failure is not None:
+            self.failed_saves += 1
+            self.last_failure = failure
         if self._saving_again is None or self._saving_again.done():
             self._saving_again = self._spawn(self._save_again())
 

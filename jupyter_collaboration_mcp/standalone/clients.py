@@ -1,7 +1,9 @@
-"""What a person pastes into an MCP client so that it starts the standalone command.
+"""What a person pastes into an MCP client: to start the standalone command, or to use the endpoint
+of a Jupyter server that has the extension.
 
-No token is in it: a client that can take one from its environment is told to, and otherwise the
-first line says where the token goes.
+No token is in it unless it was asked for: a client that can take one from its environment is told
+to, and otherwise the first line says where the token goes. docs/clients.md says by which
+documentation each format was checked, and when.
 """
 
 from __future__ import annotations
@@ -18,148 +20,246 @@ from ..errors import InvalidArgument
 #: The name that the server has in the client.
 _NAME = "jupyter"
 
+_TOKEN = "JUPYTER_TOKEN"
+
 _SECRET_NAME = re.compile(r"TOKEN|PASSWORD|SECRET|KEY", re.IGNORECASE)
 _TOKEN_IN_URL = re.compile(r"(?<=[?&])token=[^&#\s]*&?")
 _PASSWORD_IN_URL = re.compile(r"(?<=://)[^/?#\s]*@")
 
 #: The variable from which the command takes what is not to stand among its arguments.
 _VARIABLES = {
-    "--token": "JUPYTER_TOKEN",
+    "--token": _TOKEN,
     "--bearer-token": "JUPYTER_COLLABORATION_MCP_BEARER_TOKEN",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class _Launch:
-    """The command, with secrets known by name only."""
+class Launch:
+    """The command that a client starts, with secrets known by name only."""
 
     command: str
-    arguments: list[str]
-    plain: dict[str, str]
-    secrets: list[str]
+    arguments: Sequence[str]
+    plain: Mapping[str, str]
+    secrets: Sequence[str]
 
-    def entry(self, secret: Callable[[str], str]) -> dict[str, Any]:
-        """As most clients want it; `secret` gives what stands for the value of a secret."""
-        environment = {**self.plain, **{name: secret(name) for name in self.secrets}}
-        entry: dict[str, Any] = {"command": self.command, "args": self.arguments}
-        return {**entry, "env": environment} if environment else entry
+    @classmethod
+    def of(cls, command: Sequence[str], environment: Mapping[str, str]) -> Launch:
+        """What starts the command.
+
+        Args:
+            command: The command and its arguments; tokens in them are left out.
+            environment: Variables for the command; of secrets only the name is used.
+        """
+        first, *given = command
+        arguments, needed = _without_secrets(given)
+        named = [name for name in environment if _SECRET_NAME.search(name)]
+        secrets = list(dict.fromkeys([*named, *needed]))
+        plain = {name: value for name, value in environment.items() if name not in secrets}
+        return cls(first, arguments, plain, secrets)
 
 
-def configuration(client: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The endpoint of a Jupyter server that a client uses itself."""
+
+    url: str
+    token: str | None = None
+    """None if the client is to have it from elsewhere."""
+
+    @property
+    def secrets(self) -> list[str]:
+        """The variables that stand for what is not shown."""
+        return [] if self.token else [_TOKEN]
+
+    def headers(self, secret: Callable[[str], str]) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token or secret(_TOKEN)}"}
+
+
+Server = Launch | Endpoint
+
+
+def configuration(client: str, server: Server) -> str:
     """The text for a client; its first line says where the rest goes.
 
-    Args:
-        client: One of `CLIENTS`.
-        command: The command and its arguments; tokens in them are left out.
-        environment: Variables for the command; of secrets only the name is used.
-
     Raises:
-        InvalidArgument: There is no such client.
+        InvalidArgument: There is no such client, or it does not use endpoints.
     """
     if client not in _WRITERS:
         raise InvalidArgument(
             f"No MCP client is known as {client!r}.", f"Choose one of {', '.join(CLIENTS)}."
         )
-    return _WRITERS[client](_launch(command, environment)).rstrip("\n") + "\n"
+    return _WRITERS[client](server).rstrip("\n") + "\n"
 
 
-def _claude_code(launch: _Launch) -> str:
-    if launch.secrets:  # only in this file are variables filled in for sure
-        entry = {"type": "stdio", **launch.entry(lambda name: f"${{{name}}}")}
-        return _pasted("`.mcp.json` in your project", {"mcpServers": {_NAME: entry}}, launch)
+@dataclass(frozen=True, slots=True)
+class _JsonFile:
+    """A client that is configured by JSON with a table of servers."""
+
+    where: str
+    key: str
+    secret: Callable[[str], str]
+    """What stands for the value of a secret."""
+    from_environment: bool = True
+    """Whether that takes it from the client's environment; else the person writes it there."""
+    launch: Mapping[str, str] | None = None
+    """More of what an entry with a command has, or one with a URL."""
+    endpoint: Mapping[str, str] | None = None
+    url: str = "url"
+    """The key of the URL."""
+
+    def __call__(self, server: Server) -> str:
+        whole = {self.key: {_NAME: self.entry(server)}}
+        return f"Into {self.where}{self._advice(server.secrets)}:\n{_dumped(whole)}"
+
+    def entry(self, server: Server) -> dict[str, Any]:
+        if isinstance(server, Endpoint):
+            return {
+                **(self.endpoint or {}),
+                self.url: server.url,
+                "headers": server.headers(self.secret),
+            }
+        environment = {**server.plain, **{name: self.secret(name) for name in server.secrets}}
+        entry = {
+            **(self.launch or {}),
+            "command": server.command,
+            "args": list(server.arguments),
+        }
+        return {**entry, "env": environment} if environment else entry
+
+    def _advice(self, secrets: Sequence[str]) -> str:
+        if self.from_environment or not secrets:
+            return _from_environment(secrets)
+        return f", and write the token in place of {', '.join(map(self.secret, secrets))}"
+
+
+def _blank(name: str) -> str:
+    return f"<{name}>"
+
+
+_MCP_JSON = _JsonFile(
+    "`.mcp.json` in your project",
+    "mcpServers",
+    lambda name: f"${{{name}}}",
+    launch={"type": "stdio"},
+    endpoint={"type": "http"},
+)
+
+
+def _claude_code(server: Server) -> str:
+    if server.secrets:  # only in this file are variables filled in for sure
+        return _MCP_JSON(server)
+    if isinstance(server, Endpoint):
+        header = [f"{name}: {value}" for name, value in server.headers(_blank).items()]
+        added = ["--transport", "http", _NAME, server.url, "--header", *header]
+        return f"Run in a terminal:\n{shlex.join(['claude', 'mcp', 'add', *added])}"
     variables = [
-        word for name, value in launch.plain.items() for word in ("--env", f"{name}={value}")
+        word for name, value in server.plain.items() for word in ("--env", f"{name}={value}")
     ]
     # After --env, which takes all words up to the next option.
     added = ["claude", "mcp", "add", *variables, "--transport", "stdio", _NAME]
-    return f"Run in a terminal:\n{shlex.join([*added, '--', launch.command, *launch.arguments])}"
+    return f"Run in a terminal:\n{shlex.join([*added, '--', server.command, *server.arguments])}"
 
 
-def _claude_desktop(launch: _Launch) -> str:
-    where = "`claude_desktop_config.json` (Settings > Developer > Edit Config)"
-    return _pasted(where, {"mcpServers": {_NAME: launch.entry(_blank)}}, launch, by_hand=True)
+_DESKTOP_JSON = _JsonFile(
+    "`claude_desktop_config.json` (Settings > Developer > Edit Config)",
+    "mcpServers",
+    _blank,
+    from_environment=False,
+)
 
 
-def _cursor(launch: _Launch) -> str:
-    entry = {"type": "stdio", **launch.entry(lambda name: f"${{env:{name}}}")}
-    where = "`.cursor/mcp.json` in your project, or `~/.cursor/mcp.json`"
-    return _pasted(where, {"mcpServers": {_NAME: entry}}, launch)
+def _claude_desktop(server: Server) -> str:
+    if isinstance(server, Endpoint):
+        raise InvalidArgument(
+            "Claude Desktop takes no URLs in its configuration file, and its connectors, which "
+            "are set up in the app, send no Jupyter token.",
+            "Leave out --http: it then starts the command, which finds the server.",
+        )
+    return _DESKTOP_JSON(server)
 
 
-def _vscode(launch: _Launch) -> str:
-    def identifier(name: str) -> str:
-        return name.lower().replace("_", "-")
+def _asked_for(name: str) -> str:
+    return name.lower().replace("_", "-")
 
-    entry = {"type": "stdio", **launch.entry(lambda name: f"${{input:{identifier(name)}}}")}
-    whole: dict[str, Any] = {"servers": {_NAME: entry}}
-    if launch.secrets:
+
+_VSCODE_JSON = _JsonFile(
+    "",
+    "servers",
+    lambda name: f"${{input:{_asked_for(name)}}}",
+    launch={"type": "stdio"},
+    endpoint={"type": "http"},
+)
+
+
+def _vscode(server: Server) -> str:
+    whole: dict[str, Any] = {"servers": {_NAME: _VSCODE_JSON.entry(server)}}
+    if server.secrets:
         inputs = [
             {
                 "type": "promptString",
-                "id": identifier(name),
+                "id": _asked_for(name),
                 "description": name.replace("_", " ").capitalize(),
                 "password": True,
             }
-            for name in launch.secrets
+            for name in server.secrets
         ]
         whole = {"inputs": inputs, **whole}
-    asks = "; VS Code asks for the token once" if launch.secrets else ""
+    asks = "; VS Code asks for the token once" if server.secrets else ""
     return f"Into `.vscode/mcp.json` in your project{asks}:\n{_dumped(whole)}"
 
 
-def _windsurf(launch: _Launch) -> str:
-    entry = launch.entry(lambda name: f"${{env:{name}}}")
-    where = "`~/.codeium/windsurf/mcp_config.json`"
-    return _pasted(where, {"mcpServers": {_NAME: entry}}, launch)
-
-
-def _codex(launch: _Launch) -> str:
-    lines = [
-        f"[mcp_servers.{_NAME}]",
-        f"command = {_toml(launch.command)}",
-        f"args = {_toml(launch.arguments)}",
-    ]
-    if launch.secrets:
-        lines.append(f"env_vars = {_toml(launch.secrets)}")
-    if launch.plain:
-        lines += ["", f"[mcp_servers.{_NAME}.env]"]
-        lines += [f"{_toml(name)} = {_toml(value)}" for name, value in launch.plain.items()]
+def _codex(server: Server) -> str:
+    lines = [f"[mcp_servers.{_NAME}]"]
+    if isinstance(server, Endpoint):
+        lines.append(f"url = {_toml(server.url)}")
+        if server.token:
+            pairs = ", ".join(f"{k} = {_toml(v)}" for k, v in server.headers(_blank).items())
+            lines.append(f"http_headers = {{ {pairs} }}")
+        else:
+            lines.append(f"bearer_token_env_var = {_toml(_TOKEN)}")
+    else:
+        lines += [f"command = {_toml(server.command)}", f"args = {_toml(list(server.arguments))}"]
+        if server.secrets:
+            lines.append(f"env_vars = {_toml(list(server.secrets))}")
+        if server.plain:
+            lines += ["", f"[mcp_servers.{_NAME}.env]"]
+            lines += [f"{_toml(name)} = {_toml(value)}" for name, value in server.plain.items()]
     text = "\n".join(lines)
-    return f"Into `~/.codex/config.toml`{_from_environment(launch)}:\n{text}"
+    return f"Into `~/.codex/config.toml`{_from_environment(server.secrets)}:\n{text}"
 
 
-def _gemini_cli(launch: _Launch) -> str:
-    entry = launch.entry(lambda name: f"${name}")
-    where = "`.gemini/settings.json` in your project, or `~/.gemini/settings.json`"
-    return _pasted(where, {"mcpServers": {_NAME: entry}}, launch)
-
-
-def _zed(launch: _Launch) -> str:
-    where = "Zed's `settings.json` (zed: open settings file)"
-    return _pasted(where, {"context_servers": {_NAME: launch.entry(_blank)}}, launch, by_hand=True)
-
-
-_WRITERS: dict[str, Callable[[_Launch], str]] = {
+_WRITERS: dict[str, Callable[[Server], str]] = {
     "claude-code": _claude_code,
     "claude-desktop": _claude_desktop,
-    "cursor": _cursor,
+    "cursor": _JsonFile(
+        "`.cursor/mcp.json` in your project, or `~/.cursor/mcp.json`",
+        "mcpServers",
+        lambda name: f"${{env:{name}}}",
+        launch={"type": "stdio"},
+    ),
     "vscode": _vscode,
-    "windsurf": _windsurf,
+    "windsurf": _JsonFile(
+        "`~/.codeium/windsurf/mcp_config.json`",
+        "mcpServers",
+        lambda name: f"${{env:{name}}}",
+        url="serverUrl",
+    ),
     "codex": _codex,
-    "gemini-cli": _gemini_cli,
-    "zed": _zed,
+    "gemini-cli": _JsonFile(
+        "`.gemini/settings.json` in your project, or `~/.gemini/settings.json`",
+        "mcpServers",
+        lambda name: f"${name}",
+        url="httpUrl",
+    ),
+    "zed": _JsonFile(
+        "Zed's `settings.json` (zed: open settings file)",
+        "context_servers",
+        _blank,
+        from_environment=False,
+    ),
 }
 
 CLIENTS: tuple[str, ...] = tuple(_WRITERS)
-
-
-def _launch(command: Sequence[str], environment: Mapping[str, str]) -> _Launch:
-    first, *given = command
-    arguments, needed = _without_secrets(given)
-    named = [name for name in environment if _SECRET_NAME.search(name)]
-    secrets = list(dict.fromkeys([*named, *needed]))
-    plain = {name: value for name, value in environment.items() if name not in secrets}
-    return _Launch(first, arguments, plain, secrets)
 
 
 def _without_secrets(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -174,28 +274,22 @@ def _without_secrets(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             if not equals:
                 next(words, None)
             continue
-        bare = _TOKEN_IN_URL.sub("", word)
-        bare = _PASSWORD_IN_URL.sub("", bare if bare == word else bare.rstrip("?&"))
+        bare = without_secrets(word)
         kept.append(bare)
         if bare != word:
-            needed.append("JUPYTER_TOKEN")
+            needed.append(_TOKEN)
     return kept, needed
 
 
-def _pasted(where: str, whole: Mapping[str, Any], launch: _Launch, by_hand: bool = False) -> str:
-    secrets = launch.secrets
-    blanks = f", and write the token in place of {', '.join(map(_blank, secrets))}"
-    told = (blanks if secrets else "") if by_hand else _from_environment(launch)
-    return f"Into {where}{told}:\n{_dumped(whole)}"
+def without_secrets(url: str) -> str:
+    """A URL without a token and a password."""
+    bare = _TOKEN_IN_URL.sub("", url)
+    return _PASSWORD_IN_URL.sub("", bare if bare == url else bare.rstrip("?&"))
 
 
-def _from_environment(launch: _Launch) -> str:
-    names = ", ".join(launch.secrets)
+def _from_environment(secrets: Sequence[str]) -> str:
+    names = ", ".join(secrets)
     return f"; start the client with {names} in its environment" if names else ""
-
-
-def _blank(name: str) -> str:
-    return f"<{name}>"
 
 
 def _dumped(whole: Mapping[str, Any]) -> str:

@@ -26,7 +26,16 @@ from ..workspace.permissions import Level, PathRules
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
 from ..workspace.workspace import Limits, Workspace
-from .discovery import EMBEDDED_BASE, is_here, owner_of, place_of, root_at, token_for
+from .aliases import alias_of
+from .discovery import (
+    EMBEDDED_BASE,
+    RunningServer,
+    is_here,
+    owner_of,
+    place_of,
+    root_at,
+    token_for,
+)
 
 #: Seconds in which a server that is connected already has to say which one it is.
 _LIMIT = 5.0
@@ -72,7 +81,7 @@ class _Known:
 
 
 class Connections:
-    """Makes sites; nothing is asked of a server before an agent wants something of it."""
+    """Makes sites; a site asks its server nothing before somebody wants something of it."""
 
     def __init__(self, sites: Sites, settings: Settings, log: logging.Logger) -> None:
         self._sites = sites
@@ -123,6 +132,12 @@ class Connections:
         level = self._settings.level_of(alias)
         self._known[place_of(address.base)] = _Known(alias, level, address)
         return self._made(alias, address, level, root)
+
+    def found_site(self, alias: str, found: RunningServer) -> Site:
+        """A site for a server that nobody named."""
+        site = self.site(alias, self.address(found.url), found.root)
+        site.found = True
+        return site
 
     def _made(self, alias: str, address: ServerAddress, level: Level, root: Path | None) -> Site:
         settings = self._settings
@@ -213,14 +228,8 @@ class Connections:
         return None if started is None else next(same, None)
 
     def alias_for(self, url: str, reserved: Iterable[str] = ()) -> str:
-        """A free alias that says something about the address."""
-        host = urlsplit(url).hostname or "server"
-        base = "local" if host in ("localhost", "127.0.0.1", "::1") else host.split(".")[0]
-        name = re.sub(r"[^\w-]", "-", base) or "server"
-        name = name if name[0].isalpha() else f"s-{name}"
-        taken = {site.alias for site in self._sites} | set(reserved)
-        numbered = (name if n == 1 else f"{name}{n}" for n in range(1, len(taken) + 2))
-        return next(candidate for candidate in numbered if candidate not in taken)
+        """A free alias that says something about the URL."""
+        return alias_of(_base(url), {*reserved, *(site.alias for site in self._sites)})
 
 
 def _aside() -> Path:
@@ -275,9 +284,8 @@ def _real(token: str | None) -> str | None:
     """
     token = (token or "").strip()
     if not (token.isascii() and token.isprintable()):
-        raise InvalidArgument(
-            "The token has characters that cannot be sent to a server.",
-            "Ask the person to look at JUPYTER_TOKEN.",
+        raise InvalidArgument.for_person(
+            "The token has characters that cannot be sent to a server.", "Correct JUPYTER_TOKEN."
         )
     return None if not token or re.fullmatch(r"\$\{.*\}|<.*>", token) else token
 

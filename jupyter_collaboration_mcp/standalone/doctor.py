@@ -11,17 +11,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import unquote
 
 from ..documents.foreign_text import inline, listed, quoted
 from ..errors import NotJupyter, ServerError, ServerUnreachable, TokenRefused
 
 if TYPE_CHECKING:
-    from ..backends.jupyter_api import JupyterApi, ServerAddress
+    from httpx2 import Response
 
-#: What our endpoint says to OPTIONS (see transport.bridge), which no other does.
-_OUR_METHODS = "GET, POST, DELETE, OPTIONS"
-_OUR_WARNINGS = "collaboration-mcp-warning"
+    from ..backends.jupyter_api import JupyterApi, ServerAddress
 
 #: A room and a document that no server has.
 _NOWHERE = "jupyter-collaboration-mcp-doctor"
@@ -37,8 +34,17 @@ _LONGEST = 2_000
 #: Seconds for one answer.
 _LIMIT = 10.0
 
-_INSTALL = "Run `pip install jupyter-collaboration` in that server's environment and restart it."
+#: Of Jupyter's login page: the field, and what it says where the server has a token.
+_PASSWORD_FIELD, _TOKEN_HELP = b'id="password_input"', b"jupyter server list"
 
+_ONLY_A_PASSWORD = "The server has a password and no token, and agents need a token."
+
+_GIVE_IT_A_TOKEN = (
+    "Start that server with JUPYTER_TOKEN set to a token of your choice, or with "
+    "c.IdentityProvider.token in its configuration. The password keeps working."
+)
+
+_INSTALL = "Run `pip install jupyter-collaboration` in that server's environment and restart it."
 
 _ENABLE = (
     "Run `pip install jupyter-collaboration` in that server's environment, or, if it is installed, "
@@ -118,17 +124,17 @@ async def _first(api: JupyterApi) -> list[Check]:
         if not isinstance(version, str):
             raise Refused(404, "no version")
     except ServerUnreachable as error:
-        return [Check("reachable", "failed", error.happened, error.next_step)]
+        return [Check("reachable", "failed", error.happened, error.remedy)]
     except TokenRefused:  # Jupyter tells its version to anybody; what is in front of it does not
         version = None
     except NotJupyter as error:
-        return [reachable, Check("jupyter", "failed", error.happened, error.next_step)]
+        return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
     except Refused:
         said = f"What answers at {base} is not a Jupyter server."
         remedy = "Give the address of a Jupyter server with its base URL (`jupyter server list`)."
         return [reachable, Check("jupyter", "failed", said, remedy)]
     except ServerError as error:
-        return [reachable, Check("jupyter", "failed", error.happened, error.next_step)]
+        return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
     return [reachable, *([_jupyter(version)] if version else []), await _guarded(_token, api)]
 
 
@@ -145,12 +151,20 @@ async def _token(api: JupyterApi) -> Check:
     try:
         await api.get("api", "status")
     except TokenRefused:
+        if api.hub is None and await _has_only_a_password(api):
+            return Check("token", "failed", _ONLY_A_PASSWORD, _GIVE_IT_A_TOKEN)
         said = "The server does not accept the token." if given else "The server wants a token."
         remedy = "Put the token that `jupyter server list` shows there into JUPYTER_TOKEN."
         if api.hub is not None:
             remedy = f"Create one at {api.hub.token_page}, and put it into JUPYTER_TOKEN."
         return Check("token", "failed", said, remedy)
     return Check("token", "ok", "The token is accepted." if given else "No token is asked for.")
+
+
+async def _has_only_a_password(api: JupyterApi) -> bool:
+    """Jupyter's login page tells how to find the token of a server that has one."""
+    page = await api.ask("GET", "login")
+    return page.status == 200 and _PASSWORD_FIELD in page.body and _TOKEN_HELP not in page.body
 
 
 # -- everything else -------------------------------------------------------------------------
@@ -171,7 +185,7 @@ async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: Jupyter
         said = "The server refuses it to this token, though it accepts the token."
         return Check(name, "failed", said, "Ask whoever runs that server for the permission.")
     except ServerError as error:
-        return Check(name, "failed", error.happened, error.next_step)
+        return Check(name, "failed", error.happened, error.remedy)
     except Refused as error:
         said = f"The server answers with status {error.status}: {error}."
         return Check(name, "failed", said, "Look into the log of that server.")
@@ -223,17 +237,69 @@ async def _browser(api: JupyterApi) -> Check:
 
 
 async def _extension(api: JupyterApi) -> Check:
-    # OPTIONS: the only question that does not make the endpoint load the MCP SDK.
-    answer = await api.ask("OPTIONS", "mcp")
-    if answer.status != 204 or answer.headers.get("allow") != _OUR_METHODS:
+    """Whether it serves MCP and that works: by a real request of a real client."""
+    from ..backends.extension_info import extension_info
+    from ..backends.jupyter_api import Refused
+
+    info = await extension_info(api)
+    if info is None:
         return Check("extension", "ok", "It does not serve MCP itself, and need not.")
-    said = f"It serves MCP itself, too, at {api.address.base}mcp."
-    warnings = answer.headers.get_list(_OUR_WARNINGS)
-    if not warnings:
+    said = f"It serves MCP itself, too, at {info.url}"
+    try:
+        said += f": {await _ask_for_tools(api, info.url)}"
+    except Refused as error:
+        said += f", but a request to it is answered with status {error.status}: {error}."
+        if error.status == 403 and api.address.token is None:
+            remedy = "Give that server a token (JUPYTER_TOKEN): without one it wants a cookie."
+            return Check("extension", "warning", said, remedy)
+        return Check("extension", "failed", said, "Look into the log of that server.")
+    except Exception as error:
+        said += f", but what answers there does not speak MCP: {_cause(error)}."
+        return Check("extension", "failed", said, "Look into the log of that server.")
+    if not info.warnings:
         return Check("extension", "ok", said)
-    said = f"{said} It warns: {quoted(' '.join(map(unquote, warnings)), _LONGEST)}"
-    remedy = "Look into that server's log, which names the directory of the journal."
-    return Check("extension", "warning", said, remedy)
+    said += f" It warns: {quoted(' '.join(info.warnings), _LONGEST)}"
+    return Check("extension", "warning", said, "Look into the log of that server, which says more.")
+
+
+async def _ask_for_tools(api: JupyterApi, url: str) -> str:
+    """Open a session and list the tools, as a client does first.
+
+    Raises:
+        Refused: It was answered with an error status, of which the SDK says nothing.
+        Exception: What the SDK makes of anything else.
+    """
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    from ..backends.jupyter_api import Refused, new_client
+
+    refusals: list[Refused] = []
+
+    async def note(response: Response) -> None:
+        if response.is_error:
+            body = (await response.aread())[:_LONGEST].decode(errors="replace")
+            refusals.append(Refused(response.status_code, body))
+
+    try:
+        async with new_client(api.address) as http:
+            http.event_hooks = {"response": [note]}
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, mode="legacy") as client:
+                tools, server = (await client.list_tools()).tools, client.server_info
+    except Exception:
+        if refusals:
+            raise refusals[0] from None
+        raise
+    named = "it" if server is None else inline(f"{server.name} {server.version}")
+    return f"{named} has {len(tools)} tools."
+
+
+def _cause(error: BaseException) -> str:
+    """What went wrong, in one line; task groups wrap it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return quoted(str(error) or type(error).__name__)
 
 
 async def _contents(api: JupyterApi) -> Check:

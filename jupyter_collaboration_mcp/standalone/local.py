@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..errors import CollaborationError
 from ..workspace.sites import Site, Sites
+from .aliases import aliases_of
 from .connections import Connections
 from .discovery import RunningServer, is_alive, place_of, running_servers
 from .embedded import EmbeddedServer, turn_to_start
@@ -90,19 +91,18 @@ class LocalServers:
         except CollaborationError as error:
             await self._leave_own()
             if self._sites.failure is None:
-                self._say(f"{error.happened} {error.next_step}")
+                self._say(f"{error.happened} {error.remedy}")
             self._sites.failure = error
         finally:
             self._work = None
 
-    def _put(self, running: Iterable[RunningServer]) -> None:
+    def _put(self, running: Sequence[RunningServer]) -> None:
         known = {place_of(site.url) for site in self._sites if site.url is not None}
-        for found in running:
+        aliases = aliases_of(running, [site.alias for site in self._sites])
+        for found, alias in zip(running, aliases, strict=True):
             if place_of(found.url) in known:
                 continue
-            alias = "" if not len(self._sites) else self._connections.alias_for(found.url)
-            address = self._connections.address(found.url)
-            site = self._connections.site(alias, address, found.root)
+            site = self._connections.found_site(alias if len(self._sites) else "", found)
             self._sites.put(site)
             self._sites.failure = None
             if found.embedded:

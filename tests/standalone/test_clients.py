@@ -1,8 +1,9 @@
-"""What is pasted into clients has their format, the whole command, and no token."""
+"""What is pasted into clients has their format, the whole command or URL, and no token."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tomllib
 from typing import Any
@@ -10,7 +11,13 @@ from typing import Any
 import pytest
 
 from jupyter_collaboration_mcp.errors import InvalidArgument
-from jupyter_collaboration_mcp.standalone.clients import CLIENTS, configuration
+from jupyter_collaboration_mcp.standalone.clients import (
+    CLIENTS,
+    Endpoint,
+    Launch,
+    configuration,
+)
+from tests.harness.jupyter import REPOSITORY
 
 COMMAND = ["/opt/my tools/jupyter-collaboration-mcp", "--server", "http://host:8888/", 'a"b\\c é']
 PLAIN = {"JUPYTER_COLLABORATION_MCP_PERMISSION": "read", "NOTE": 'a "b" é'}
@@ -37,6 +44,18 @@ PLACEHOLDERS = {
 }
 
 
+#: How an entry with a URL names it, and what else it has to have.
+ENDPOINTS = {
+    "claude-code": ("url", {"type": "http"}),
+    "cursor": ("url", {}),
+    "vscode": ("url", {"type": "http"}),
+    "windsurf": ("serverUrl", {}),
+    "gemini-cli": ("httpUrl", {}),
+    "zed": ("url", {}),
+}
+URL = "http://127.0.0.1:8888/mcp?agent=Ada&permission=read"
+
+
 def split(text: str) -> tuple[str, str]:
     where, rest = text.split("\n", 1)
     assert where.endswith(":")
@@ -55,7 +74,7 @@ def test_every_client_is_tested() -> None:
 
 @pytest.mark.parametrize("client", JSON_KEYS)
 def test_the_json_has_the_command_and_a_placeholder_for_the_token(client: str) -> None:
-    text = configuration(client, COMMAND, {**PLAIN, **SECRET})
+    text = configuration(client, Launch.of(COMMAND, {**PLAIN, **SECRET}))
     found = entry(client, text)
     assert [found["command"], *found["args"]] == COMMAND
     assert found["env"] == {**PLAIN, "JUPYTER_TOKEN": PLACEHOLDERS[client]}
@@ -64,14 +83,14 @@ def test_the_json_has_the_command_and_a_placeholder_for_the_token(client: str) -
 
 @pytest.mark.parametrize("client", sorted(set(JSON_KEYS) - {"claude-code"}))
 def test_an_empty_environment_is_left_out(client: str) -> None:
-    found = entry(client, configuration(client, ["jupyter-collaboration-mcp"], {}))
+    found = entry(client, configuration(client, Launch.of(["jupyter-collaboration-mcp"], {})))
     assert found["command"] == "jupyter-collaboration-mcp"
     assert found["args"] == []
     assert "env" not in found
 
 
 def test_without_a_token_claude_code_gets_a_command() -> None:
-    where, rest = split(configuration("claude-code", COMMAND, PLAIN))
+    where, rest = split(configuration("claude-code", Launch.of(COMMAND, PLAIN)))
     assert "terminal" in where
     words = shlex.split(rest)
     before, after = words[: words.index("--")], words[words.index("--") + 1 :]
@@ -81,18 +100,19 @@ def test_without_a_token_claude_code_gets_a_command() -> None:
 
 
 def test_codex_gets_toml_and_passes_the_token_on() -> None:
-    where, rest = split(configuration("codex", COMMAND, {**PLAIN, **SECRET}))
+    where, rest = split(configuration("codex", Launch.of(COMMAND, {**PLAIN, **SECRET})))
     assert "~/.codex/config.toml" in where
     found = tomllib.loads(rest)["mcp_servers"]["jupyter"]
     assert [found["command"], *found["args"]] == COMMAND
     assert found["env"] == PLAIN
     assert found["env_vars"] == ["JUPYTER_TOKEN"]
-    plain = tomllib.loads(split(configuration("codex", COMMAND, {}))[1])["mcp_servers"]["jupyter"]
-    assert set(plain) == {"command", "args"}
+    plain = configuration("codex", Launch.of(COMMAND, {}))
+    found = tomllib.loads(split(plain)[1])["mcp_servers"]["jupyter"]
+    assert set(found) == {"command", "args"}
 
 
 def test_vscode_asks_for_the_token_and_hides_it() -> None:
-    _, rest = split(configuration("vscode", COMMAND, SECRET))
+    _, rest = split(configuration("vscode", Launch.of(COMMAND, SECRET)))
     (asked,) = json.loads(rest)["inputs"]
     assert asked["id"] == "jupyter-token"
     assert asked["password"] is True
@@ -103,12 +123,12 @@ def test_no_token_is_shown_wherever_it_came_from(client: str) -> None:
     server = "http://host:8888/lab?a=1&token=abc123secret&b=2"
     command = ["mcp", "--token", "abc123secret", "--token=abc123secret", "--server", server]
     for environment in ({}, SECRET, {"MY_API_KEY": "abc123secret"}):
-        text = configuration(client, command, environment)
+        text = configuration(client, Launch.of(command, environment))
         assert "abc123secret" not in text
         assert "JUPYTER_TOKEN" in text or "jupyter-token" in text
         assert "http://host:8888/lab?a=1&b=2" in text
         assert "--token" not in text
-    only = configuration(client, ["mcp", "home=http://host/?token=abc123secret"], {})
+    only = configuration(client, Launch.of(["mcp", "home=http://host/?token=abc123secret"], {}))
     assert "home=http://host/" in only
     assert "abc123secret" not in only
     assert "?" not in only
@@ -118,7 +138,7 @@ def test_no_token_is_shown_wherever_it_came_from(client: str) -> None:
 def test_no_other_secret_is_shown_either(client: str) -> None:
     server = "a=https://ada:abc123secret@host:8888/lab"
     command = ["mcp", "--bearer-token", "abc123secret", "--bearer-token=abc123secret", server]
-    text = configuration(client, command, {})
+    text = configuration(client, Launch.of(command, {}))
     assert "abc123secret" not in text
     assert "a=https://host:8888/lab" in text
     for variable in ("JUPYTER_TOKEN", "JUPYTER_COLLABORATION_MCP_BEARER_TOKEN"):
@@ -127,10 +147,68 @@ def test_no_other_secret_is_shown_either(client: str) -> None:
 
 @pytest.mark.parametrize("client", sorted(set(CLIENTS) - {"vscode"}))
 def test_the_first_line_says_where_the_token_goes(client: str) -> None:
-    where, _ = split(configuration(client, COMMAND, SECRET))
+    where, _ = split(configuration(client, Launch.of(COMMAND, SECRET)))
     assert "JUPYTER_TOKEN" in where
 
 
 def test_an_unknown_client_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidArgument, match="claude-code, claude-desktop"):
-        configuration("emacs", COMMAND, {})
+        configuration("emacs", Launch.of(COMMAND, {}))
+
+
+@pytest.mark.parametrize("client", ENDPOINTS)
+def test_an_endpoint_is_given_as_each_client_wants_it_with_a_reference_to_the_token(
+    client: str,
+) -> None:
+    text = configuration(client, Endpoint(URL))
+    key, more = ENDPOINTS[client]
+    bearer = f"Bearer {PLACEHOLDERS[client]}"
+    assert entry(client, text) == {**more, key: URL, "headers": {"Authorization": bearer}}
+    if client != "vscode":  # which asks
+        assert "JUPYTER_TOKEN" in split(text)[0]
+
+
+@pytest.mark.parametrize("client", sorted(set(ENDPOINTS) - {"claude-code"}))
+def test_a_token_that_was_asked_for_is_in_the_header_of_an_endpoint(client: str) -> None:
+    text = configuration(client, Endpoint(URL, "abc123secret"))
+    assert entry(client, text)["headers"] == {"Authorization": "Bearer abc123secret"}
+    assert "JUPYTER_TOKEN" not in text
+    assert "inputs" not in text
+
+
+def test_with_a_token_claude_code_gets_a_command_for_an_endpoint() -> None:
+    where, rest = split(configuration("claude-code", Endpoint(URL, "abc123secret")))
+    assert "terminal" in where
+    header = ["--header", "Authorization: Bearer abc123secret"]
+    assert shlex.split(rest) == [
+        *("claude", "mcp", "add", "--transport", "http", "jupyter", URL),
+        *header,
+    ]
+
+
+def test_codex_gets_the_name_of_the_variable_of_an_endpoint_or_the_header() -> None:
+    text = configuration("codex", Endpoint(URL))
+    assert tomllib.loads(split(text)[1])["mcp_servers"]["jupyter"] == {
+        "url": URL,
+        "bearer_token_env_var": "JUPYTER_TOKEN",
+    }
+    text = configuration("codex", Endpoint(URL, 'a"b'))
+    assert tomllib.loads(split(text)[1])["mcp_servers"]["jupyter"] == {
+        "url": URL,
+        "http_headers": {"Authorization": 'Bearer a"b'},
+    }
+
+
+def test_claude_desktop_is_told_to_start_the_command_instead() -> None:
+    with pytest.raises(InvalidArgument, match="takes no URLs") as refused:
+        configuration("claude-desktop", Endpoint(URL))
+    assert "Leave out --http" in refused.value.remedy
+
+
+def test_the_page_of_clients_has_each_with_what_its_format_was_checked_by_and_when() -> None:
+    page = (REPOSITORY / "docs" / "clients.md").read_text()
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.+) \|$", page, re.MULTILINE))
+    assert list(rows) == list(CLIENTS)
+    for row in rows.values():
+        assert re.search(r"\[[^]]+\]\(https://[^)]+\)", row)
+        assert re.search(r"\| \d{4}-\d{2}-\d{2}$", row)

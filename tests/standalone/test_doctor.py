@@ -8,7 +8,9 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx2
 import pytest
+from jupyter_server.auth.security import passwd
 
 from jupyter_collaboration_mcp.backends.jupyter_api import ServerAddress
 from jupyter_collaboration_mcp.cli import main
@@ -73,6 +75,7 @@ def found(checks: list[Check]) -> dict[str, Check]:
     for check in checks:
         assert (check.state == "ok") == (check.remedy is None), check
         assert "\n" not in check.said + (check.remedy or ""), check
+        assert "Ask the person" not in (check.remedy or ""), check  # it is they who read this
     return {check.name: check for check in checks}
 
 
@@ -84,7 +87,7 @@ async def test_a_good_server_is_good_and_is_as_it_was_before(server: JupyterProc
     assert {check.state for check in checks} == {"ok"}, report(checks)
     by_name = found(checks)
     assert "Jupyter Server 2." in by_name["jupyter"].said
-    assert f"{server.url}mcp" in by_name["extension"].said
+    assert f"at {server.url}mcp: jupyter-collaboration-mcp" in by_name["extension"].said
     assert "python3" in by_name["kernels"].said
     assert "no JupyterLab" in by_name["browser"].said
     assert sorted(server.root.rglob("*")) == before
@@ -114,6 +117,35 @@ async def test_a_wrong_token_ends_the_examination(plain: JupyterProcess) -> None
 async def test_a_missing_token_is_asked_for(plain: JupyterProcess) -> None:
     checks = found(await examine(ServerAddress(plain.url)))
     assert checks["token"].said == "The server wants a token."
+
+
+async def test_a_server_with_only_a_password_is_told_to_get_a_token_and_that_helps(
+    make_server: MakeServer,
+) -> None:
+    hashed = passwd("hush")  # type: ignore[no-untyped-call]
+    password = f"--PasswordIdentityProvider.hashed_password={hashed}"
+    absent = {"jupyter_server_ydoc": False, "jupyter_collaboration_mcp": False}
+    async with make_server(password, extensions=absent, token="") as server:
+        for token in (None, "wrong"):
+            check = found(await examine(ServerAddress(server.url, token)))["token"]
+            assert (check.state, check.said) == (
+                "failed",
+                "The server has a password and no token, and agents need a token.",
+            )
+            assert "JUPYTER_TOKEN" in str(check.remedy)
+            assert "jupyter server list" not in str(check.remedy)
+    async with (
+        make_server(password, extensions=absent, token="of-my-choice") as server,
+        httpx2.AsyncClient() as browser,
+    ):
+        assert found(await examine(of(server)))["token"].state == "ok"
+        wrong = found(await examine(of(server, "wrong")))["token"]
+        assert "jupyter server list" in str(wrong.remedy)
+        # As the remedy says, the password keeps working.
+        await browser.get(f"{server.url}login")
+        form = {"password": "hush", "_xsrf": browser.cookies["_xsrf"]}
+        assert (await browser.post(f"{server.url}login", data=form)).status_code == 302
+        assert (await browser.get(f"{server.url}api/status")).status_code == 200
 
 
 async def test_a_missing_base_url_is_not_a_wrong_token(plain: JupyterProcess) -> None:
@@ -206,7 +238,9 @@ async def test_no_token_is_no_fault_where_none_is_asked_for(
     ) as server:
         checks = found(await examine(ServerAddress(server.url)))
     assert checks["token"].said == "No token is asked for."
-    assert [name for name in ALL if checks[name].state != "ok"] == ["browser"]
+    assert [name for name in ALL if checks[name].state != "ok"] == ["browser", "extension"]
+    assert "status 403" in checks["extension"].said
+    assert "JUPYTER_TOKEN" in str(checks["extension"].remedy)
     assert "disable_rtc" in str(checks["browser"].remedy)
 
 

@@ -150,7 +150,7 @@ async def test_the_inspector_shows_our_words_for_a_wrong_argument(
     assert refused.exit_code == 5
     assert refused.result["isError"] is True
     assert refused.text.startswith("invalid_argument: The arguments of list_notebooks do not fit")
-    assert "max_results: Input should be greater than or equal to 1" in refused.text
+    assert "max_results should be greater than or equal to 1" in refused.text
     assert "\nNext: " in refused.text
     missing = await inspector.call("get_notebook", path="nowhere.ipynb")
     assert (missing.exit_code, missing.result["isError"]) == (5, True)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -180,6 +181,27 @@ async def test_a_start_that_fails_is_said_to_the_person(tmp_path: Path) -> None:
         assert "Traceback" not in command.said
     finally:
         command.close()
+
+
+async def test_a_server_that_was_named_and_is_not_there_is_said_to_the_person_at_the_start(
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # kept from others, not listened at
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}/"
+        command = Command(tmp_path, f"--server={url}", f"--server=lab={url}lab2/")
+        try:
+            await until(lambda: command.said.count("\n") == 2, 60)
+            first, second = command.said.splitlines()
+            port = probe.getsockname()[1]
+            assert first.startswith(f"local-{port}: The Jupyter server at {url} cannot be reached")
+            assert first.endswith(
+                "See that it runs and that the URL is right, http:// or https://."
+            )
+            assert second.startswith(f"lab: The Jupyter server at {url}lab2/ cannot be reached")
+            await command.answers()  # it serves all the same: the servers may come later
+        finally:
+            command.close()
 
 
 async def test_a_server_that_is_started_again_with_another_token_is_used_on(

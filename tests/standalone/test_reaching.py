@@ -22,6 +22,7 @@ from jupyter_collaboration_mcp.backends.bounded_answers import AnswerLimits
 from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.remote import RemoteBackend
 from jupyter_collaboration_mcp.errors import ServerUnreachable
+from jupyter_collaboration_mcp.standalone.doctor import examine
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, over_stdio
@@ -124,6 +125,9 @@ async def test_a_certificate_that_nobody_trusts_is_refused_with_what_to_do(
             assert "certificate" in error["message"]
             assert "SSL_CERT_FILE" in error["next_step"]
             assert "--insecure" in error["next_step"]
+            assert error["next_step"].startswith("Ask the person to do this: Set SSL_CERT_FILE")
+    (check,) = await examine(ServerAddress(secret.url, secret.token))
+    assert str(check.remedy).startswith("Set SSL_CERT_FILE")  # the person reads it themselves
 
 
 async def test_insecure_accepts_any_certificate(secret: JupyterProcess, tmp_path: Path) -> None:
@@ -419,6 +423,7 @@ async def test_what_cannot_be_begun_ends_with_a_line(
     words = await last_words(tmp_path, *arguments, **more)
     assert said in words
     assert "hush" not in words
+    assert "Ask the person" not in words  # it is they who read this
 
 
 async def last_words(home: Path, *arguments: str, **more: str) -> str:
@@ -448,6 +453,7 @@ async def test_paths_that_lead_out_and_aliases_that_are_taken_reach_no_server(
             JUPYTER_TOKEN=plain.token,
         ) as ada,
     ):
+        await until(lambda: front.asked == ["GET /api/status"] * 2)  # at the start, each once
         asked = list(front.asked)
         taken = await refused(ada, "connect_server", url=f"{front.url}else", alias="other")
         assert (taken["code"], taken["alias"]) == ("unknown_server", "other")

@@ -1,0 +1,53 @@
+"""Where a client that speaks HTTP finds the endpoint of a Jupyter server that has the extension."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from ..backends.extension_info import extension_info
+from ..backends.jupyter_api import JupyterApi, Refused, ServerAddress
+from ..errors import InvalidArgument, ServerError
+from .clients import Endpoint, without_secrets
+
+#: Seconds in which a server has to say where its endpoint is.
+_LIMIT = 5.0
+
+
+async def endpoint_of(
+    url: str, address: ServerAddress, with_token: bool, say: Callable[[str], None]
+) -> Endpoint:
+    """The endpoint of a server, or the one that a URL names itself; its query stays.
+
+    Args:
+        url: As the person gave it.
+        say: Told what the person should know.
+
+    Raises:
+        InvalidArgument: The server has no endpoint, or no token is known.
+    """
+    if with_token and address.token is None:
+        raise InvalidArgument(
+            f"No token is known for {address.base}.", "Put it into JUPYTER_TOKEN."
+        )
+    parts = urlsplit(without_secrets(url))
+    itself = parts.path.rstrip("/").endswith("/mcp")
+    where = f"{parts.scheme}://{parts.netloc}{parts.path}" if itself else f"{address.base}mcp"
+    api = JupyterApi(address)
+    try:
+        async with asyncio.timeout(_LIMIT):
+            info = await extension_info(api)
+    except (ServerError, Refused, TimeoutError):
+        say(f"{address.base} does not say where its endpoint is; this is for {where}.")
+    else:
+        if info is None and not itself:
+            raise InvalidArgument(
+                f"{address.base} does not serve MCP itself.",
+                "Install jupyter-collaboration-mcp there and restart it, or leave out --http.",
+            )
+        where = where if info is None else info.url
+    finally:
+        await api.close()
+    query = f"?{parts.query}" if parts.query else ""
+    return Endpoint(f"{where}{query}", address.token if with_token else None)
