@@ -32,6 +32,7 @@
     │   ├── AmbiguousCell        an id prefix that fits several cells
     │   ├── StaleRevision        the cell moved on since the caller looked
     │   └── TextMismatch         text to replace: not there, or there more than once
+    ├── DocumentBusy             others changed the same cells all the time
     ├── UndoError
     │   ├── NothingToUndo
     │   └── UndoRefused          would remove or strand somebody else's text
@@ -50,7 +51,7 @@ Each error has a code, says what happened and what is true now, and names one ne
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class CollaborationError(Exception):
@@ -68,7 +69,16 @@ class CollaborationError(Exception):
         super().__init__(happened)
         self.happened = happened
         self.next_step = next_step
+        self.remedy = next_step
+        """What a person does about it, where a person reads this: `doctor`, the command's start."""
         self.detail = detail
+
+    @classmethod
+    def for_person(cls, happened: str, remedy: str, **detail: Any) -> Self:
+        """An error that only a person can do something about; an agent has to ask them."""
+        error = cls(happened, f"Ask the person to do this: {remedy}", **detail)
+        error.remedy = remedy
+        return error
 
     def __str__(self) -> str:
         return f"{self.happened}\nNext: {self.next_step}"
@@ -262,6 +272,7 @@ class FileFailed(PathError):
             f"The Jupyter server could not {do} {path!r}: {why}.",
             "Choose another path, or tell the person what the server says.",
             path=path,
+            reason=why,
         )
 
 
@@ -283,6 +294,18 @@ class StaleRevision(CellError):
 
 class TextMismatch(CellError):
     code = "text_mismatch"
+
+
+class DocumentBusy(CollaborationError):
+    code = "document_busy"
+
+    @classmethod
+    def while_preparing(cls) -> DocumentBusy:
+        return cls(
+            "While this large edit was being prepared, others kept changing the same cells or "
+            "text, or the order of the cells. Nothing was changed.",
+            "Try again in a moment. If it fails again, split the call into smaller ones.",
+        )
 
 
 class UndoError(CollaborationError):

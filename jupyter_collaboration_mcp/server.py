@@ -25,18 +25,22 @@ from mcp_types import (
     ResourceTemplate,
     TextContent,
 )
-from pydantic import AnyUrl, PrivateAttr, ValidationError
+from pydantic import AnyUrl, PrivateAttr
 
 from . import __version__
 from .documents.images import ImageLimits
-from .errors import CollaborationError, InternalError, InvalidArgument, PermissionRefused
+from .errors import CollaborationError, InternalError, PermissionRefused
 from .panics import contained
 from .resources.outputs import TEMPLATES, OutputResources, next_page
 from .tools import limits
+from .tools.arguments import check_names
+from .tools.attendance import Attendance
+from .tools.call_log import logged
 from .tools.documents import DocumentTools
 from .tools.files import FileTools
 from .tools.kernel import KernelTools
 from .tools.limits import Echoes
+from .tools.names import closest_tools
 from .tools.notebook import NotebookTools
 from .tools.registry import Answer, Call, RegisteredTool, collect, select
 from .tools.running import RunAnswers
@@ -152,9 +156,18 @@ class CollaborationServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        if self._tool_manager.get_tool(name) is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {limits.clipped(name)}")
-        return await super().call_tool(name, arguments, context)
+        assert context is not None  # only requests come here
+        tool = self._tool_manager.get_tool(name)
+        if tool is None:
+            meant = closest_tools(name, self.gate.names(context.request_context))
+            question = f" Did you mean {' or '.join(meant)}?" if meant else ""
+            said = f"Unknown tool: {limits.clipped(name)}.{question} tools/list has all tools."
+            raise MCPError(code=INVALID_PARAMS, message=said)
+        if not isinstance(tool, _ServedTool):  # the benchmarks have one of their own
+            return await super().call_tool(name, arguments, context)
+        agent = self.gate.agent(context)
+        result = super().call_tool(name, arguments, context)
+        return await logged(tool.registered, agent, arguments, result)
 
 
 class _Gate:
@@ -166,6 +179,7 @@ class _Gate:
         self._options = options
         self._tools = tools
         self._sites = sites
+        self._attendance = Attendance(sites.leave)
         self.ready = sites.ready
         self.news = sites.news
 
@@ -182,15 +196,13 @@ class _Gate:
         with contained():  # of all requests; a tool says more of its own
             result = await call_next(ctx)
         if ctx.method == "tools/list" and isinstance(result, dict):
-            caller = _caller(ctx)
-            try:
-                _name_of(caller)
-                visible = self._visible(caller)
-            except InvalidArgument as error:  # the connection's own query string is wrong
-                raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
-            hidden = {tool.name for tool in self._tools if tool not in visible}
+            hidden = {tool.name for tool in self._tools} - set(self.names(ctx))
             result["tools"] = [tool for tool in result["tools"] if tool["name"] not in hidden]
         return result
+
+    def names(self, ctx: ServerRequestContext[Any, Any]) -> list[str]:
+        """The tools that a connection sees."""
+        return [tool.name for tool in self._visible(_caller(ctx))]
 
     def call(self, context: Context[Any, Any], tool: RegisteredTool) -> Call:
         """A call of a tool, if this connection may see it."""
@@ -201,24 +213,36 @@ class _Gate:
                 f"The tool {tool.name} is not among this connection's toolsets.",
                 "Use the tools that tools/list shows, or ask for a connection with more toolsets.",
             )
-        return self.reader(context)
+        return self.reader(context, tool.declaration.up_to)
 
-    def reader(self, context: Context[Any, Any]) -> Call:
-        """Somebody who wants something, and how to ask whether they may."""
+    def agent(self, context: Context[Any, Any]) -> Agent:
+        """Who asks."""
         ctx = context.request_context
         caller = _caller(ctx)
         params = ctx.session.client_params
         client = params.client_info.name if params is not None else None
-        agent = Agent.named(
+        return Agent.named(
             caller.credential if caller is not None else "local",
-            _name_of(caller),
+            None if caller is None else caller.options.agent,
             self._options.agent_name,
             client,
+            bound=caller is None,  # over stdio, which ends with its client
         )
 
+    def reader(self, context: Context[Any, Any], most: Level = Level.read) -> Call:
+        """Somebody who wants something, and how to ask whether they may.
+
+        Args:
+            most: What the client was told that this does at most.
+        """
+        ctx = context.request_context
+        caller, agent = _caller(ctx), self.agent(context)
+        self._attendance.note(ctx.session._connection, agent.key)
         granted: set[tuple[Level, str | None]] = set()
 
         async def authorize(level: Level, path: str | None) -> None:
+            if level > most:
+                raise RuntimeError(f"declared up to {most.name}, and asks for {level.name}")
             self._require(caller, level)
             if caller is not None and (level, path) not in granted:
                 action, resource = _AUTHORIZER[level]
@@ -239,14 +263,15 @@ class _Gate:
 
     def _visible(self, caller: Caller | None) -> list[RegisteredTool]:
         tools = list(self._tools)
-        for wanted in () if caller is None else caller.toolsets:
+        for wanted in () if caller is None else caller.options.toolsets:
             tools = select(wanted, tools)
         level = self._level(caller)
         return [tool for tool in tools if tool.declaration.level <= level]
 
     def _level(self, caller: Caller | None) -> Level:
-        asked_for = () if caller is None else caller.permissions
-        return min([self._options.permission, *map(Level.named, asked_for)])
+        configured = self._options.permission
+        asked_for = None if caller is None else caller.options.permission
+        return configured if asked_for is None else min(configured, asked_for)
 
     def _require(self, caller: Caller | None, level: Level) -> None:
         allowed = self._level(caller)
@@ -265,6 +290,10 @@ class _ServedTool(Tool):
     _registered: RegisteredTool = PrivateAttr()
     _gate: _Gate = PrivateAttr()
 
+    @property
+    def registered(self) -> RegisteredTool:
+        return self._registered
+
     async def run(
         self,
         arguments: dict[str, Any],
@@ -274,7 +303,9 @@ class _ServedTool(Tool):
         registered = self._registered
         echoes = Echoes({})
         try:
+            await limits.check_json(registered.json_texts(arguments))
             parsed = registered.parsed(arguments)
+            check_names(registered.name, parsed, registered.schema)
             limits.check(parsed, self._gate.most_items)
             echoes = Echoes(parsed)
             validated = registered.validated(parsed)
@@ -284,8 +315,6 @@ class _ServedTool(Tool):
                 async with call.rechecked():
                     answer = await registered.function(call, **validated)
             answer = _with_news(answer, self._gate.news(call.agent.key))
-        except ValidationError as error:
-            return _failed(_invalid(registered.name, error), echoes)
         except CollaborationError as error:
             return _failed(error, echoes)
         except Exception as error:
@@ -368,33 +397,6 @@ def _content(uri: str, part: Part) -> ReadResourceContents:
         where = f"{part.start:,} to {part.end:,} of {part.size:,} bytes"
         text += f"\n[{where}; next: {next_page(uri, part)}]"
     return ReadResourceContents(content=text, mime_type=part.mime, meta=meta)
-
-
-def _invalid(name: str, error: ValidationError) -> InvalidArgument:
-    problems = []
-    for problem in error.errors(include_url=False, include_context=False)[:5]:
-        where = limits.clipped(".".join(str(part) for part in problem["loc"]))
-        problems.append(f"{where}: {problem['msg']} (given: {limits.shown(problem['input'])})")
-    return InvalidArgument(
-        f"The arguments of {name} do not fit; nothing was done. {'; '.join(problems)}",
-        "Correct them and repeat the call.",
-    )
-
-
-def _name_of(caller: Caller | None) -> str | None:
-    """The name that a connection asks for.
-
-    Raises:
-        InvalidArgument: It asks for several: what is an agent's would be another's, too.
-    """
-    names = dict.fromkeys(() if caller is None else caller.agents)
-    if len(names) > 1:
-        shown = ", ".join(f"{name[:40]!r}" for name in list(names)[:4])
-        raise InvalidArgument(
-            f"The URL of this connection names several agents: {shown}. Nothing was done.",
-            "Ask the person to leave one ?agent= in it.",
-        )
-    return next(iter(names), None)
 
 
 def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller | None:

@@ -86,6 +86,10 @@ class RoomLink(Protocol):
         """Whether all that the room has is in the file."""
 
     @property
+    def autosaves(self) -> bool:
+        """Whether the server saves by itself, as far as that is known: people may not want it."""
+
+    @property
     def at_once(self) -> bool:
         """Whether the room has everything in the moment in which it is sent."""
 
@@ -109,6 +113,9 @@ class RoomLink(Protocol):
 
     def notices(self) -> Sequence[str]:
         """What the people of this document should be told once (after a crash, say)."""
+
+    def remember(self, notice: str | None) -> None:
+        """Keep what agents are still to be told, in case of a crash. None: they have been told."""
 
     def send(self, message: bytes) -> None:
         """Give the room a message; `acknowledged` tells when it has taken effect."""
@@ -151,8 +158,12 @@ class RoomLink(Protocol):
             NotText, CorruptDocument: It cannot be loaded any more.
         """
 
-    async def save_overdue(self) -> None:
-        """Have saved what the server should have saved long ago, if it does not try by itself."""
+    async def save(self) -> None:
+        """Have the file saved, and return when it has all that the room has now.
+
+        Raises:
+            CollaborationError: It could not be saved.
+        """
 
     async def flush(self) -> None:
         """Save what is unsaved, as far as the server is allowed to.

@@ -34,14 +34,22 @@ def about(here: OpenDocument) -> dict[str, Any]:
     return facts
 
 
+def on_disk(here: OpenDocument, facts: dict[str, Any]) -> str:
+    """Whether the file has what this agent wrote, said in the facts too."""
+    peer = here.peer
+    facts["saved"] = not peer.has_unsaved_of(here.seat.agent)
+    if facts["saved"]:
+        return "On disk."
+    if peer.link.autosaves:
+        return "Not on disk yet; saved in a moment, at the latest before your next run."
+    return "Not on disk: autosave is off."
+
+
 def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **more: Any) -> Answer:
     """An answer about a document ends with what others changed since this agent looked."""
     peer, seat = here.peer, here.seat
     lines = list(lines)
-    notes = [*peer.notes, *seat.notes]
-    peer.notes.clear()
-    seat.notes.clear()
-    for notice in (*peer.link.notices(), *notes):
+    for notice in (*peer.link.notices(), *peer.take_notes(seat)):
         lines.append(notice)
         facts.setdefault("notices", []).append(notice)
     if peer.link.mode == "file":

@@ -15,7 +15,7 @@ from ..workspace.permissions import Level
 from ..workspace.sites import Site
 from ..workspace.text_editing import TextChange, Written, change_text
 from ..workspace.workspace import OpenDocument
-from .answers import about, answer, company, joined
+from .answers import about, answer, company, joined, on_disk
 from .places import PlacedTools
 from .registry import Answer, Call, tool
 
@@ -115,7 +115,7 @@ class DocumentTools(PlacedTools):
         length = len(now.source)
         return joined(here, f"{length:,} characters", length=length, revision=now.revision)
 
-    @tool("Edit a document", Level.write, core=True, destructive=True)
+    @tool("Edit a document", Level.write, core=True)
     async def batch_update_document(
         self,
         call: Call,
@@ -131,7 +131,7 @@ class DocumentTools(PlacedTools):
         ]
         return await self._change(call, path, changes, "batch_update_document", if_revision)
 
-    @tool("Insert text", Level.write)
+    @tool("Insert text", Level.write, only_adds=True)
     async def batch_insert_text(
         self,
         call: Call,
@@ -144,7 +144,7 @@ class DocumentTools(PlacedTools):
         changes = [TextChange(each.text, each.position) for each in operations]
         return await self._change(call, path, changes, "batch_insert_text", if_revision)
 
-    @tool("Delete text", Level.write, destructive=True)
+    @tool("Delete text", Level.write)
     async def batch_delete_text(
         self,
         call: Call,
@@ -241,7 +241,7 @@ def _changed(here: OpenDocument, written: Sequence[Written]) -> Answer:
         "length": len(now.source),
         "operations": places,
     }
-    return answer(here, [text], facts)
+    return answer(here, [f"{text} {on_disk(here, facts)}"], facts)
 
 
 def _lines(whole: str) -> str:

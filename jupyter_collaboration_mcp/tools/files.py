@@ -46,7 +46,7 @@ _ENTRIES = 100
 class FileTools(PlacedTools):
     """What an agent does with files."""
 
-    @tool("Create a document", Level.write, core=True, destructive=True)
+    @tool("Create a document", Level.write, core=True)
     async def create_document(
         self,
         call: Call,
@@ -108,7 +108,7 @@ class FileTools(PlacedTools):
         lines = [head] if shown is None else [head, render.fenced(shown)]
         return Answer("\n".join(lines), facts)
 
-    @tool("Delete a document", Level.write, destructive=True)
+    @tool("Delete a document", Level.write)
     async def delete_document(
         self,
         call: Call,
@@ -126,7 +126,7 @@ class FileTools(PlacedTools):
             facts["trash"] = trash
         return Answer(f"Deleted the {_word(entry)} {site.show(local)}.{where}", facts)
 
-    @tool("Rename a document", Level.write, destructive=True)
+    @tool("Rename a document", Level.write)
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
         """Rename or move a file or a folder. Who has it open stays in it, with unsaved edits."""
         site, local, target = await self._two_places(call, path, newPath)
@@ -136,7 +136,7 @@ class FileTools(PlacedTools):
         facts = {"path": site.name(target), "old_path": site.name(local), "folders": folders}
         return Answer(text, facts)
 
-    @tool("Copy a document", Level.write)
+    @tool("Copy a document", Level.write, only_adds=True)
     async def copy_document(self, call: Call, path: str, copyPath: str) -> Answer:  # noqa: N803
         """Copy a file or a folder, with edits that are not saved yet."""
         site, local, target = await self._two_places(call, path, copyPath)
@@ -208,7 +208,7 @@ class FileTools(PlacedTools):
             if len(content) > site.workspace.limits.source_length:
                 raise TooLarge(
                     f"{len(content):,} characters of content; at most "
-                    f"{site.workspace.limits.source_length:,} are taken. Nothing was written.",
+                    f"{site.workspace.limits.source_length:,} are allowed. Nothing was written.",
                     "Write large files with code in a kernel.",
                 )
         if template is not None:

@@ -20,7 +20,7 @@ from ..workspace.sites import Site, Sites
 from ..workspace.survey import survey
 from ..workspace.whole_outputs import Part, WholeOutputs
 from ..workspace.workspace import OpenDocument
-from .answers import CellIds, Timeout, about, answer, how_many
+from .answers import CellIds, Timeout, about, answer, how_many, on_disk
 from .places import PlacedTools, authorize
 from .registry import Answer, Call, tool
 from .running import RunAnswers
@@ -48,7 +48,7 @@ class KernelTools(PlacedTools):
         modified = await self._site(here).workspace.last_modified(here.path)
         return _status(here, state, modified)
 
-    @tool("Restart the kernel", Level.execute, destructive=True)
+    @tool("Restart the kernel", Level.execute)
     async def restart_notebook_kernel(
         self,
         call: Call,
@@ -78,7 +78,7 @@ class KernelTools(PlacedTools):
         runs = await self._runs(here).run_cells(here, editing.code_cells(here.peer.notebook), True)
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
 
-    @tool("Interrupt the kernel", Level.execute, core=True, destructive=True)
+    @tool("Interrupt the kernel", Level.execute, core=True)
     async def interrupt_notebook_kernel(
         self,
         call: Call,
@@ -121,7 +121,7 @@ class KernelTools(PlacedTools):
         facts = {**_kernel_facts(specs, running, defaults), **found.facts}
         return Answer("\n".join([*lines, *found.lines]), facts)
 
-    @tool("Change the kernel", Level.execute, destructive=True, idempotent=True)
+    @tool("Change the kernel", Level.execute)
     async def change_notebook_kernel(
         self,
         call: Call,
@@ -131,21 +131,23 @@ class KernelTools(PlacedTools):
         """Give the notebook another kernel. The old one ends and all its variables are lost."""
         here = await self._open(call, Level.execute, path)
         await authorize(call, Level.write, self._site(here), here.path)
-        info = await self._runs(here).change(here, kernel_name)
+        info, before = await self._runs(here).change(here, kernel_name)
         facts = {**about(here), "kernel": {"id": info.id, "name": info.name}}
-        return answer(here, [f"{here.shown} now has the kernel {_kernel(info)}."], facts)
+        lost = "" if before is None else f" {_kernel(before)} has ended; all variables are gone."
+        return answer(here, [f"{here.shown} now has the kernel {_kernel(info)}.{lost}"], facts)
 
-    @tool("Clear outputs", Level.write, destructive=True, idempotent=True)
+    @tool("Clear outputs", Level.write, idempotent=True)
     async def clear_notebook_outputs(
         self, call: Call, path: str, cell_ids: CellIds = None
     ) -> Answer:
         """Clear the outputs and counts of code cells: of all, or of those named. Source stays."""
         here = await self._open(call, Level.write, path)
         cleared = await self._cleared(here, cell_ids)
-        text = f"Cleared the outputs of {how_many(len(cleared))}."
-        return answer(here, [text], {**about(here), "cleared": cleared})
+        facts = {**about(here), "cleared": cleared}
+        text = f"Cleared the outputs of {how_many(len(cleared))}. {on_disk(here, facts)}"
+        return answer(here, [text], facts)
 
-    @tool("Run code", Level.execute, core=True, destructive=True)
+    @tool("Run code", Level.execute, core=True)
     async def run_code(self, call: Call, path: str, code: str, timeout: Timeout = 30) -> Answer:
         """Run code in the notebook's kernel without storing anything in the notebook: to look, to
         try, to install. Returns its output."""
@@ -180,9 +182,9 @@ class KernelTools(PlacedTools):
     ) -> Answer:
         """Answer code that called input(), and wait for what it does next."""
         site, run = await self._run(call, Level.execute, run_id)
-        site.runs.reply_to_input(run, text)
+        notes = await site.runs.reply_to_input(run, text, call.agent.key)
         await self._shown.wait(call, [run], timeout)
-        return await run_only(self._shown, run)
+        return await run_only(self._shown, run, notes)
 
     @tool("Inspect variables", Level.execute, core=True, reads=True)
     async def inspect_variables(
@@ -301,12 +303,14 @@ async def run_answer(
     )
 
 
-async def run_only(shown: RunAnswers, run: Run) -> Answer:
+async def run_only(shown: RunAnswers, run: Run, notes: Sequence[str] = ()) -> Answer:
     """How one run stands, without a look at its notebook."""
     told = await shown.tell([run])
     facts = {"path": run.path, **told.facts[0]}
+    if notes:
+        facts["notices"] = list(notes)
     error = run.error if run.over else None
-    return Answer("\n".join(told.lines), facts, told.pictures, told.links, error)
+    return Answer("\n".join([*told.lines, *notes]), facts, told.pictures, told.links, error)
 
 
 def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:

@@ -13,7 +13,7 @@ from ..documents import render
 from ..documents.foreign_text import ID, listed
 from ..documents.text_document import TextDocument
 from ..errors import CollaborationError, InvalidArgument
-from ..execution.run import RunState
+from ..execution.run import Run, RunState
 from ..workspace import editing, reading
 from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
@@ -30,6 +30,7 @@ from .answers import (
     company,
     how_many,
     joined,
+    on_disk,
 )
 from .kernel import run_answer
 from .places import PlacedTools, authorize
@@ -131,7 +132,7 @@ class NotebookTools(PlacedTools):
         count = len(here.peer.notebook)
         return joined(here, how_many(count), cell_count=count)
 
-    @tool("Edit cells", Level.write, core=True, destructive=True)
+    @tool("Edit cells", Level.write, up_to=Level.execute, core=True)
     async def batch_update_notebook_cells(
         self,
         call: Call,
@@ -143,9 +144,9 @@ class NotebookTools(PlacedTools):
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
     ) -> Answer:
-        """Change cells, all or nothing: whole content, or old_text to new_text. Name the cell in
-        each update, or by cell_ids or a range (half-open). if_revision refuses a cell that
-        changed since you read it. Returns new revisions."""
+        """Changes cells, all or nothing, and runs them unless exec=false. Give whole content, or
+        old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range.
+        if_revision refuses a cell that changed since you read it. Returns new revisions."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
@@ -153,7 +154,7 @@ class NotebookTools(PlacedTools):
         ids = await here.perform(update)
         return await self._edited(call, here, "Updated", ids, exec, timeout)
 
-    @tool("Insert cells", Level.write, core=True)
+    @tool("Insert cells", Level.write, up_to=Level.execute, core=True)
     async def batch_insert_notebook_cells(
         self,
         call: Call,
@@ -165,8 +166,9 @@ class NotebookTools(PlacedTools):
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
     ) -> Answer:
-        """Insert cells at the end, at a position, or after a cell. Positions mean the notebook
-        before the call. Returns ids, indexes and revisions."""
+        """Inserts cells at the end, at a position, or after a cell, and runs them unless
+        exec=false. Positions mean the notebook before the call. Returns ids, indexes and
+        revisions."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
@@ -182,7 +184,7 @@ class NotebookTools(PlacedTools):
         ids = await here.perform(insertion)
         return await self._edited(call, here, "Inserted", ids, exec, timeout)
 
-    @tool("Delete cells", Level.write, core=True, destructive=True)
+    @tool("Delete cells", Level.write, up_to=Level.execute, core=True)
     async def batch_delete_notebook_cells(
         self,
         call: Call,
@@ -268,9 +270,9 @@ class NotebookTools(PlacedTools):
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
         text = f"Deleted {how_many(len(gone))} ({listed(gone, ID)}); {left} left."
-        return answer(here, [text], facts)
+        return answer(here, [f"{text} {on_disk(here, facts)}"], facts)
 
-    @tool("Move cells", Level.write, destructive=True, idempotent=True)
+    @tool("Move cells", Level.write)
     async def move_notebook_cells(
         self,
         call: Call,
@@ -290,7 +292,7 @@ class NotebookTools(PlacedTools):
         ids = await here.perform(move)
         return await self._edited(call, here, "Moved", ids)
 
-    @tool("Run a cell", Level.execute, destructive=True)
+    @tool("Run a cell", Level.execute)
     async def execute_notebook_cell(
         self,
         call: Call,
@@ -303,7 +305,7 @@ class NotebookTools(PlacedTools):
         run_id if it takes longer than timeout."""
         return await self._execute(call, path, [cell_id], None, None, timeout, True, if_revision)
 
-    @tool("Run cells", Level.execute, core=True, destructive=True)
+    @tool("Run cells", Level.execute, core=True)
     async def batch_execute_notebook_cells(
         self,
         call: Call,
@@ -321,7 +323,7 @@ class NotebookTools(PlacedTools):
             call, path, cell_ids, start_index, end_index, timeout, stop_on_error, if_revision
         )
 
-    @tool("Undo your changes", Level.write, core=True, destructive=True)
+    @tool("Undo your changes", Level.write, core=True)
     async def undo_agent_changes(
         self,
         call: Call,
@@ -341,11 +343,9 @@ class NotebookTools(PlacedTools):
         if isinstance(here.peer.document, TextDocument):
             revision = here.peer.document.view().revision
             facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}
-            return answer(here, [f"{head} The text is at r:{revision}.", *done.notes], facts)
+            head += f" The text is at r:{revision}. {on_disk(here, facts)}"
+            return answer(here, [head, *done.notes], facts)
         cells = cell_facts(here, done.cell_ids)
-        lines = [head, *cell_lines(cells)]
-        if done.removed:
-            lines.append(f"Removed again: {listed(done.removed, ID)}")
         facts = {
             **about(here),
             "steps": done.steps,
@@ -353,6 +353,9 @@ class NotebookTools(PlacedTools):
             "cells": cells,
             "removed": done.removed,
         }
+        lines = [f"{head} {on_disk(here, facts)}", *cell_lines(cells)]
+        if done.removed:
+            lines.append(f"Removed again: {listed(done.removed, ID)}")
         return answer(here, [*lines, *done.notes], facts)
 
     async def _running(self, call: Call, wanted: bool, here: OpenDocument) -> editing.Running:
@@ -381,18 +384,21 @@ class NotebookTools(PlacedTools):
         """What an edit did, after it is durable; and what came of running the cells."""
         await here.peer.acknowledged()
         cells = cell_facts(here, ids)
-        lines = [f"{done} {how_many(len(ids))}; version {here.peer.version}.", *cell_lines(cells)]
+        head = f"{done} {how_many(len(ids))}; version {here.peer.version}."
         facts = {**about(here), "cells": cells}
         notebook = here.peer.notebook
         code = [c["id"] for c in cells if notebook.cell_type(c["index"]) == "code"] if run else []
-        if not code:
-            return answer(here, lines, facts)
-        try:
-            expected = {cell["id"]: cell["revision"] for cell in cells}
-            runs = await self._runs(here).run_cells(here, code, True, expected)
-        except CollaborationError as error:
-            # The edit stands, and who reads the error has to know.
-            return answer(here, lines, facts, error=error)
+        runs: list[Run] = []
+        refusal: CollaborationError | None = None
+        if code:
+            try:
+                expected = {cell["id"]: cell["revision"] for cell in cells}
+                runs = await self._runs(here).run_cells(here, code, True, expected)
+            except CollaborationError as error:
+                refusal = error  # the edit stands, and who reads the error has to know
+        lines = [f"{head} {on_disk(here, facts)}", *cell_lines(cells)]
+        if not runs:
+            return answer(here, lines, facts, error=refusal)
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
 
 

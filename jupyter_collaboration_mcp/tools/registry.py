@@ -11,14 +11,14 @@ from typing import Any, TypeVar, get_args
 
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
 from mcp_types import ToolAnnotations
+from pydantic import ValidationError
 
 from ..documents.images import Picture
-from ..errors import CollaborationError, InvalidArgument
+from ..errors import CollaborationError
 from ..workspace.agent import Agent
 from ..workspace.permissions import Level
-
-#: All toolsets, in the order in which their tools are listed. `core` cuts across them.
-TOOLSETS = ("notebook", "document", "files", "kernel", "server")
+from ..workspace.toolsets import toolset_names
+from .arguments import invalid, respelled
 
 _MARK = "_tool_declaration"
 
@@ -76,6 +76,9 @@ class Declaration:
 
     title: str
     level: Level
+    """What a connection needs to see the tool."""
+    up_to: Level
+    """What some of its arguments need: at most this is asked for while it works."""
     core: bool
     annotations: ToolAnnotations
 
@@ -98,49 +101,85 @@ class RegisteredTool:
         Some clients send a list as the JSON of it, and the SDK undoes that. It does so for every
         argument that is not always a text, so that a text that is JSON would not arrive as such.
         """
-        fields = self.arguments.arg_model.model_fields
-        texts = {
-            name: value
+        given = respelled(given, self.schema)
+        json = {name: value for name, value in given.items() if self._may_be_json(name)}
+        parsed: dict[str, Any] = respelled(
+            {**given, **self.arguments.pre_parse_json(json)}, self.schema
+        )
+        return parsed
+
+    def json_texts(self, given: dict[str, Any]) -> list[str]:
+        """The arguments of a call that `parsed` will look into."""
+        given = respelled(given, self.schema)
+        return [
+            value
             for name, value in given.items()
-            if isinstance(value, str)
-            and name in fields
-            and set(get_args(fields[name].annotation)) == {str, NoneType}
-        }
-        return {**self.arguments.pre_parse_json(given), **texts}
+            if isinstance(value, str) and self._may_be_json(name)
+        ]
+
+    def _may_be_json(self, name: str) -> bool:
+        field = self.arguments.arg_model.model_fields.get(name)
+        return (
+            field is not None
+            and field.annotation is not str
+            and set(get_args(field.annotation)) != {str, NoneType}
+        )
 
     def validated(self, parsed: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a call, as the function wants them."""
-        return self.arguments.arg_model.model_validate(parsed).model_dump_one_level()
+        """The arguments of a call, as the function wants them.
+
+        Raises:
+            InvalidArgument: They do not fit.
+        """
+        try:
+            return self.arguments.arg_model.model_validate(parsed).model_dump_one_level()
+        except ValidationError as error:
+            raise invalid(self.name, error, self.schema) from error
 
 
 def tool(
     title: str,
     level: Level,
     *,
+    up_to: Level | None = None,
     core: bool = False,
-    destructive: bool = False,
+    only_adds: bool = False,
     idempotent: bool = False,
-    reads: bool | None = None,
+    reads: bool = False,
 ) -> Callable[[_Method], _Method]:
     """Declare a method as a tool. Its docstring is what the model reads.
 
+    The hints follow from the levels: clients decide by them what runs without asking a person.
+
     Args:
-        reads: Whether it changes nothing; by default that is what the level says.
+        up_to: The level that some arguments need, such as `exec`; by default `level`.
+        only_adds: Whether it leaves everything that is there as it is.
+        reads: Whether it changes nothing, although its level allows more.
     """
+    most = level if up_to is None else up_to
 
     def mark(method: _Method) -> _Method:
-        read_only = level is Level.read if reads is None else reads
-        annotations = ToolAnnotations(
-            title=title,
-            read_only_hint=read_only,
-            destructive_hint=None if read_only else destructive,
-            idempotent_hint=None if read_only else idempotent,
-            open_world_hint=False,
-        )
-        setattr(method, _MARK, Declaration(title, level, core, annotations))
+        annotations = _annotations(title, most, only_adds, idempotent, reads)
+        setattr(method, _MARK, Declaration(title, level, most, core, annotations))
         return method
 
     return mark
+
+
+def _annotations(
+    title: str, most: Level, only_adds: bool, idempotent: bool, reads: bool
+) -> ToolAnnotations:
+    if reads or most is Level.read:
+        return ToolAnnotations(title=title, read_only_hint=True, open_world_hint=False)
+    # Code can do anything, and something else the second time.
+    runs = most is Level.execute
+    return ToolAnnotations(
+        title=title,
+        read_only_hint=False,
+        destructive_hint=runs or not only_adds,
+        idempotent_hint=idempotent and not runs,
+        open_world_hint=most >= Level.execute,
+    )
 
 
 def collect(toolset: str, owner: object) -> list[RegisteredTool]:
@@ -158,12 +197,7 @@ def select(wanted: str, tools: Iterable[RegisteredTool]) -> list[RegisteredTool]
     Raises:
         InvalidArgument: There is no such toolset.
     """
-    names = {name.strip() for name in wanted.split(",") if name.strip()}
-    if unknown := names - {*TOOLSETS, "core", "all"}:
-        raise InvalidArgument(
-            f"There is no toolset {', '.join(sorted(unknown))}.",
-            f"Choose from all, core, {', '.join(TOOLSETS)}.",
-        )
+    names = toolset_names(wanted)
     return [
         tool
         for tool in tools

@@ -9,16 +9,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..documents.foreign_text import inline
-from ..errors import CollaborationError, ServerUnreachable
 from ..workspace.permissions import Level
 from ..workspace.sites import DEFAULT, Site, Sites
 from .registry import Answer, Call, tool
 
 #: Makes a site of an address and an alias. Tokens are found by it, never given by a model.
 Connect = Callable[[str, str | None], Awaitable[Site]]
-
-#: Seconds that a server has to show that it is there.
-_LIMIT = 5.0
 
 
 class ServerTools:
@@ -34,7 +30,7 @@ class ServerTools:
         alias:path; without one the first is meant."""
         await call.authorize(Level.read, None)
         sites = list(self._sites)
-        wrong = await asyncio.gather(*(_wrong(site) for site in sites))
+        wrong = await asyncio.gather(*(site.trouble() for site in sites))
         servers, lines = [], []
         for number, (site, error) in enumerate(zip(sites, wrong, strict=True)):
             facts = _facts(site, number == 0)
@@ -46,7 +42,7 @@ class ServerTools:
             lines.append(line if error is None else f"{line}. {error.happened}")
         return Answer("\n".join(lines) or "No server is connected.", {"servers": servers})
 
-    @tool("Connect a server", Level.admin)
+    @tool("Connect a server", Level.admin, only_adds=True)
     async def connect_server(
         self,
         call: Call,
@@ -60,7 +56,7 @@ class ServerTools:
         facts = _facts(site, len(self._sites) == 1)
         return Answer(f"Connected {site.url} as {site.alias}: use {site.alias}:path.", facts)
 
-    @tool("Disconnect a server", Level.admin, destructive=True)
+    @tool("Disconnect a server", Level.admin)
     async def disconnect_server(self, call: Call, alias: str) -> Answer:
         """Leave a Jupyter server. It goes on running, and so does what runs in its kernels."""
         await call.authorize(Level.admin, None)
@@ -72,20 +68,6 @@ class ServerTools:
             text += f" Paths without an alias now mean {left[0].url}."
         facts = {"disconnected": site.alias, "servers": [other.alias for other in left]}
         return Answer(text, facts)
-
-
-async def _wrong(site: Site) -> CollaborationError | None:
-    """What keeps a server from being used, if anything does."""
-    try:
-        async with asyncio.timeout(_LIMIT):
-            await site.check()
-    except CollaborationError as error:
-        return error
-    except TimeoutError:
-        return ServerUnreachable(
-            f"It does not answer within {_LIMIT:g} s.", "Try again in a while.", url=site.url
-        )
-    return None
 
 
 def _facts(site: Site, default: bool) -> dict[str, Any]:

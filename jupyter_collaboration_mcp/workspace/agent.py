@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: How an agent is called that gives no name.
 ANONYMOUS = "Agent"
@@ -16,6 +16,8 @@ class Agent:
 
     credential: str
     name: str
+    bound: bool = field(default=False, compare=False)
+    """Whether it is there as long as this process is; else it may leave without a word."""
 
     @property
     def key(self) -> str:
@@ -23,9 +25,9 @@ class Agent:
         return f"{self.name} <{self.credential}>"
 
     @classmethod
-    def named(cls, credential: str, *names: str | None) -> Agent:
+    def named(cls, credential: str, *names: str | None, bound: bool = False) -> Agent:
         """An agent by the first name that says something."""
         for name in names:
             if name and (shown := " ".join(name.split())[:_LONGEST_NAME]):
-                return cls(credential, shown)
-        return cls(credential, ANONYMOUS)
+                return cls(credential, shown, bound)
+        return cls(credential, ANONYMOUS, bound)

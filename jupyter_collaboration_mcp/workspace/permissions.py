@@ -109,7 +109,7 @@ def clean_path(path: str) -> str:
 def _too_long(path: str) -> PathRefused:
     return PathRefused(
         f"{path[:100]!r}... is too long for a path: at most {_LONGEST_PATH:,} characters and "
-        f"{_DEEPEST_PATH} folders are taken. Nothing was done.",
+        f"{_DEEPEST_PATH} folders are allowed. Nothing was done.",
         "Give a shorter path.",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TypeVar
 
 from ..documents.notebook import Notebook
@@ -15,8 +16,8 @@ T = TypeVar("T")
 #: Seconds after which others get their turn.
 _SLICE = 0.01
 
-#: Cells that are looked at in one go.
-_BATCH = 20
+#: Cells that are looked at in one go at most.
+_MOST = 200
 
 #: How often it begins anew because cells came or went. After that nobody gets a turn.
 _ATTEMPTS = 3
@@ -38,22 +39,34 @@ async def look(
         enough: Characters of text that these cells are for; None if all are wanted.
     """
     for attempt in range(_ATTEMPTS + 1):
-        structure, found = notebook.structure, []
-        left, pause = enough, time.perf_counter() + _SLICE
-        for batch in _batches(choose()):
-            views = list(notebook.views(batch, outputs))
+        structure = notebook.structure
+        found: list[CellView] = []
+        left, indexes = enough, choose()
+        while len(found) < len(indexes):
+            views = _slice(notebook, indexes[len(found) : len(found) + _MOST], outputs)
             found += views
             if left is not None:
                 left -= sum(_FRAME + len(view.source) for view in views)
                 if left < 0:
                     return found
-            if time.perf_counter() > pause and attempt < _ATTEMPTS:
+            if attempt < _ATTEMPTS:
                 await asyncio.sleep(0)
                 if notebook.structure != structure:
                     break
-                pause = time.perf_counter() + _SLICE
         else:
             return found
+    return found
+
+
+def _slice(notebook: Notebook, indexes: Sequence[int], outputs: bool) -> list[CellView]:
+    """The first of some cells, as many as can be looked at in one go."""
+    found: list[CellView] = []
+    end = time.perf_counter() + _SLICE
+    with closing(notebook.views(indexes, outputs)) as views:
+        for view in views:
+            found.append(view)
+            if time.perf_counter() > end:
+                break
     return found
 
 
@@ -68,7 +81,3 @@ def _weight(cell: CellView) -> int:
     texts = [text for output in cell.outputs for text in output.values()]
     displayed = [text for data in texts if isinstance(data, dict) for text in data.values()]
     return len(cell.source) + sum(len(t) for t in (*texts, *displayed) if isinstance(t, str | list))
-
-
-def _batches(indexes: Sequence[int]) -> Sequence[Sequence[int]]:
-    return [indexes[start : start + _BATCH] for start in range(0, len(indexes), _BATCH)]

@@ -110,7 +110,7 @@ class Runs:
             CellError: A cell is gone or has changed while the kernel started; nothing was run.
         """
         executor = await self._executor(here)
-        await here.peer.catch_up()  # a kernel may have taken long to start
+        await here.peer.catch_up_to_write()  # a kernel may have taken long to start
         notebook = here.peer.notebook
         indexes = [notebook.find(cell_id) for cell_id in cell_ids]
         self.check(here, indexes)
@@ -165,12 +165,13 @@ class Runs:
             )
         return run
 
-    def reply_to_input(self, run: Run, text: str) -> None:
-        """Answer what a run asks."""
+    async def reply_to_input(self, run: Run, text: str, agent: str) -> list[str]:
+        """Answer what a run asks. Returns what the answer should say of unsaved files."""
+        notes = await self._workspace.save_before_run(agent)
         for executor in self._executors.values():
             if executor.current is run:
                 executor.reply_to_input(run, text)
-                return
+                return notes
         raise wants_no_input(run)
 
     # -- kernels -----------------------------------------------------------------------------
@@ -228,25 +229,30 @@ class Runs:
     async def restart(self, here: OpenDocument) -> KernelInfo:
         """Restart the notebook's kernel; what runs in it is lost."""
         info = await self._existing(here)
+        await self._save_before_run(here)
         lost = self._lose(info.id, "restarted")
         await self._kernels.restart(info.id)
         if lost is not None:
             await lost.ended()
         return await self._existing(here)
 
-    async def change(self, here: OpenDocument, name: str) -> KernelInfo:
-        """Give the notebook another kernel, and say so in its metadata."""
+    async def change(self, here: OpenDocument, name: str) -> tuple[KernelInfo, KernelInfo | None]:
+        """Give the notebook another kernel, and say so in its metadata.
+
+        Returns the new kernel, and the one that ended if there was one.
+        """
         specs, _ = await self._kernels.specs()
         if name not in specs:
             raise _not_installed(name, list(specs), "The kernel")
+        await self._save_before_run(here)
         before = await self._kernels.find(here.room_path)
         info = await self._kernels.change(here.room_path, name)
         if before is not None and (lost := self._lose(before.id, "gone")) is not None:
             await lost.ended()
-        await here.peer.catch_up()
+        await here.peer.catch_up_to_write()
         self._write_spec(here, specs[name])
         await here.peer.acknowledged()
-        return info
+        return info, before
 
     async def inspect(
         self, here: OpenDocument, names: Sequence[str] | None, most: int, preview: int
@@ -363,7 +369,11 @@ class Runs:
                     peer.notebook.set_running(index, False)
 
     async def _executor(self, here: OpenDocument) -> Executor:
-        """The queue of the notebook's kernel, which is started if there is none."""
+        """The queue of the notebook's kernel, which is started if there is none.
+
+        Whatever is run next finds on disk what the agent has written.
+        """
+        await self._save_before_run(here)
         info = await self._kernels.find(here.room_path)
         if info is None:
             spec = await self._spec(here)
@@ -371,10 +381,13 @@ class Runs:
             info = await self._kernels.start(path, spec.name)
             if here.room_path != path:
                 await self._kernels.follow(path, here.room_path)
-            await here.peer.catch_up()
+            await here.peer.catch_up_to_write()
             if not here.peer.notebook.kernelspec.get("name"):
                 self._write_spec(here, spec)
         return await self._executor_of(info)
+
+    async def _save_before_run(self, here: OpenDocument) -> None:
+        here.seat.notes += await self._workspace.save_before_run(here.seat.agent)
 
     async def _executor_of(self, info: KernelInfo) -> Executor:
         link = await self._kernels.connect(info.id)

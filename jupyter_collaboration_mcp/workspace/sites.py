@@ -13,7 +13,13 @@ from ..backends.base import Kind
 from ..backends.files import Permit
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import PATH, inline
-from ..errors import CollaborationError, DocumentNotFound, PermissionRefused, UnknownServer
+from ..errors import (
+    CollaborationError,
+    DocumentNotFound,
+    PermissionRefused,
+    ServerUnreachable,
+    UnknownServer,
+)
 from ..execution.run import Run
 from .agent import Agent
 from .permissions import Level
@@ -21,6 +27,9 @@ from .runs import Runs
 from .workspace import OpenDocument, Workspace
 
 _ALIAS = re.compile(r"[A-Za-z][\w-]{0,39}")
+
+#: Seconds that a server has to show that it is there.
+_CHECK = 5.0
 
 #: What stands in a text for the alias that is empty.
 DEFAULT = "(default)"
@@ -45,6 +54,10 @@ class Site:
     """What happened to the server itself that every agent should be told once."""
     patience: float | None = None
     """Seconds that it has to answer, where others are asked as well."""
+    found: bool = False
+    """Whether nobody named it: where it does not answer, it is left out of what others say."""
+    left_out: bool = False
+    """Whether it was, the last time; agents have been told."""
 
     @property
     def shown(self) -> str:
@@ -87,6 +100,28 @@ class Site:
         """
         return None if self.checking is None else await self.checking()
 
+    async def trouble(self) -> CollaborationError | None:
+        """What keeps it from being used, if anything does; known within seconds."""
+        try:
+            async with asyncio.timeout(_CHECK):
+                await self.check()
+        except CollaborationError as error:
+            return error
+        except TimeoutError:
+            return ServerUnreachable(
+                f"{self.url} does not answer within {_CHECK:g} s.",
+                "Try again in a while.",
+                url=self.url,
+            )
+        return None
+
+    def leave_out(self, why: str) -> None:
+        """Remember that it did not answer; each agent is told once, until it is back."""
+        if not self.left_out:
+            self.left_out = True
+            told = f"{self.url} is left out of lists while it does not answer. {why}"
+            self.events = [*self.events, told]
+
     async def close(self) -> None:
         await self.runs.close()
         await self.workspace.close()
@@ -122,6 +157,11 @@ class Sites:
                 news += site.events[self._told[site.alias, agent] :]
                 self._told[site.alias, agent] = len(site.events)
         return news
+
+    def leave(self, agent: str) -> None:
+        """An agent has gone: nobody sees it any more."""
+        for site in self._sites.values():
+            site.workspace.leave(agent)
 
     def put(self, site: Site) -> None:
         """Have a server under an alias that is known to be free."""

@@ -60,27 +60,37 @@ class Survey(Generic[_T]):
 async def survey(sites: Iterable[Site], ask: Callable[[Site], Awaitable[_T]]) -> Survey[_T]:
     """Ask several servers; each has the time that its own answers have, and waits for no other.
 
+    One that was found and does not answer is left out, which each agent is told once.
+
     Raises:
         CollaborationError: None of them answers.
     """
     asked = list(sites)
     if len(asked) == 1:
         return Survey([(asked[0], await ask(asked[0]))])
-    found: Survey[_T] = Survey()
     said = await asyncio.gather(*(_asked(site, ask) for site in asked))
+    answers: list[tuple[Site, _T]] = []
+    troubles: list[Trouble] = []
     for site, answer in zip(asked, said, strict=True):
         if isinstance(answer, Trouble):
-            found.troubles.append(answer)
+            troubles.append(answer)
         else:
-            found.answers.append((site, answer))
-    if found.troubles and not found.answers:
-        raise _nobody(found.troubles)
-    return found
+            site.left_out = False
+            answers.append((site, answer))
+    if troubles and not answers:
+        raise _nobody(troubles)
+    for trouble in troubles:
+        if trouble.site.found:
+            trouble.site.leave_out(trouble.line)
+    return Survey(answers, [trouble for trouble in troubles if not trouble.site.found])
 
 
 async def _asked(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Trouble:
     try:
         async with asyncio.timeout(site.patience):
+            # Nobody waits for long for a server that nobody named.
+            if site.found and (error := await site.trouble()) is not None:
+                return Trouble(site, error)
             return await ask(site)
     except CollaborationError as error:
         return Trouble(site, error)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..documents import outputs as texts
+from ..documents import tables
 from ..documents.foreign_text import ID, inline
 from ..errors import OutputGone, RunNotFound
 from ..execution.run import Run
@@ -143,8 +144,7 @@ def _ending(output: Mapping[str, Any]) -> str:
 def _parts(output: Mapping[str, Any], offset: int) -> list[Part]:
     if output.get("output_type") in ("stream", "error"):
         return [_page("text/plain", texts.readable(output), offset)]
-    data = output.get("data")
-    return list(_bundle(data, offset)) if isinstance(data, Mapping) else []
+    return list(_bundle(tables.in_full(texts.data_of(output)), offset))
 
 
 def _bundle(data: Mapping[str, Any], offset: int) -> Iterator[Part]:

@@ -14,6 +14,7 @@ from ..backends.base import KINDS, Backend, Kind, RoomLink
 from ..backends.files import Permit
 from ..collaboration.peer import RoomPeer, Seat
 from ..collaboration.prepared import Edit
+from ..collaboration.undo import Step
 from ..documents.foreign_text import PATH, inline
 from ..errors import (
     CollaborationError,
@@ -25,15 +26,21 @@ from ..errors import (
 from .agent import Agent
 from .filing import Filing
 from .permissions import PathRules, clean_path
+from .saves import save_before_run
 
 #: Who has not been heard of for 30 seconds counts as gone; said again this often, in seconds.
 _HEARTBEAT = 10.0
 
+#: Seconds without a call after which an agent counts as gone, as most leave without a word. Its
+#: seat is kept for longer.
+_SILENCE = 45.0
+
 #: Seconds until the first look at whether an edit is saved; a server saves after about one.
 _FOLLOW = 0.5
 
-#: Seconds after which it is said that an edit is still not saved.
-_LATE = 10.0
+#: Seconds after which an edit is saved that the server has not saved by itself; if that fails, it
+#: is reported.
+_LATE = 4.0
 
 #: Seconds that a file may be away while it is moved: its id follows a moment later.
 _MOVING = 0.5
@@ -46,6 +53,9 @@ _SEATS = 500
 
 #: Characters of all these steps.
 _KEPT = 50_000_000
+
+#: Documents whose notes are kept until somebody opens them again; those left last.
+_UNSAID = 500
 
 T = TypeVar("T")
 
@@ -243,7 +253,7 @@ class Workspace:
                 break
         else:
             raise RoomUnavailable(
-                f"{path!r} leads to another file all the time.", "Try again in a moment."
+                f"{path!r} keeps changing which file it leads to.", "Try again in a moment."
             )
         moved = link.path != path and self._backend.files.is_gone(path)
         return link.path if moved else path, loads
@@ -283,7 +293,7 @@ class Workspace:
         """The peer of a room that is current; the room is opened again if it died."""
         opened = await self._living(room_id)
         try:
-            await opened.peer.catch_up()
+            await opened.peer.catch_up_to_write()
         except RoomUnavailable:
             if opened.peer.link.alive:
                 raise
@@ -291,6 +301,15 @@ class Workspace:
             await opened.peer.catch_up()
         opened.since = time.monotonic()  # not left before it has been idle, though nobody is there
         return opened.peer
+
+    async def save_before_run(self, agent: str) -> list[str]:
+        """Have on disk what an agent wrote. Returns what its answer should say if that failed."""
+        opened = self._open.values()
+        behind = [each.peer for each in opened if each.peer.has_unsaved_of(agent)]
+        if not behind:
+            return []
+        failed = await save_before_run(behind, self._backend.files, self.alias)
+        return [] if failed is None else [failed]
 
     def path_of(self, file_id: str) -> str | None:
         """Where the notebook with a file id is, as far as that is known."""
@@ -407,12 +426,14 @@ class Workspace:
         if before is None:
             return peer, {}
         agents = dict(before.agents)
+        visible = {key for key, seat in agents.items() if seat.presence is not None}
         await self._leave_room(before)
-        for seat in agents.values():
-            peer.seat(seat)
+        for key, seat in agents.items():
+            peer.seat(seat, key in visible)
         if before.peer.unsaved:
             await peer.catch_up()
             peer.inherit(before.peer)
+        peer.notes += before.peer.notes
         before.peer.close()
         return peer, agents
 
@@ -446,25 +467,35 @@ class Workspace:
 
     async def _follow(self, room_id: str) -> None:
         """If the file is changed on disk meanwhile, what it overwrites is done again."""
-        pause, waited = _FOLLOW, 0.0
+        pause, waited, told = _FOLLOW, 0.0, False
+        oldest: Step | None = None
         while True:
             await asyncio.sleep(pause)
             opened = self._open.get(room_id)
             if opened is None or not opened.peer.unsaved or not opened.peer.link.alive:
                 return
-            if waited <= _LATE < waited + pause:
-                opened.peer.notes.append(
-                    f"The server has not saved {inline(opened.peer.link.path)} for {_LATE:g} s; "
-                    "what is unsaved is in the live document only."
-                )
+            peer = opened.peer
+            if peer.unsaved[0] is not oldest:  # what was unsaved before is saved by now
+                oldest, pause, waited, told = peer.unsaved[0], _FOLLOW, 0.0, False
             waited += pause
             pause = min(_HEARTBEAT, 1.5 * pause)
+            late = waited > _LATE
             try:
-                if waited > _LATE:
-                    await opened.peer.link.save_overdue()
-                await opened.peer.catch_up()
+                if late and peer.link.autosaves:
+                    # Each output of a run, and each key that is pressed, postpones the server's
+                    # own save. One that failed it does not try again, and reports to nobody.
+                    await peer.save()
+                await peer.catch_up()
             except CollaborationError as error:
                 self._log.debug("%s: %s", room_id, error.happened)
+            except Exception:  # what is unsaved has to be followed all the same
+                self._log.exception("Could not look at %s", room_id)
+            if late and not told and peer.unsaved:
+                told = True
+                peer.notes.append(
+                    f"The server has not saved {inline(peer.link.path)} for {waited:.0f} s; "
+                    "what is unsaved is in the live document only."
+                )
 
     def _seat(self, room_id: str, opened: _Open, agent: Agent) -> Seat:
         seat = opened.agents.get(agent.key)
@@ -473,10 +504,19 @@ class Workspace:
             if not seat.seen:
                 seat.seen = opened.peer.version
             opened.agents[agent.key] = seat
+        if not opened.peer.shows(seat):  # it has left, or the room died while it came
             opened.peer.seat(seat)
             self._forget_seats()
+        seat.bound = agent.bound
         seat.used = time.monotonic()
         return seat
+
+    def leave(self, agent: str) -> None:
+        """An agent has ended its session: nobody sees it any more. What it runs goes on, and its
+        seats are kept for a while, as it may come back."""
+        for opened in self._open.values():
+            if (seat := opened.agents.get(agent)) is not None:
+                opened.peer.hide(seat)
 
     def _forget_seats(self) -> None:
         """Bound what is kept for agents that have left; the one that left first goes first."""
@@ -495,12 +535,15 @@ class Workspace:
     async def _sweep(self) -> None:
         while self._open:
             await asyncio.sleep(min(_HEARTBEAT, self._idle_timeout / 10))
-            idle_since = time.monotonic() - self._idle_timeout
+            now = time.monotonic()
+            idle_since, silent_since = now - self._idle_timeout, now - _SILENCE
             for room_id, opened in list(self._open.items()):
                 for key, seat in list(opened.agents.items()):
                     if seat.used < idle_since and not seat.runs:
                         del opened.agents[key]
                         opened.peer.unseat(seat)
+                    elif seat.used < silent_since and not (seat.runs or seat.bound):
+                        opened.peer.hide(seat)
                 if opened.agents:
                     opened.peer.show_presence()
                 elif opened.since < idle_since:  # else who opened it is about to sit down
@@ -513,6 +556,8 @@ class Workspace:
             del self._open[room_id]
             if opened.peer.notes:
                 self._unsaid[room_id] = opened.peer.notes
+                if len(self._unsaid) > _UNSAID:
+                    del self._unsaid[next(iter(self._unsaid))]
             try:
                 await self._close(opened)
             except Exception:  # the others have to be looked after all the same

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 from typing import Any
+
+from websockets.frames import Close, Frame, Opcode
+from websockets.utils import accept_key
 
 from .http_proxy import Speech
 
@@ -59,3 +63,18 @@ class Flood:
 def bomb(size: int) -> Speech:
     """A few bytes that unpack to many."""
     return saying(gzip.compress(bytes(size), 1), Content_Encoding="gzip")
+
+
+def closing(code: int, reason: str) -> Speech:
+    """A websocket that is opened, and closed at once for a reason of up to 123 bytes."""
+    end = Frame(Opcode.CLOSE, Close(code, reason).serialize()).serialize(mask=False)
+
+    async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
+        key = re.search(rb"(?im)^sec-websocket-key: *(\S+)", head)
+        assert key is not None
+        accept = accept_key(key[1].decode())
+        upgrade = f"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}"
+        writer.write(f"HTTP/1.1 101 Because\r\n{upgrade}\r\n\r\n".encode() + end)
+        await writer.drain()
+
+    return speak

@@ -1072,7 +1072,7 @@ async def test_an_edit_that_was_answered_survives_a_kill_and_is_there_once(
                 facts = await ada.ask("get_document", path=file.name)
                 assert facts["content"] == expected
                 if way == "standalone":
-                    assert "made again" in " ".join(facts["notices"])
+                    assert "reapplied" in " ".join(facts["notices"])
             async with tab(server, file) as ana:
                 assert ana.source() == expected
                 await ana.save()

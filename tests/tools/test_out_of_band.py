@@ -293,7 +293,7 @@ async def test_an_unsaved_edit_and_a_change_elsewhere_are_both_there(
     document.write([top, middle, "changed on disk"], by_replacing)
     parts, said = await document.read(ada)
     assert parts == ["the top of Ada é😀", middle, "changed on disk"]
-    assert said.startswith(f"{CHANGED}: edits that it had lost were made again in ")
+    assert said.startswith(f"{CHANGED}: lost edits were reapplied in ")
     await document.settles_as(ada, *parts)
     assert (await document.read(ada))[1] == ""  # it is said once
 
@@ -413,7 +413,7 @@ async def test_a_deletion_of_an_agent_is_made_again(ada: AgentClient, document: 
     document.write([top, middle, "changed on disk"])
     parts, said = await document.read(ada)
     assert parts == ["the top", middle, "changed on disk"]
-    assert "made again" in said
+    assert "reapplied" in said
     await document.settles_as(ada, *parts)
 
 
@@ -470,7 +470,7 @@ async def test_what_can_be_made_again_is_where_something_else_cannot(
     document.write(["words from disk é😀", middle, bottom])
     parts, said = await document.read(ada)
     assert parts == ["words from disk é😀", "the middle of Ada", bottom]
-    assert "made again" in said
+    assert "reapplied" in said
     assert "could not be" in said
     document.write(["words from disk é😀", middle, "once more"])
     expected = ["words from disk é😀", "the middle of Ada", "once more"]

@@ -111,7 +111,7 @@ async def test_what_is_unsaved_is_not_left_while_its_server_is_away(
     again = await workspace.open(ADA, PATH)
     assert again.peer.notebook.source(0) == "x, edited"
     notes = [*again.peer.notes, *again.seat.notes]
-    assert ["made again" in note for note in notes] == [True]
+    assert ["reapplied" in note for note in notes] == [True]
     await workspace.close()
 
 
@@ -126,6 +126,22 @@ async def test_what_nobody_was_told_is_said_to_who_comes_next(
     await until(lambda: not server.links[0].alive)  # nobody is here, and all is saved
     again = await workspace.open(ADA, PATH)
     assert again.peer.notes == ["Something happened."]
+    await workspace.close()
+
+
+async def test_what_nobody_was_told_is_kept_for_the_documents_left_last(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
+    monkeypatch.setattr(module, "_UNSAID", 2)
+    backend: Any = server
+    workspace = Workspace(backend, PathRules((), ()), Limits(), 0.05, logging.getLogger())
+    for path in ("a.ipynb", "b.ipynb", "c.ipynb"):
+        (await workspace.open(ADA, path)).peer.notes.append(f"About {path}.")
+        await until(lambda: not workspace._open)
+    workspace._idle_timeout = 300.0
+    opened = [await workspace.open(ADA, path) for path in ("c.ipynb", "b.ipynb", "a.ipynb")]
+    assert [here.peer.notes for here in opened] == [["About c.ipynb."], ["About b.ipynb."], []]
     await workspace.close()
 
 
@@ -201,4 +217,44 @@ async def test_steps_of_agents_that_left_are_bounded_and_the_oldest_go_first(
         opened = await workspace.open(ADA, path)
         steps.append(len(opened.seat.undo))
     assert steps == [1, 1, 0]
+    await workspace.close()
+
+
+async def test_an_agent_is_not_seen_after_some_silence_and_keeps_its_seat(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_HEARTBEAT", 0.01)
+    monkeypatch.setattr(module, "_SILENCE", 0.05)
+    backend: Any = server
+    workspace = Workspace(backend, PathRules((), ()), Limits(), 300.0, logging.getLogger())
+    bea, runner = Agent("token", "Bea", bound=True), Agent("token", "Runner")
+    (await workspace.open(runner, PATH)).seat.runs += 1
+    await workspace.open(bea, PATH)
+    seat = (await workspace.open(ADA, PATH)).seat
+    seat.notes.append("kept")
+    await until(lambda: workspace.names_at(PATH) == {"Bea (agent)", "Runner (agent)"})
+    # A room that is opened again does not show who is not there.
+    server.links[-1].alive = False
+    await workspace.open(bea, PATH)
+    assert workspace.names_at(PATH) == {"Bea (agent)", "Runner (agent)"}
+    again = (await workspace.open(ADA, PATH)).seat
+    assert again is seat
+    assert workspace.names_at(PATH) == {"Ada (agent)", "Bea (agent)", "Runner (agent)"}
+    workspace.leave(bea.key)
+    assert workspace.names_at(PATH) == {"Ada (agent)", "Runner (agent)"}
+    await workspace.close()
+
+
+async def test_who_came_while_the_room_died_sits_in_the_new_one(
+    server: Server, workspace: Workspace
+) -> None:
+    before = await workspace.open(ADA, PATH)
+    room_id = server.known(PATH, "notebook")
+    workspace._open[room_id].agents.clear()  # those who were taken along did not include it
+    workspace._open.pop(room_id)
+    again = await workspace.open(ADA, PATH)
+    assert again.seat is before.seat
+    assert again.peer is not before.peer
+    assert again.peer.shows(again.seat)
+    assert again.peer._seats == {again.seat.agent: again.seat}  # so that it is told what happens
     await workspace.close()

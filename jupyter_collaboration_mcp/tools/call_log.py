@@ -1,0 +1,55 @@
+"""One line in the log for each call of a tool that can change or run something."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
+
+from ..documents.foreign_text import PATH, inline
+from ..workspace.agent import Agent
+from ..workspace.permissions import Level
+from .registry import RegisteredTool
+
+#: Its lines are INFO. It has nothing of a call but the path: neither code, nor text, nor URLs.
+CALLS = "jupyter_collaboration_mcp.calls"
+
+_log = logging.getLogger(CALLS)
+
+_Result = TypeVar("_Result")
+
+
+async def logged(
+    tool: RegisteredTool, agent: Agent, arguments: Mapping[str, Any], result: Awaitable[_Result]
+) -> _Result:
+    """Wait for the result of a call and log who asked for what, how it ended, and how long it took.
+
+    Calls that only read are not logged.
+    """
+    if tool.declaration.up_to is Level.read:
+        return await result
+    began, outcome = time.perf_counter(), "failed"
+    try:
+        answer = await result
+        outcome = _outcome(answer)
+        return answer
+    except asyncio.CancelledError:
+        outcome = "cancelled"
+        raise
+    finally:
+        took = (time.perf_counter() - began) * 1000
+        path = inline({n.lower(): v for n, v in arguments.items()}.get("path", "-"), PATH)
+        who = f"{inline(agent.name)} <{inline(agent.credential)}>"
+        _log.info("%s %s %s: %s in %.0f ms", who, tool.name, path, outcome, took)
+
+
+def _outcome(result: Any) -> str:
+    """`ok` or the code of the error, and what became of runs: code that fails is no error."""
+    facts = getattr(result, "structured_content", None) or {}
+    failed = getattr(result, "is_error", False)
+    code = str(facts.get("error", {}).get("code", "error")) if failed else "ok"
+    states = Counter(run["state"] for run in facts.get("runs", ()))
+    return ", ".join([code, *(f"{count} run {state}" for state, count in states.items())])

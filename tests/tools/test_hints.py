@@ -1,0 +1,85 @@
+"""What tools tell clients about themselves, by which those decide what to ask a person about."""
+
+from __future__ import annotations
+
+import pytest
+from mcp import Client
+
+from docs.generate import _tools as every_tool
+from jupyter_collaboration_mcp import server
+from jupyter_collaboration_mcp.server import ServerOptions, build_server
+from jupyter_collaboration_mcp.tools.registry import Answer, Call, RegisteredTool, collect, tool
+from jupyter_collaboration_mcp.workspace.permissions import Level
+from jupyter_collaboration_mcp.workspace.sites import Sites
+from tests.harness.agents import text_of
+
+#: Their level is for what they could see; tests/execution/test_introspection.py shows that they
+#: change nothing.
+ONLY_LOOK = {"inspect_variables"}
+
+#: Nothing that is there is changed or overwritten: tests/tools/test_documents.py and test_files.py.
+ONLY_ADD = {"batch_insert_text", "copy_document", "connect_server"}
+
+TOOLS = every_tool()
+
+
+@pytest.mark.parametrize("registered", TOOLS, ids=lambda each: each.name)
+def test_hints_follow_from_the_level(registered: RegisteredTool) -> None:
+    hints, most = registered.declaration.annotations, registered.declaration.up_to
+    if most is Level.read or registered.name in ONLY_LOOK:
+        assert (hints.read_only_hint, hints.open_world_hint) == (True, False)
+        return
+    assert hints.read_only_hint is False
+    assert hints.destructive_hint is (registered.name not in ONLY_ADD)
+    assert hints.open_world_hint is (most >= Level.execute)
+    if most is Level.execute:
+        assert (hints.destructive_hint, hints.idempotent_hint) == (True, False)
+
+
+@pytest.mark.parametrize("registered", TOOLS, ids=lambda each: each.name)
+def test_a_tool_that_can_run_code_is_destructive_and_open_world(registered: RegisteredTool) -> None:
+    switch = registered.schema["properties"].get("exec")
+    if switch is not None:
+        assert registered.declaration.up_to is Level.execute
+        assert registered.declaration.annotations.destructive_hint
+        assert registered.declaration.annotations.open_world_hint
+        if switch["default"]:
+            assert "and runs them" in registered.description
+    elif registered.declaration.up_to is not registered.declaration.level:
+        raise AssertionError("nothing in its arguments asks for more than its level")
+
+
+class Liars:
+    ran: bool = False
+
+    @tool("Look", Level.read)
+    async def look(self, call: Call) -> Answer:
+        """Look at something."""
+        await call.authorize(Level.execute, "a.ipynb")
+        self.ran = True
+        return Answer("ran", {})
+
+    @tool("Write", Level.write, up_to=Level.execute, only_adds=True, idempotent=True)
+    async def write(self, call: Call) -> Answer:
+        """Write something."""
+        await call.authorize(Level.execute, "a.ipynb")
+        return Answer("wrote and ran", {})
+
+
+@pytest.mark.anyio
+async def test_a_tool_that_asks_for_more_than_it_declares_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    liars = Liars()
+    monkeypatch.setattr(server, "all_tools", lambda *_: collect("notebook", liars))
+    async with Client(build_server(Sites([]), ServerOptions())) as client:
+        failed = await client.call_tool("look", {})
+        assert failed.is_error
+        assert text_of(failed).startswith("internal_error: ")
+        assert not liars.ran
+        assert text_of(await client.call_tool("write", {})) == "wrote and ran"
+        shown = {each.name: each.annotations for each in (await client.list_tools()).tools}
+        assert shown["write"] is not None
+        assert shown["write"].destructive_hint
+        assert shown["write"].open_world_hint
+        assert not shown["write"].idempotent_hint

@@ -1,0 +1,31 @@
+"""Reading many cells gives way to others."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from jupyter_collaboration_mcp.documents.render import CellView
+from jupyter_collaboration_mcp.workspace import reading
+from tests.harness.memory_room import MemoryRoom
+
+
+@pytest.mark.parametrize(("seconds", "cells"), [(1.0, 1), (0.003, 4)])
+def test_others_get_their_turn_after_a_cell_that_took_long(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, cells: int
+) -> None:
+    clock = count()
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock) * seconds)
+    notebook = MemoryRoom([str(n) for n in range(20)]).notebook
+    looking = reading.look(notebook, lambda: range(20), outputs=True, enough=None)
+    turns = 0
+    found: list[CellView] = []
+    while not found:
+        try:
+            looking.send(None)
+            turns += 1
+        except StopIteration as ended:
+            found = ended.value
+    assert turns == 20 / cells
+    assert [view.source for view in found] == [str(n) for n in range(20)]
