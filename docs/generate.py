@@ -17,8 +17,9 @@ from traitlets import TraitType
 from jupyter_collaboration_mcp import errors
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
 from jupyter_collaboration_mcp.server import all_tools
-from jupyter_collaboration_mcp.tools.registry import TOOLSETS, RegisteredTool
+from jupyter_collaboration_mcp.tools.registry import Declaration, RegisteredTool
 from jupyter_collaboration_mcp.workspace.sites import Site, Sites
+from jupyter_collaboration_mcp.workspace.toolsets import TOOLSETS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -73,13 +74,20 @@ itself is written `./a:b.md`.
 agents, each with its own steps to undo.
 
 **Joining.** Every tool joins the document's room by itself. An agent that does nothing for
-`idle_timeout` seconds leaves it; the next call joins again.
+`idle_timeout` seconds leaves it; the next call joins again. Others no longer see an agent
+whose client has ended, as far as that is known: over stdio, or by the end of its session. Over
+HTTP, one that has called nothing and run nothing for 45 seconds is not shown either.
 
 **Running.** Code runs in the notebook's own kernel: the one of its Jupyter session, which is
 looked up at each call, started if there is none, and never doubled. People see the star, the
 output as it comes, and the count, as if one of them had pressed Shift-Enter. `exec` runs the code
 cells that a call touched, in order, after the edit, and stops at the first error; it asks for the
 execute level. `timeout` is how long the call waits, in seconds.
+
+**Files on disk.** Before a call runs code, or restarts or changes a kernel, the text files and
+notebooks that this agent changed are saved if they are not on disk yet: code may import or read
+them. That waits up to 5 seconds. If a file cannot be saved, the code runs all the same and the
+answer names the file. A file whose people have switched autosave off is not saved, and named too.
 
 **A run** has an id and a life of its own: `queued`, `working`, `input_required`, `completed`,
 `failed` or `cancelled`. A call that has waited long enough returns what there is, and the run goes
@@ -91,15 +99,22 @@ code could not be run to its end, because the kernel died, say. What threads and
 after the end is added to the run and its cell, until the cell is run again, cleared or deleted;
 the state stays as it is.
 
-**Outputs** come as a digest: printed text with its beginning and end, errors with the lines of the
-user's own code, tables with their shape and first rows, pictures as images that are scaled down.
-Whatever is left out is named with the address of the whole, `notebook://...`, which any client
-reads as a resource, page by page. `get_run(output=...)` reads the same pages.
+**Hints.** A tool that can run code, be it through an argument such as `exec`, is destructive and
+open world: a client that asks a person before such calls asks before any code runs. A tool that is
+read-only changes nothing, and one that only adds leaves what is there as it is.
 
-**Arguments.** Unknown ones are refused, not ignored. A list has at most 1,000 elements
-(`max_cells_per_call`), and no call changes more cells than that; a path, an id or a query has at
-most 1,000 characters, a path at most 50 folders, and all metadata of a call at most 1,000,000
-characters. An error repeats at most 200 characters of an argument.
+**Outputs** come as a digest: printed text with its beginning and end, errors with the lines of the
+user's own code, pictures as images that are scaled down. Tables of up to 20 rows come whole, of
+longer ones the first rows; of wide ones as many columns as can be read. Nothing is left out where
+that would save less than it takes to say so. Whatever is left out is named with the address of the
+whole, `notebook://...`, which any client reads as a resource, page by page. `get_run(output=...)`
+reads the same pages. A data frame in full is its plain text.
+
+**Arguments.** Their spelling may differ in case and underscores: `new_path` is `newPath`. Unknown
+ones are refused, not ignored, and the error says which one was probably meant and which there are.
+A list has at most 1,000 elements (`max_cells_per_call`), and no call changes more cells than that;
+a path, an id or a query has at most 1,000 characters, a path at most 50 folders, and all metadata
+of a call at most 1,000,000 characters. An error repeats at most 200 characters of an argument.
 """
 
 _NOTES: Mapping[str, str] = {
@@ -272,7 +287,7 @@ what the caller sent. Facts about a notebook or a text file are:
 | fact | meaning |
 | --- | --- |
 | `path`, `version` | the document, and its version after the call |
-| `saved` | true if the file has everything that the room has; missing if not yet |
+| `saved` | true if the file has everything that the room has; missing, or false, if not yet |
 | `cells` | the cells that were read or touched, each with `index`, `id` and `revision` |
 | `cell_count`, `next_index` | how many cells there are; where a cut answer goes on |
 | `revision`, `length`, `line_count` | of a text file, whose characters are counted |
@@ -288,8 +303,10 @@ what the caller sent. Facts about a notebook or a text file are:
 | `others` | what others changed since this agent last looked, while it is in the room |
 | `notices` | what should be said once, such as where edits were kept after a crash |
 
-An answer to an edit means: the room has it, and it would survive a crash of the server. `saved`
-is a separate fact; Jupyter saves about a second after the last change.
+An answer to an edit means: the room has it, and it would survive a crash of the server. `saved` is
+a separate fact, and there it says whether the file has what this agent wrote. Jupyter saves about a
+second after the last change. Where output or typing postpones that, an edit is saved after some
+seconds all the same.
 """
 
 _ERRORS_HEAD = """\
@@ -298,7 +315,8 @@ _ERRORS_HEAD = """\
 A refused or failed call is a result with `isError` set. Its text begins with the code, says what
 happened and what is true now, and ends with `Next:` and one step. `structuredContent.error` has
 `code`, `message`, `next_step` and what belongs to the code, such as `revision` and `source` with
-`stale_revision`. An unknown tool is a protocol error (-32602), as MCP wants it.
+`stale_revision`. An unknown tool is a protocol error (-32602), as MCP wants it;
+its message names the tool that was probably meant.
 
 | code | meaning |
 | --- | --- |
@@ -343,7 +361,13 @@ _CONFIGURATION_HEAD = """\
 
 Settings of the server extension. They go into `jupyter_server_config.py` as
 `c.JupyterCollaborationMCP.<name> = ...`, into `jupyter_server_config.json`, or onto the command
-line as `--JupyterCollaborationMCP.<name>=...`."""
+line as `--JupyterCollaborationMCP.<name>=...`. A `jupyter_collaboration_mcp_config.py` beside them
+works too: `jupyter collaboration-mcp --generate-config` writes one with all settings at their
+defaults, and `--help-all` shows them. (`jupyter server --help-all` shows Jupyter's own settings
+only: it ends before it loads any extension.)
+
+With a setting that does not exist or makes no sense the extension is not loaded, and one line of
+Jupyter's log says why; Jupyter itself goes on."""
 
 _CONFIGURATION_NOTES = """\
 **Paths** are globs on paths relative to the root, with `*`, `?` and `[...]`. A `*` also matches
@@ -363,6 +387,11 @@ aside in Jupyter's data directory until it is `aside_age` old or more than `asid
 **The journal** holds the text of unsaved edits; see [security](security.md#the-journal). Each
 root directory has a folder of its own in `journal_dir`, so servers may share it.
 
+**The log** of Jupyter has the URL of the endpoint at the start, and one line for each call that can
+change or run something: who (the agent's name and a hash of its credential), which tool, on which
+path, how it ended, and how long it took. It has no token, no code and no text of documents. The
+standalone command writes the same lines to stderr.
+
 ## One connection
 
 The address of a connection can narrow what is configured, and never widen it:
@@ -373,7 +402,9 @@ The address of a connection can narrow what is configured, and never widen it:
 | `?permission=` | the most that this connection may do |
 | `?agent=` | the agent's name; else `agent_name`, else the MCP client's own name, else "Agent" |
 
-For example `/mcp?toolsets=core&permission=read&agent=Ada`.
+For example `/mcp?toolsets=core&permission=read&agent=Ada`. A URL with any other parameter, with an
+unknown level or toolset, or with an empty one, is refused with status 400: a misspelt limit would
+be none.
 
 ## An example
 
@@ -434,7 +465,7 @@ def _tool(tool: RegisteredTool) -> str:
     toolsets = f"`{tool.toolset}`" + (", `core`" if declaration.core else "")
     parts = [
         f"### {tool.name}",
-        f"**{declaration.title}.** Level: {declaration.level.name}. Toolsets: {toolsets}. "
+        f"**{declaration.title}.** Level: {_levels(declaration)}. Toolsets: {toolsets}. "
         f"Hints: {_hints(declaration.annotations)}.",
         f"> {tool.description}",
         _parameters(tool.schema),
@@ -446,12 +477,19 @@ def _tool(tool: RegisteredTool) -> str:
     return "\n\n".join(parts)
 
 
+def _levels(declaration: Declaration) -> str:
+    needed, most = declaration.level, declaration.up_to
+    return needed.name if most is needed else f"{needed.name}, and {most.name} with `exec`"
+
+
 def _hints(annotations: Any) -> str:
     if annotations.read_only_hint:
         return "read-only"
     hints = ["destructive" if annotations.destructive_hint else "only adds"]
     if annotations.idempotent_hint:
         hints.append("idempotent")
+    if annotations.open_world_hint:
+        hints.append("open world")
     return ", ".join(hints)
 
 
