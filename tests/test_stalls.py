@@ -1,8 +1,9 @@
 """While a large call is made, others are served: no callback of the event loop takes long.
 
-What is measured is CPU time of the loop's thread, so that a busy machine does not matter. What that
-does not see (a wait for the disk, or for the interpreter) others notice by the clock: they are
-served within a limit that a busy machine keeps, too.
+What is measured is CPU time of the loop's thread, beside a piece of work that tells how fast the
+machine is just then: a busy machine does not matter. What that does not see (a wait for the disk,
+or for the interpreter) others notice by the clock: they are served within a limit that a busy
+machine keeps, too.
 
 All the while a person types in the notebook, in a cell that the calls do not change.
 """
@@ -28,8 +29,12 @@ from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
 
 pytestmark = pytest.mark.anyio
 
-#: Milliseconds of CPU time.
-LIMIT = 100
+#: Milliseconds of CPU time, on a machine on which the meter's piece of work takes this many.
+LIMIT, UNIT = 100, 2.0
+
+#: How often calls are made that seem to take long. Memory that the machine has to find for somebody
+#: else first takes long once; what we do takes long each time.
+ATTEMPTS = 3
 
 #: Seconds that anybody else may wait for an answer.
 PATIENCE = 2.0
@@ -85,8 +90,16 @@ async def meter(large: JupyterProcess) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def longest(meter: httpx.AsyncClient) -> dict[str, Any]:
+    """What took longest since this was last asked, and what the piece of work took now."""
     found: dict[str, Any] = (await meter.get("stall-meter")).json()
     return found
+
+
+def excess(before: dict[str, Any], found: dict[str, Any]) -> float:
+    """How many times the limit a callback took, on a machine that is as slow as it is just then."""
+    unit: float = max(UNIT, before["unit"], found["unit"])
+    milliseconds: float = found["milliseconds"]
+    return milliseconds / LIMIT * UNIT / unit
 
 
 def deep(levels: int) -> dict[str, Any]:
@@ -337,8 +350,12 @@ async def typing(person: Collaborator) -> AsyncIterator[None]:
 
 async def measure(
     client: AgentClient, meter: httpx.AsyncClient, case: Case, refused: str | None
-) -> None:
-    """Make a call while others ask how the server is, and see that it did what it should."""
+) -> tuple[float, str]:
+    """Make a call while others ask how the server is, and see that it did what it should.
+
+    Returns:
+        How many times the limit its longest callback took, and which one that was.
+    """
     waits: list[float] = []
 
     async def ask_on() -> None:
@@ -349,7 +366,7 @@ async def measure(
             await asyncio.sleep(0.05)
 
     tool, arguments = case
-    await longest(meter)
+    before = await longest(meter)
     others = asyncio.ensure_future(ask_on())
     result = await client.call(tool, **arguments)
     others.cancel()
@@ -357,15 +374,18 @@ async def measure(
     assert result.structured_content is not None
     error = result.structured_content.get("error", {})
     assert (result.is_error, error.get("code")) == (refused is not None, refused), error
-    assert found["milliseconds"] < LIMIT, (tool, found)
     assert max(waits, default=0) < PATIENCE, tool
+    return excess(before, found), f"{tool}: {found}"
 
 
 @pytest.mark.parametrize("call", READS)
 async def test_a_reader_holds_nobody_up(
     reader: AgentClient, meter: httpx.AsyncClient, call: str
 ) -> None:
-    await measure(reader, meter, READS[call], REFUSED.get(call))
+    found: list[tuple[float, str]] = []
+    while not found or found[-1][0] >= 1:
+        assert len(found) < ATTEMPTS, found
+        found.append(await measure(reader, meter, READS[call], REFUSED.get(call)))
 
 
 @pytest.mark.parametrize("calls", WRITES)
@@ -373,8 +393,17 @@ async def test_a_writer_holds_nobody_up(
     writer: AgentClient, person: Collaborator, meter: httpx.AsyncClient, calls: str
 ) -> None:
     async with typing(person):
-        for case in WRITES[calls]:
-            await measure(writer, meter, case, REFUSED.get(calls))
+        found: list[tuple[float, str]] = []
+        while not found or found[-1][0] >= 1:
+            assert len(found) < ATTEMPTS, found
+            found.append(
+                max(
+                    [
+                        await measure(writer, meter, case, REFUSED.get(calls))
+                        for case in WRITES[calls]
+                    ]
+                )
+            )
 
 
 async def test_a_request_with_millions_of_values_is_refused_before_it_is_parsed(
@@ -384,15 +413,16 @@ async def test_a_request_with_millions_of_values_is_refused_before_it_is_parsed(
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     body = request.replace("[]", "[0" + ",0" * 10_000_000 + "]")
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    await longest(meter)
+    before = await longest(meter)
     answer = await meter.post("mcp?permission=read", content=body, headers=headers)
     found = await longest(meter)
     assert (answer.status_code, "values in one request" in answer.text) == (413, True)
-    assert found["milliseconds"] < LIMIT, found
+    assert excess(before, found) < 1, found
 
 
 async def test_opening_a_large_notebook_holds_nobody_up(
     reader: AgentClient, meter: httpx.AsyncClient
 ) -> None:
     opening = ("create_notebook_session", {"path": UNOPENED})
-    await measure(reader, meter, opening, None)
+    found = await measure(reader, meter, opening, None)
+    assert found[0] < 1, found

@@ -10,7 +10,6 @@ import json
 import pathlib
 import sys
 import threading
-import time
 import types
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -28,6 +27,7 @@ from jupyter_collaboration_mcp.execution.introspection import (
     InspectionFailed,
     Variable,
 )
+from tests.harness.growth import calls, growth
 
 pytestmark = pytest.mark.anyio
 
@@ -699,16 +699,22 @@ def test_a_variable_that_a_thread_keeps_changing_is_no_problem() -> None:
 
 
 def test_huge_objects_cost_no_more_than_small_ones() -> None:
-    space: dict[str, Any] = {
-        "text": "x" * 10_000_000,
-        "rows": [list(range(100))] * 1_000_000,
-        "map": dict.fromkeys(range(1_000_000)),
-        **{f"v{n}": n for n in range(10_000)},
-    }
-    started = time.process_time()
-    report = in_kernel.report(space, None, 50, 300)
-    assert time.process_time() - started < 0.5
-    assert len(report) < 50 * 500
+    def space(size: int) -> dict[str, Any]:
+        return {"text": "x" * size, "rows": [[size]] * size, "map": dict.fromkeys(range(size))}
+
+    sizes = {size: space(size) for size in (250_000, 1_000_000)}
+    # Four times the work would be four times the time; the floor of what a clock can tell is below.
+    assert growth(lambda size: in_kernel.report(sizes[size], None, 50, 300), 250_000) < 2
+
+
+def test_many_variables_cost_one_look_each() -> None:
+    def looks(count: int) -> int:
+        space = {f"v{n}": n for n in range(count)}
+        report = in_kernel.report(space, None, 50, 300)
+        assert len(report) < 50 * 500
+        return calls(lambda: in_kernel.report(space, None, 50, 300))
+
+    assert looks(10_000) < 11 * looks(1_000)
 
 
 def test_every_text_is_bounded() -> None:
