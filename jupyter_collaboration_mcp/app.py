@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Enum, Float, Int, List, TraitError, Unicode, validate
+from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode, validate
 
 from . import __version__, _stay_out
 from .backends.extension_info import INFO_PATH
@@ -98,6 +98,11 @@ class JupyterCollaborationMCP(ExtensionApp):
                 )
         return proposal["value"]
 
+    structured = Bool(
+        False,
+        help="Whether answers have structuredContent, too: many clients show a model that JSON "
+        "instead of the text and the pictures. A connection can ask for it by ?structured=true.",
+    ).tag(config=True)
     agent_name = Unicode(
         None, allow_none=True, help="The agents' name where the connection gives none."
     ).tag(config=True)
@@ -246,7 +251,7 @@ class JupyterCollaborationMCP(ExtensionApp):
         width, height = self.max_image_width, self.max_image_height
         images = ImageLimits(width, height) if width > 0 and height > 0 else None
         level = Level.named(self.permission)
-        options = ServerOptions(self.toolsets, level, self.agent_name, images)
+        options = ServerOptions(self.toolsets, level, self.agent_name, images, self.structured)
         return build_server(self._sites, options)
 
     def _warn_about_the_store(self) -> None:

@@ -113,6 +113,12 @@ def _parser() -> argparse.ArgumentParser:
         help="read, write, execute or admin; of all servers, or of one",
     )
     parser.add_argument("--agent-name", default=_env("AGENT_NAME"))
+    parser.add_argument(
+        "--structured",
+        action="store_true",
+        default=_switch("STRUCTURED"),
+        help="send structuredContent, too: many clients show a model that JSON instead of the text",
+    )
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="where to look and start")
     parser.add_argument(
         "--no-embedded", action="store_true", help="do not start a Jupyter server if none runs"
@@ -190,11 +196,10 @@ async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | 
         _check_aliases(levels, sites)
         everywhere = Level.admin if level is None else level
         highest = max([everywhere, *levels.values()])
-        server = build_server(
-            sites,
-            ServerOptions(options.toolsets, highest, options.agent_name, ImageLimits()),
-            connections.connect,
+        served = ServerOptions(
+            options.toolsets, highest, options.agent_name, ImageLimits(), options.structured
         )
+        server = build_server(sites, served, connections.connect)
         gc.freeze()
         gc.enable()
         if wire is None:
@@ -449,6 +454,13 @@ def _say(line: str) -> None:
 
 def _env(name: str) -> str | None:
     return os.environ.get(_ENVIRONMENT + name) or None
+
+
+def _switch(name: str) -> bool:
+    value = (_env(name) or "false").lower()
+    if value not in ("true", "1", "false", "0"):
+        raise ValueError(f"{_ENVIRONMENT}{name} is {value!r}; give true or false")
+    return value in ("true", "1")
 
 
 def _words(value: str | None) -> list[str]:

@@ -82,6 +82,9 @@ class ServerOptions:
     agent_name: str | None = None
     images: ImageLimits | None = None
     """None: answers have no images."""
+    structured: bool = False
+    """Whether answers also have their facts as JSON, for programs. The clients that people use most
+    show a model that JSON instead of the text and the pictures."""
 
 
 def all_tools(
@@ -167,7 +170,10 @@ class CollaborationServer(MCPServer[Any]):
             return await super().call_tool(name, arguments, context)
         agent = self.gate.agent(context)
         result = super().call_tool(name, arguments, context)
-        return await logged(tool.registered, agent, arguments, result)
+        answer = await logged(tool.registered, agent, arguments, result)
+        if isinstance(answer, CallToolResult) and not self.gate.structured(context):
+            answer.structured_content = None
+        return answer
 
 
 class _Gate:
@@ -228,6 +234,12 @@ class _Gate:
             client,
             bound=caller is None,  # over stdio, which ends with its client
         )
+
+    def structured(self, context: Context[Any, Any]) -> bool:
+        """Whether a connection wants the facts of answers as JSON, too."""
+        caller = _caller(context.request_context)
+        asked_for = None if caller is None else caller.options.structured
+        return self._options.structured if asked_for is None else asked_for
 
     def reader(self, context: Context[Any, Any], most: Level = Level.read) -> Call:
         """Somebody who wants something, and how to ask whether they may.

@@ -15,12 +15,14 @@ from .toolsets import toolset_names
 SCOPE_KEY = "jupyter_collaboration_mcp.caller"
 
 #: What the query string of a connection's URL may have in it.
-QUERY_PARAMETERS = ("agent", "toolsets", "permission")
+QUERY_PARAMETERS = ("agent", "toolsets", "permission", "structured")
+
+_SWITCH = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """What a connection's URL asks for. It can only narrow what is configured."""
+    """What a connection's URL asks for. It can only narrow what an agent may do."""
 
     agent: str | None = None
     """The agent's name."""
@@ -28,6 +30,8 @@ class ConnectionOptions:
     """Comma-separated choices; a tool has to be in each of them."""
     permission: Level | None = None
     """The most that it may do; None: as much as is configured."""
+    structured: bool | None = None
+    """Whether answers also have their facts as JSON; None: as is configured."""
 
     @classmethod
     def parse(cls, query: Mapping[str, Sequence[str]]) -> Self:
@@ -45,7 +49,7 @@ class ConnectionOptions:
                     f"{did_you_mean(name, QUERY_PARAMETERS)}Known parameters: {known}.",
                 )
         given = {name: [value.strip() for value in values] for name, values in query.items()}
-        for name in ("toolsets", "permission"):
+        for name in ("toolsets", "permission", "structured"):
             if not all(given.get(name, ())):
                 raise InvalidArgument(
                     f"The query parameter {name!r} of the URL is empty.",
@@ -55,7 +59,12 @@ class ConnectionOptions:
         for choice in toolsets:
             toolset_names(choice)
         permission = min(map(Level.named, given.get("permission", ())), default=None)
-        return cls(_only(filter(None, given.get("agent", ()))), toolsets, permission)
+        return cls(
+            _only(filter(None, given.get("agent", ()))),
+            toolsets,
+            permission,
+            _switched(given.get("structured", ())),
+        )
 
 
 def _only(given: filter[str]) -> str | None:
@@ -65,6 +74,16 @@ def _only(given: filter[str]) -> str | None:
         shown = ", ".join(f"{name[:40]!r}" for name in names[:4])
         raise InvalidArgument(f"The URL names several agents: {shown}.", "Leave one ?agent= in it.")
     return names[0] if names else None
+
+
+def _switched(given: Sequence[str]) -> bool | None:
+    for value in given:
+        if value.lower() not in _SWITCH:
+            raise InvalidArgument(
+                f"The query parameter 'structured' of the URL is {value[:40]!r}.",
+                "Give true or false.",
+            )
+    return _SWITCH[given[-1].lower()] if given else None
 
 
 @dataclass(frozen=True, slots=True)

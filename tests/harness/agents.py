@@ -83,8 +83,10 @@ async def agent(
 ) -> AsyncIterator[AgentClient]:
     """An agent connected to `/mcp` of a server, or to the command that is joined to it.
 
-    What is given as several texts stands in the URL as often.
+    What is given as several texts stands in the URL as often. Unless it says otherwise, it gets the
+    facts of answers as JSON, too.
     """
+    query.setdefault("structured", "true")
     beside = server if isinstance(server, StandaloneProcess) else server.standalone
     if beside is not None:
         url, headers = beside.url, {"Authorization": f"Bearer {bearer}"}

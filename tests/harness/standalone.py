@@ -110,11 +110,12 @@ class StandaloneProcess:
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """For a command that knows no other Jupyter of this account."""
+    """For a command that knows no other Jupyter of this account, and sends facts as JSON, too."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY_"))}
     return {
         **inherited,
         "PYTHONPATH": str(REPOSITORY),
+        "JUPYTER_COLLABORATION_MCP_STRUCTURED": "true",
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         "JUPYTER_DATA_DIR": str(home / "data"),
         "JUPYTER_CONFIG_DIR": str(home / "config"),

@@ -738,7 +738,7 @@ async def test_of_levels_and_toolsets_that_are_repeated_the_least_is_given(
     [
         ("permision=read", "'permision'. Did you mean permission? Known parameters: agent, toolse"),
         ("agent=Ada&Permission=read", "'Permission'. Did you mean permission?"),
-        ("level=read", "'level'. Known parameters: agent, toolsets, permission."),
+        ("level=read", "'level'. Known parameters: agent, toolsets, permission, structured."),
         ("permission", "'permission' of the URL is empty"),
         ("permission=&permission=read", "'permission' of the URL is empty"),
         ("permission=read&permission=everything", "no permission level 'everything'"),
@@ -746,6 +746,8 @@ async def test_of_levels_and_toolsets_that_are_repeated_the_least_is_given(
         ("toolsets=core,everything", "no toolset everything. Choose from all"),
         ("toolsets=,", "No toolset is named"),
         ("agent=Ada&agent=Eve", "several agents: 'Ada', 'Eve'"),
+        ("structured=yes", "'structured' of the URL is 'yes'. Give true or false."),
+        ("structured=", "'structured' of the URL is empty"),
     ],
 )
 async def test_a_url_that_makes_no_sense_is_refused_before_it_gives_any_power(
