@@ -9,10 +9,10 @@ from __future__ import annotations
 import copy
 import sys
 import uuid
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from ..errors import AmbiguousCell, CellNotFound
 from . import json_values, text
 from .differ import Differ
 from .foreign_text import ID, inline, listed
+from .handles import cell_handle, short_id
 from .render import CellView
 from .revisions import revision
 
@@ -47,6 +48,13 @@ class CellChange:
     cell_id: str
 
 
+#: Cells that come or go at once, up to which the sorted ids are kept.
+_FEW = 50
+
+#: Characters of the views that are kept of one notebook, and of the largest one.
+_KEPT_VIEWS, _LARGEST_VIEW = 5_000_000, 200_000
+
+
 Mark = tuple[int, int]
 """A moment in the life of a document, for asking what has changed since."""
 
@@ -66,6 +74,10 @@ class _Cell:
     doc: Doc[Any]
     raw: Any
     events: Subscription | None = None
+    view: CellView | None = None
+    """As it was last read, as long as nothing has changed in it."""
+    has_outputs: bool = False
+    """Whether the view has the outputs."""
 
     @property
     def shared(self) -> Map[Any]:
@@ -97,6 +109,7 @@ class Notebook:
         self._count: Counter[str] = Counter()
         self._hints: dict[str, int] = {}
         self._sorted: list[str] | None = None
+        self._kept = 0  # characters of the views that are kept
         self._own: list[CellChange] = []  # structural changes of ours, already in the mirror
         self._heard: list[CellChange] = []  # ... of this transaction
         self._splice(0, 0, [self._mirrored(str(cell["id"]), cell) for cell in self._array])
@@ -165,11 +178,15 @@ class Notebook:
 
     def _beginning_with(self, prefix: str) -> list[str]:
         """The ids that begin alike. They are sorted once: a call may name a thousand cells."""
+        ordered = self._ordered()
+        start = bisect_left(ordered, prefix)
+        end = bisect_left(ordered, prefix + chr(sys.maxunicode), start)
+        return ordered[start:end]
+
+    def _ordered(self) -> list[str]:
         if self._sorted is None:
             self._sorted = sorted(cell.id for cell in self._cells)
-        start = bisect_left(self._sorted, prefix)
-        end = bisect_left(self._sorted, prefix + chr(sys.maxunicode), start)
-        return self._sorted[start:end]
+        return self._sorted
 
     def position(self, index: int) -> int:
         """A valid cell index for one that may count from the end.
@@ -200,14 +217,20 @@ class Notebook:
 
     # -- reading -----------------------------------------------------------------------------
 
-    def label(self, cell_id: str) -> str:
-        """How a cell is named to an agent: by index and id, as far as it is there."""
-        shown = inline(cell_id, ID)
-        return f"[{self.find(cell_id)}] {shown}" if self.has(cell_id) else shown
+    def short_id(self, index: int) -> str:
+        """As much of a cell's id as names it."""
+        return short_id(self._cells[index].id, self._ordered())
 
-    def label_at(self, index: int) -> str:
-        """The same for the cell at an index."""
-        return f"[{index}] {inline(self.id_at(index), ID)}"
+    def label(self, cell_id: str) -> str:
+        """A cell whose text the reader may not know: index and id, as far as it is there."""
+        if not self.has(cell_id):
+            return inline(cell_id, ID)
+        index = self.find(cell_id)
+        return f"[{index}] {self.short_id(index)}"
+
+    def handle(self, index: int) -> str:
+        """How answers name a cell, and callers can: by index, id and revision."""
+        return cell_handle(index, self.short_id(index), self.revision(index))
 
     def source(self, index: int) -> str:
         with self.doc.transaction() as transaction:
@@ -244,7 +267,38 @@ class Notebook:
         return int(first["client"]), int(first["clock"]) + length - 1
 
     def view(self, index: int, outputs: bool = True) -> CellView:
-        """A cell as plain values."""
+        """A cell as plain values, as it was before the transaction that changes it.
+
+        To convert what is shared takes most of the time of a read, so a view is kept until there
+        is news of its cell.
+        """
+        cell = self._cells[index]
+        kept, short = cell.view, self.short_id(index)
+        if kept is not None and (cell.has_outputs or not outputs):
+            if kept.index != index or kept.short_id != short:
+                kept = cell.view = replace(kept, index=index, short_id=short)
+            return kept
+        view = self._view(index, short, outputs)
+        if self._follows:
+            self._keep(cell, view, outputs)
+        return view
+
+    def _keep(self, cell: _Cell, view: CellView, outputs: bool) -> None:
+        self._drop_view(cell)
+        if view.weight > _LARGEST_VIEW:
+            return
+        if self._kept + view.weight > _KEPT_VIEWS:
+            for other in self._cells:
+                self._drop_view(other)
+        cell.view, cell.has_outputs = view, outputs
+        self._kept += view.weight
+
+    def _drop_view(self, cell: _Cell) -> None:
+        if cell.view is not None:
+            self._kept -= cell.view.weight
+            cell.view = None
+
+    def _view(self, index: int, short: str, outputs: bool) -> CellView:
         shared = self._cells[index].shared
         with self.doc.transaction() as transaction:
             raw = self._cells[index].raw
@@ -255,6 +309,7 @@ class Notebook:
             return CellView(
                 index=index,
                 id=self._cells[index].id,
+                short_id=short,
                 cell_type=cell_type,
                 revision=revision(cell_type, source),
                 source=source,
@@ -522,7 +577,7 @@ class Notebook:
         """Replace a range of the mirror and say what that means."""
         deleted = self._cells[start:stop]
         self._cells[start:stop] = cells
-        self._sorted = None
+        self._sort(deleted, cells)
         self.structure += 1
         for cell in deleted:
             self._count[cell.id] -= 1
@@ -530,6 +585,7 @@ class Notebook:
                 del self._count[cell.id]
                 self._hints.pop(cell.id, None)
                 self._changed.pop(cell.id, None)
+            self._drop_view(cell)
             if cell.events is not None:
                 cell.events.drop()
         self._count.update(cell.id for cell in cells)
@@ -544,8 +600,19 @@ class Notebook:
             *(CellChange("inserted", cell.id) for cell in cells),
         ]
 
+    def _sort(self, deleted: Sequence[_Cell], new: Sequence[_Cell]) -> None:
+        """Have the ids sorted again, if they were and this takes less than to sort them all."""
+        if self._sorted is None or len(deleted) + len(new) > _FEW:
+            self._sorted = None
+            return
+        for cell in deleted:
+            del self._sorted[bisect_left(self._sorted, cell.id)]
+        for cell in new:
+            insort(self._sorted, cell.id)
+
     def _read(self, cell: _Cell, event: Any) -> Iterator[CellChange]:
         self._changes += 1
+        self._drop_view(cell)
         changed = self._changed[cell.id] = self._changed.pop(cell.id, {})
         if path := event.path:
             changed[str(path[0])] = self._changes

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
 from . import outputs, tables
 from .foreign_text import NAME, words
+from .handles import cell_handle
 from .json_values import flaw
 from .text import clip
 
@@ -24,6 +24,8 @@ class CellView:
 
     index: int
     id: str
+    short_id: str
+    """As much of the id as names the cell."""
     cell_type: str
     revision: str
     source: str
@@ -31,32 +33,62 @@ class CellView:
     execution_state: str | None
     outputs: list[dict[str, Any]]
     metadata: dict[str, Any]
+    made: dict[str, str] = field(default_factory=dict, compare=False)
+    """What was made of it before, and does not depend on its place."""
+    weight: int = field(default=-1, compare=False)
+    """About how many characters it has."""
+
+    def __post_init__(self) -> None:
+        if self.weight < 0:
+            parts = (self.source, self.outputs, self.metadata)
+            object.__setattr__(self, "weight", sum(map(_weight, parts)))
+
+    @property
+    def handle(self) -> str:
+        """How answers name it."""
+        return cell_handle(self.index, self.short_id, self.revision)
+
+
+def _weight(value: Any) -> int:
+    """About how many characters there are in a value of JSON."""
+    waiting, weight = [value], 0
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            weight += len(item)
+        else:
+            weight += 8
+            if isinstance(item, Mapping):
+                waiting += item.values()
+            elif isinstance(item, list):
+                waiting += item
+    return weight
 
 
 class Rendered(NamedTuple):
     """Cells as text, and where to go on when not all of them fitted."""
 
     text: str
-    """At most `max_length` characters, and a line that says what is missing."""
+    """At most `max_length` characters."""
     shown: int
     """How many cells are in the text."""
-    shortened: list[int]
-    """The indexes of the shown cells of which only a part is there."""
     next_index: int | None
     """The index of the first cell that is not in the text."""
-    facts: list[dict[str, Any]]
-    """The shown cells for `structuredContent`."""
+    next_position: int | None
+    """The first character that is not there of the only cell in the text, which is too long."""
+    facts: Callable[[], list[dict[str, Any]]]
+    """Makes the facts of the shown cells for `structuredContent`."""
 
 
-def outline(
-    cells: Sequence[CellView], *, max_length: int, prefixes: Mapping[str, int] | None = None
-) -> Rendered:
-    """One line a cell: name, state, size, first line, kinds of output."""
-    names = _names(cells, prefixes)
+def outline(cells: Sequence[CellView], *, max_length: int) -> Rendered:
+    """One line a cell: what is not usual about it, and its first line."""
 
     def block(cell: CellView, room: int) -> _Block:
-        facts = _facts(cell, lines=_line_count(cell.source), first_line=_first_line(cell.source))
-        return _Block(clip(_outline_line(cell, names), room), facts)
+        def facts() -> dict[str, Any]:
+            lines = _line_count(cell.source)
+            return _facts(cell, lines=lines, first_line=_first_line(cell.source))
+
+        return _Block(clip(cell.handle + _outlined(cell), room), facts)
 
     return _packed(cells, block, max_length, "\n")
 
@@ -67,14 +99,17 @@ def source(
     include_outputs: bool = False,
     max_length: int,
     output_limit: int = 2_000,
-    prefixes: Mapping[str, int] | None = None,
+    start: int = 0,
 ) -> Rendered:
-    """Each cell's name and its source as it is, with its outputs in few words if wanted."""
-    names = _names(cells, prefixes)
+    """Each cell's name and its source as it is, with its outputs in few words if wanted.
+
+    Args:
+        start: The character of the only cell from which on to show it.
+    """
     limit = output_limit if include_outputs else 0
 
     def block(cell: CellView, room: int) -> _Block:
-        return _block(cell, _header(cell, names), room, limit, metadata=False)
+        return _block(cell, _header(cell), room, limit, None, start)
 
     return _packed(cells, block, max_length, "\n\n")
 
@@ -84,25 +119,25 @@ def full(
     *,
     max_length: int,
     output_limit: int = 2_000,
-    prefixes: Mapping[str, int] | None = None,
+    start: int = 0,
+    all_metadata: bool = False,
 ) -> Rendered:
-    """Each cell's name and state, source, metadata and outputs."""
-    names = _names(cells, prefixes)
+    """Each cell's name and state, source, metadata and outputs.
+
+    Args:
+        start: The character of the only cell from which on to show it.
+        all_metadata: Also what programs keep for themselves there.
+    """
 
     def block(cell: CellView, room: int) -> _Block:
-        header = " ".join([_header(cell, names), *_state(cell)])
-        return _block(cell, header, room, output_limit, metadata=True)
+        header = " ".join([_header(cell), *_state(cell)])
+        metadata = cell.metadata if all_metadata else _telling(cell.metadata)
+        return _block(cell, header, room, output_limit, metadata, start)
 
     return _packed(cells, block, max_length, "\n\n")
 
 
-def matches(
-    cells: Sequence[CellView],
-    query: str,
-    *,
-    max_length: int,
-    prefixes: Mapping[str, int] | None = None,
-) -> Rendered:
+def matches(cells: Sequence[CellView], query: str, *, max_length: int) -> Rendered:
     """The cells whose source or outputs contain `query`, whatever its case, with those lines.
 
     Raises:
@@ -110,15 +145,14 @@ def matches(
     """
     if not query:
         raise InvalidArgument("query is empty.", "Give the text to look for.")
-    names = _names(cells, prefixes)
     pattern = re.compile(re.escape(query), re.IGNORECASE)
     found = {cell.index: _found(cell, pattern) for cell in cells}
     matching = [cell for cell in cells if found[cell.index]]
 
     def block(cell: CellView, room: int) -> _Block:
+        content = "\n".join([_header(cell), *found[cell.index]])
         lines = [line.strip() for line in found[cell.index]]
-        content = "\n".join([_header(cell, names), *found[cell.index]])
-        return _Block(clip(content, room), _facts(cell, matches=lines))
+        return _Block(clip(content, room), lambda: _facts(cell, matches=lines))
 
     return _packed(matching, block, max_length, "\n")
 
@@ -128,18 +162,6 @@ def fenced(content: str) -> str:
     longest = max((len(run) for run in re.findall(r"`{3,}", content)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{content}\n{fence}"
-
-
-def id_prefixes(ids: Iterable[str]) -> Counter[str]:
-    """How many ids begin alike; made of all the ids of a notebook, not only the shown ones."""
-    return Counter(cell_id[:_SHORT_ID] for cell_id in ids)
-
-
-def short_id(cell_id: str, prefixes: Mapping[str, int]) -> str:
-    """The id as it is shown: its beginning where that is enough to name the cell."""
-    if len(cell_id) > _LONGEST_WHOLE_ID and prefixes.get(cell_id[:_SHORT_ID], 0) <= 1:
-        cell_id = cell_id[:_SHORT_ID]
-    return _word(cell_id)
 
 
 def people(states: Mapping[int, Mapping[str, Any]]) -> list[str]:
@@ -154,20 +176,35 @@ def people(states: Mapping[int, Mapping[str, Any]]) -> list[str]:
 # Parts of a cell
 
 _MOST_PEOPLE = 200
-_SHORT_ID = 8
-_LONGEST_WHOLE_ID = 12
 _FIRST_LINE = 60
 _MOST_OUTPUTS = 12
 _LONGEST_METADATA = 1_000
 
+#: Keys of metadata in which programs keep how a cell is shown, and when it was run.
+_BOOKKEEPING = frozenset(
+    ("trusted", "execution", "ExecuteTime", "collapsed", "scrolled", "jupyter", "hidden")
+)
 
-def _names(cells: Sequence[CellView], prefixes: Mapping[str, int] | None) -> Mapping[str, int]:
-    return id_prefixes(cell.id for cell in cells) if prefixes is None else prefixes
+#: What slideshows and editors write into metadata, and means nothing.
+_DEFAULTS: Mapping[str, Sequence[Any]] = {
+    "slideshow": ({}, {"slide_type": ""}, {"slide_type": "-"}, {"slide_type": None}),
+    "editable": (True,),
+    "deletable": (True,),
+    "tags": ([],),
+}
 
 
-def _header(cell: CellView, names: Mapping[str, int]) -> str:
-    name = short_id(cell.id, names)
-    return f"[{cell.index}] {name} r:{cell.revision} {_word(cell.cell_type)}"
+def _telling(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata without what says nothing about a cell."""
+    return {
+        key: value
+        for key, value in metadata.items()
+        if key not in _BOOKKEEPING and value not in _DEFAULTS.get(key, ())
+    }
+
+
+def _header(cell: CellView) -> str:
+    return cell.handle if cell.cell_type == "code" else f"{cell.handle} {_word(cell.cell_type)}"
 
 
 def _word(name: str) -> str:
@@ -175,16 +212,25 @@ def _word(name: str) -> str:
     return name if re.fullmatch(r"[\w.+-]{1,64}", name) else json.dumps(name[:64])
 
 
-def _outline_line(cell: CellView, names: Mapping[str, int]) -> str:
-    kinds = ", ".join(outputs.kinds(cell.outputs))
+def _outlined(cell: CellView) -> str:
+    """What follows a cell's name in an outline; a cell of one line that never ran has little."""
+    made = cell.made.get("outline")
+    if made is None:
+        made = cell.made["outline"] = _make_outlined(cell)
+    return made
+
+
+def _make_outlined(cell: CellView) -> str:
+    lines, kinds = _line_count(cell.source), ", ".join(outputs.kinds(cell.outputs))
     parts = [
-        _header(cell, names),
+        "" if cell.cell_type == "code" else _word(cell.cell_type),
         *_state(cell),
-        _count(_line_count(cell.source), "line"),
-        _json(_first_line(cell.source)) if cell.source.strip() else "",
+        f"{lines:,}L" if lines > 1 else "",
         f"-> {kinds}" if kinds else "",
+        "" if cell.source.strip() else "empty",
     ]
-    return " ".join(part for part in parts if part)
+    said = "".join(f" {part}" for part in parts if part)
+    return f"{said}: {_plain(_first_line(cell.source))}" if cell.source.strip() else said
 
 
 def _state(cell: CellView) -> Iterator[str]:
@@ -194,8 +240,6 @@ def _state(cell: CellView) -> Iterator[str]:
     if cell.execution_count is not None:
         # Numbers from a shared document are floats.
         yield f"In[{int(cell.execution_count)}]"
-    elif not running and not cell.outputs:
-        yield "never run"
     if running:
         yield "running"
     if name := outputs.error_name(cell.outputs):
@@ -206,6 +250,11 @@ def _json(value: Any) -> str:
     """A value in one line, without characters that hide, turn or break it."""
     said = json.dumps(value, ensure_ascii=False)
     return said if said.isprintable() else json.dumps(value)
+
+
+def _plain(line: str) -> str:
+    """A line as it is, unless it has characters that hide, turn or break it."""
+    return line if line.isprintable() else _json(line)
 
 
 def _first_line(content: str) -> str:
@@ -221,29 +270,49 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _block(cell: CellView, header: str, room: int, output_limit: int, metadata: bool) -> _Block:
+def _block(
+    cell: CellView,
+    header: str,
+    room: int,
+    output_limit: int,
+    metadata: Mapping[str, Any] | None,
+    start: int,
+) -> _Block:
     """Header, fenced source, and what else is wanted, in `room` characters."""
-    tail = ""
-    more: dict[str, Any] = {}
-    if metadata and cell.metadata:
-        content, more["metadata"] = _metadata(cell.metadata)
-        tail += f"\nmetadata: {clip(content, min(_LONGEST_METADATA, room // 4))}"
+    tail, described = "", ""
+    if metadata:
+        content = clip(_metadata(metadata), min(_LONGEST_METADATA, room // 4))
+        tail += f"\nmetadata: {content}"
     if output_limit and cell.outputs:
         described = _outputs(cell, output_limit, room // 3)
         tail += f"\n{_count(len(cell.outputs), 'output')}:\n{fenced(described)}"
-        more["output_text"] = described
     frame = len(header) + len(fenced(cell.source)) - len(cell.source) + 1
-    shown = clip(cell.source, max(0, room - frame - len(tail)))
-    return _Block(f"{header}\n{fenced(shown)}{tail}", _facts(cell, source=shown, **more))
+    end = start + max(1, room - frame - len(tail))
+    shown = cell.source[start:end]
+
+    def facts() -> dict[str, Any]:
+        more: dict[str, Any] = {"source": shown}
+        if metadata is not None and cell.metadata:
+            made = _metadata(cell.metadata)
+            fits = len(made) <= _LONGEST_METADATA and flaw(cell.metadata, math.inf, None) is None
+            more["metadata"] = cell.metadata if fits else _unfit(made)
+        if described:
+            more["output_text"] = described
+        return _facts(cell, **more)
+
+    next_position = end if end < len(cell.source) else None
+    return _Block(f"{header}\n{fenced(shown)}{tail}", facts, next_position)
 
 
-def _metadata(metadata: Mapping[str, Any]) -> tuple[str, Any]:
-    """Metadata as a text and as a fact; people's programs may write there what is no JSON."""
+def _metadata(metadata: Mapping[str, Any]) -> str:
+    """Metadata as a text; people's programs may write there what is no JSON."""
     if (found := flaw(metadata, math.inf, None)) is not None:
-        said = f"cannot be shown: {words(found.said('metadata'))}"
-        return said, said
-    content = _json(metadata)
-    return content, metadata if len(content) <= _LONGEST_METADATA else "too long"
+        return f"cannot be shown: {words(found.said('metadata'))}"
+    return _json(metadata)
+
+
+def _unfit(made: str) -> str:
+    return made if made.startswith("cannot be shown") else "too long"
 
 
 def _outputs(cell: CellView, limit: int, room: int) -> str:
@@ -323,10 +392,11 @@ _UNBOUNDED = 1 << 40
 
 
 class _Block(NamedTuple):
-    """One cell's part of the text, and the same facts for programs."""
+    """One cell's part of the text, and what makes the same facts for programs."""
 
     text: str
-    facts: dict[str, Any]
+    facts: Callable[[], dict[str, Any]]
+    next_position: int | None = None
 
 
 def _packed(
@@ -337,13 +407,11 @@ def _packed(
 ) -> Rendered:
     """Whole cells as long as they fit; only a first one that is too long alone is shortened."""
     blocks: list[_Block] = []
-    shortened: list[int] = []
     room = max_length
     for cell in cells:
         made = block(cell, _UNBOUNDED)
         if not blocks and len(made.text) > room:
             made = block(cell, room)
-            shortened.append(cell.index)
         if len(made.text) > room:
             break
         blocks.append(made)
@@ -351,9 +419,9 @@ def _packed(
     return Rendered(
         text=separator.join(made.text for made in blocks),
         shown=len(blocks),
-        shortened=shortened[: len(blocks)],
         next_index=cells[len(blocks)].index if len(blocks) < len(cells) else None,
-        facts=[made.facts for made in blocks],
+        next_position=blocks[0].next_position if blocks else None,
+        facts=lambda: [made.facts() for made in blocks],
     )
 
 

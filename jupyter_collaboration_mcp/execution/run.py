@@ -163,8 +163,12 @@ class Run:
                 return condition()
         return True
 
+    def short_uri(self, index: int) -> str:
+        """The URI of one of its outputs, for an answer, in which every character counts."""
+        return f"notebook://runs/{self.id}/{index}"
+
     def uri(self, index: int) -> str:
-        """The address of one of its outputs."""
+        """The URI of one of its outputs, for the notebook: it says whose output it is."""
         run = "" if self.cell_id is None else f"?run={self.id}"
         return f"{self.address}/outputs/{index}{run}"
 

@@ -83,6 +83,10 @@ class SideFiles:
         """What is kept of an output, if anything."""
         return await asyncio.to_thread(self._kind, notebook, run_id, index)
 
+    async def notebook_of(self, run_id: str) -> str | None:
+        """The notebook of a run of which something is kept here."""
+        return await asyncio.to_thread(self._notebook_of, run_id)
+
     async def sweep(self) -> None:
         """Delete what is too old or too much."""
         await asyncio.to_thread(self._sweep)
@@ -174,6 +178,11 @@ class SideFiles:
             self._sweep()
         place = self._place(notebook, run_id)
         return next((kind for kind in _KINDS if (place / f"{index}.{kind}").exists()), None)
+
+    def _notebook_of(self, run_id: str) -> str | None:
+        if not _NAME.fullmatch(run_id):
+            return None
+        return next((run.parent.name for run in self._directory.glob(f"*/{run_id}")), None)
 
     def _place(self, notebook: str, run_id: str) -> Path:
         if not (_NAME.fullmatch(notebook) and _NAME.fullmatch(run_id)):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ..errors import DocumentNotFound, InvalidArgument
+from ..errors import DocumentNotFound, InvalidArgument, RunNotFound
 from ..tools.places import authorize, visit
 from ..tools.registry import Call
 from ..workspace.permissions import Level
@@ -25,6 +25,11 @@ TEMPLATES = (
         "run output",
         "An output of a run that stored nothing in the notebook, in full, page by page.",
     ),
+    (
+        "notebook://runs/{run}/{n}{?offset}",
+        "output",
+        "An output of a run in full, page by page: what answers link to.",
+    ),
 )
 
 
@@ -34,6 +39,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 @dataclass(frozen=True, slots=True)
 class _Address:
     notebook: str
+    """Empty where the run says it."""
     cell: str
     run: str | None
     index: int
@@ -56,6 +62,8 @@ class OutputResources:
             CollaborationError: There is nothing, or the caller may not see it.
         """
         address = _parsed(uri)
+        if not address.notebook and address.run is not None:
+            address = replace(address, notebook=await self._notebook_of(address.run))
         found = await self._sites.document(address.notebook)
         if found is None:
             raise DocumentNotFound(
@@ -73,6 +81,16 @@ class OutputResources:
         here = await visit(call, Level.read, site, path)
         return await outputs.of_cell(here, address.cell, address.index, address.offset)
 
+    async def _notebook_of(self, run_id: str) -> str:
+        notebook = await self._sites.notebook_of(run_id)
+        if notebook is None:
+            raise RunNotFound(
+                f"There is no run {run_id[:100]!r}, or it was too long ago.",
+                "Read the cell itself with get_notebook(include_outputs=true).",
+                run_id=run_id,
+            )
+        return notebook
+
 
 def next_page(uri: str, part: Part) -> str:
     """The address of the page after this one."""
@@ -84,9 +102,12 @@ def next_page(uri: str, part: Part) -> str:
 def _parsed(uri: str) -> _Address:
     try:
         parts = urlsplit(uri)
-        notebook, kind, name, what, index = map(unquote, parts.path.strip("/").split("/"))
+        steps = [unquote(step) for step in parts.path.strip("/").split("/")]
         query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
         offset = query.get("offset", "0")
+        if parts.netloc == "runs" and len(steps) == 2:
+            steps = ["", "executions", steps[0], "outputs", steps[1]]
+        notebook, kind, name, what, index = steps
         if parts.scheme != "notebook" or what != "outputs":
             raise ValueError
         run = {"cells": query.get("run"), "executions": name}[kind]

@@ -7,21 +7,24 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..documents.foreign_text import ID, inline, listed
+from ..documents.foreign_text import inline, listed
+from ..documents.handles import cell_handle
 from ..documents.render import people
 from ..workspace.workspace import OpenDocument
 from .registry import Answer
 
-CellIds = Annotated[
-    list[str | int] | None, Field(description="ids (a unique prefix is enough) or indexes")
-]
+CellIds = Annotated[list[str | int] | None, Field(description="handles, ids or indexes")]
 Revisions = Annotated[
     str | list[str] | None, Field(description="expected revision, one for each cell")
 ]
+Start = Annotated[int, Field(ge=0, description="where to go on")]
 Timeout = Annotated[float, Field(ge=0, description="seconds to wait; the run goes on after it")]
 
 #: Lines of cells that an answer shows at most.
 _SHOWN = 200
+
+#: Cells in one of them.
+_A_LINE = 5
 
 
 def about(here: OpenDocument) -> dict[str, Any]:
@@ -40,9 +43,7 @@ def on_disk(here: OpenDocument, facts: dict[str, Any]) -> str:
     facts["saved"] = not peer.has_unsaved_of(here.seat.agent)
     if facts["saved"]:
         return "On disk."
-    if peer.link.autosaves:
-        return "Not on disk yet; saved in a moment, at the latest before your next run."
-    return "Not on disk: autosave is off."
+    return "Not on disk yet." if peer.link.autosaves else "Not on disk: autosave is off."
 
 
 def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **more: Any) -> Answer:
@@ -80,11 +81,11 @@ def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
 
 
 def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:
-    """Who else is in the room, as a line and as facts."""
+    """Who else is in the room, as a line, if there is anybody, and as facts."""
     link = here.peer.link
     me = here.seat.presence.display_name if here.seat.presence is not None else None
     others = [name for name in people(link.states) if name != me]
-    line = f"Here now: {listed(others) or 'nobody else'}."
+    line = f"Here now: {listed(others)}." if others else ""
     return line, {"room_id": link.room_id, "people": others}
 
 
@@ -100,17 +101,26 @@ def cell_facts(here: OpenDocument, ids: Sequence[str]) -> list[dict[str, Any]]:
     return facts
 
 
-def cell_lines(cells: Sequence[dict[str, Any]]) -> list[str]:
-    """The same as text."""
-    shown = cells[:_SHOWN]
-    lines = [f"[{cell['index']}] {inline(cell['id'], ID)} r:{cell['revision']}" for cell in shown]
+def cell_lines(here: OpenDocument, cells: Sequence[dict[str, Any]]) -> list[str]:
+    """The same as handles, some to a line."""
+    shown = [
+        cell_handle(cell["index"], here.peer.notebook.short_id(cell["index"]), cell["revision"])
+        for cell in cells[:_SHOWN]
+    ]
+    lines = [" ".join(shown[n : n + _A_LINE]) for n in range(0, len(shown), _A_LINE)]
     if len(cells) > _SHOWN:
         lines.append(f"... and {len(cells) - _SHOWN} more")
     return lines
 
 
-def as_list(value: str | list[str] | None) -> list[str] | None:
-    return [value] if isinstance(value, str) else value
+def edited(
+    here: OpenDocument, done: str, cells: Sequence[dict[str, Any]], facts: dict[str, Any]
+) -> list[str]:
+    """What an edit did to cells, in one line if they are few."""
+    handles = cell_lines(here, cells)
+    if len(handles) == 1:
+        return [f"{done} {handles[0]}. {on_disk(here, facts)}"]
+    return [f"{done} {how_many(len(cells))}. {on_disk(here, facts)}", *handles]
 
 
 def how_many(count: int) -> str:

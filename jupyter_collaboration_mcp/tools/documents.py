@@ -15,9 +15,9 @@ from ..workspace.permissions import Level
 from ..workspace.sites import Site
 from ..workspace.text_editing import TextChange, Written, change_text
 from ..workspace.workspace import OpenDocument
-from .answers import about, answer, company, joined, on_disk
+from .answers import Start, about, answer, company, joined, on_disk
 from .places import PlacedTools
-from .registry import Answer, Call, tool
+from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, Call, tool
 
 Revision = Annotated[str | None, Field(description="refuse if the text has changed since")]
 
@@ -63,6 +63,7 @@ class DocumentTools(PlacedTools):
             str | None, Field(description="notebook, text, markdown, directory, csv, ...")
         ] = None,
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
+        start_index: Start = 0,
     ) -> Answer:
         """List a folder, one level; with path_filter or file_type search all folders below it.
         Gives type, size, last change, who has it open."""
@@ -73,11 +74,10 @@ class DocumentTools(PlacedTools):
                 return await filing.search(folder, path_filter, file_type, left)
             return await filing.children(folder, left)
 
-        found = await self._listed(call, path, max_results, ask)
+        found = await self._listed(call, path, start_index, max_results, ask)
         documents = [file_facts(site, entry) for site, entry in found.entries]
         nothing = f"Nothing fits below {path or 'the root'!r}."
-        more = "There are more; raise max_results, or narrow the search."
-        return Answer(found.text(nothing, more), {"documents": documents, **found.facts})
+        return Answer(found.text(nothing), {"documents": documents, **found.facts})
 
     @tool("Read a document", Level.read, core=True)
     async def get_document(
@@ -85,17 +85,17 @@ class DocumentTools(PlacedTools):
         call: Call,
         path: str,
         include_collaboration_state: bool = True,
-        max_content_length: Annotated[int, Field(ge=1)] = 100_000,
+        max_content_length: Annotated[int, Field(ge=1)] = DEFAULT_LENGTH,
         start_line: Annotated[int | None, Field(ge=1, description="from 1")] = None,
         end_line: Annotated[int | None, Field(ge=1, description="included")] = None,
         start_position: Annotated[
             int | None, Field(ge=0, description="instead of start_line: a character, from 0")
         ] = None,
     ) -> Answer:
-        """Read a live text file, whole or some lines, with its revision. For notebooks use
-        get_notebook."""
+        """Read a live text file, whole or some lines, with its handle, path@revision. For
+        notebooks use get_notebook."""
         here = await self._open(call, Level.read, path, "file")
-        limit = min(max_content_length, self._limits(here).answer_length)
+        limit = min(max_content_length, MOST_CONTENT)
         now = here.peer.text.view()
         lines = cut(now.source, start_line, end_line, start_position, limit)
         here.peer.shown.add([now])
@@ -191,11 +191,13 @@ def _read(
     here: OpenDocument, whole: str, revision: str, lines: Lines, include_state: bool
 ) -> Answer:
     head = (
-        f"{here.shown}: {_lines(whole)}, {len(whole):,} characters, r:{revision}, "
+        f"{here.shown}@{revision}: {_lines(whole)}, {len(whole):,} characters, "
         f"version {here.peer.version}"
     )
     if lines.partial:
-        head += f"\nLines {lines.first} to {lines.last}, from character {lines.start:,}:"
+        head += f"; lines {lines.first} to {lines.last} shown, from character {lines.start:,}"
+    if lines.next_position is not None:
+        head += f", go on with {_next(lines)}"
     said = [head, render.fenced(lines.content.removesuffix("\n"))]
     if lines.at_end and whole and not whole.endswith("\n"):
         said.append("There is no line break at the end.")
@@ -209,14 +211,10 @@ def _read(
         "content": lines.content,
     }
     if lines.next_position is not None:
-        said.append(
-            f"Cut after {len(lines.content):,} characters. "
-            f"Continue with get_document(start_position={lines.next_position})."
-        )
         facts["next_position"] = lines.next_position
     if include_state:
         line, facts["collaboration"] = company(here)
-        said.append(line)
+        said += [line] if line else []
     return answer(here, said, facts)
 
 
@@ -227,14 +225,10 @@ def _changed(here: OpenDocument, written: Sequence[Written]) -> Answer:
         {"position": place.position, "length": place.length, "line": place.line}
         for place in written
     ]
-    at = ", ".join(
-        f"line {place.line} (character {place.position:,})" for place in written[:_SHOWN]
-    )
+    at = ", ".join(f"{place.line:,}" for place in written[:_SHOWN])
     more = f" and {len(written) - _SHOWN} more places" if len(written) > _SHOWN else ""
-    text = (
-        f"Changed {here.shown} at {at}{more}. It is at r:{now.revision} with "
-        f"{len(now.source):,} characters; version {here.peer.version}."
-    )
+    noun = "line" if len(written) == 1 else "lines"
+    text = f"Changed {here.shown}@{now.revision} at {noun} {at}{more}."
     facts = {
         **about(here),
         "revision": now.revision,
@@ -242,6 +236,13 @@ def _changed(here: OpenDocument, written: Sequence[Written]) -> Answer:
         "operations": places,
     }
     return answer(here, [f"{text} {on_disk(here, facts)}"], facts)
+
+
+def _next(lines: Lines) -> str:
+    """The argument that goes on where the text was cut."""
+    if lines.content.endswith("\n"):
+        return f"start_line={lines.last + 1}"
+    return f"start_position={lines.next_position}"
 
 
 def _lines(whole: str) -> str:

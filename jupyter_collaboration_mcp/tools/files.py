@@ -11,6 +11,7 @@ from ..backends.base import Kind
 from ..backends.files import FileEntry, FileType, Permit
 from ..documents import render
 from ..documents.foreign_text import inline, listed
+from ..documents.handles import parse_path
 from ..documents.new_notebook import for_kernel, from_template, new_notebook
 from ..documents.text import clip, require_storable
 from ..errors import (
@@ -24,9 +25,10 @@ from ..errors import (
 from ..workspace import reading
 from ..workspace.permissions import Authorize, Level
 from ..workspace.sites import Site
+from ..workspace.text_editing import guard
 from .documents import file_facts
 from .places import PlacedTools, authorize, permit, visit
-from .registry import Answer, Call, tool
+from .registry import MOST_CONTENT, Answer, Call, tool
 
 #: What a document is on disk.
 _TYPES: Mapping[str, FileType] = {
@@ -64,7 +66,10 @@ class FileTools(PlacedTools):
         """Create a notebook, text file or folder, with the folders that it needs. What is there
         is never overwritten, unless overwrite=true."""
         self._sites.require_known(path)
-        site, local = await self._place(call, Level.write, _named(path, type))
+        if overwrite and parse_path(path).revision is not None:
+            site, local = await self._guarded(call, path)
+        else:
+            site, local = await self._place(call, Level.write, _named(path, type))
         kind = _TYPES[type]
         made = await self._content(call, site, kind, content, template, kernel)
         entry, folders, saved = await site.workspace.filing.create(
@@ -86,9 +91,9 @@ class FileTools(PlacedTools):
     ) -> Answer:
         """Type, format, MIME type, size, times, whether it is writable, who has it open, and the
         beginning of its content. Works for notebooks, folders and binary files too."""
-        site, local = await self._place(call, Level.read, path)
+        site, local, _ = await self._named(call, Level.read, path)
         entry = await self._looked(site, local, path, permit(call, Level.read))
-        limit = min(max_content_length, site.workspace.limits.answer_length)
+        limit = min(max_content_length, MOST_CONTENT)
         file_format, shown = await self._shown(call, site, entry, limit)
         facts = {
             **file_facts(site, entry),
@@ -115,9 +120,9 @@ class FileTools(PlacedTools):
         path: str,
         recursive: Annotated[bool, Field(description="with all that is in a folder")] = False,
     ) -> Answer:
-        """Delete a file or a folder, into the trash if the server has one. Who has it open is
-        told, and nothing brings it back."""
-        site, local = await self._place(call, Level.write, path)
+        """Delete a file or a folder, into the trash if the server has one. Anyone who has it open
+        is notified. This cannot be undone."""
+        site, local = await self._guarded(call, path)
         await self._looked(site, local, path)
         entry, trash = await site.workspace.filing.delete(local, recursive, _by_path(call))
         where = " It is in the server's trash." if trash else ""
@@ -151,7 +156,7 @@ class FileTools(PlacedTools):
     @tool("Is it there?", Level.read)
     async def document_exists(self, call: Call, path: str) -> Answer:
         """Whether there is a file or a folder at a path."""
-        site, local = await self._place(call, Level.read, path)
+        site, local, _ = await self._named(call, Level.read, path)
         exists = await site.workspace.filing.exists(local)
         if not exists:
             self._sites.require_known(path)
@@ -160,6 +165,13 @@ class FileTools(PlacedTools):
         return Answer(f"{shown} {said}.", {"exists": exists})
 
     # -- parts -------------------------------------------------------------------------------
+
+    async def _guarded(self, call: Call, path: str) -> tuple[Site, str]:
+        """Where something is to be done to a file, if it still says what the caller has read."""
+        site, local, revision = await self._named(call, Level.write, path)
+        if revision is not None:
+            guard(await self._open(call, Level.read, path, "file"), revision)
+        return site, local
 
     async def _looked(
         self, site: Site, local: str, path: str, allowed: Permit | None = None
@@ -170,7 +182,7 @@ class FileTools(PlacedTools):
             raise self._sites.unknown(path, error) from error
 
     async def _two_places(self, call: Call, path: str, new_path: str) -> tuple[Site, str, str]:
-        site, local = await self._place(call, Level.write, path)
+        site, local = await self._guarded(call, path)
         await authorize(call, Level.read, site, local)  # what it says can be read at the new path
         await self._looked(site, local, path)
         self._sites.require_known(new_path)

@@ -318,7 +318,7 @@ def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:
     facts: dict[str, Any] = {"path": run.path, "run_id": run.id, "output": index, "parts": []}
     for part in parts:
         if part.text is None:
-            lines.append(f"{part.mime}: read it at {run.uri(index)}")
+            lines.append(f"{part.mime}: read it at {run.short_uri(index)}")
             continue
         lines.append(f"{part.mime}, bytes {part.start:,} to {part.end:,} of {part.size:,}")
         lines.append(render.fenced(part.text))

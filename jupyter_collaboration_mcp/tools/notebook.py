@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.files import Listing
-from ..documents import render
 from ..documents.foreign_text import ID, listed
 from ..documents.text_document import TextDocument
 from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
-from ..workspace import editing, reading
+from ..workspace import editing
 from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
+from ..workspace.text_editing import guard
 from ..workspace.workspace import OpenDocument
 from .answers import (
     CellIds,
     Revisions,
+    Start,
     Timeout,
     about,
     answer,
-    as_list,
     cell_facts,
     cell_lines,
-    company,
+    edited,
     how_many,
     joined,
     on_disk,
 )
 from .kernel import run_answer
 from .places import PlacedTools, authorize
-from .registry import Answer, Call, tool
+from .reading import Choice, Reading
+from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, Call, tool
 from .running import RunAnswers
 
 #: Seconds that cells which are to be deleted have to run first.
@@ -79,13 +80,14 @@ class NotebookTools(PlacedTools):
         call: Call,
         path_prefix: str = "",
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
+        start_index: Start = 0,
     ) -> Answer:
         """List notebooks below a path: size, last change, who has them open. Start here."""
 
         async def ask(site: Site, prefix: str, left: int) -> Listing:
             return await site.workspace.filing.notebooks(prefix, left)
 
-        found = await self._listed(call, path_prefix, max_results, ask)
+        found = await self._listed(call, path_prefix, start_index, max_results, ask)
         notebooks = [
             {
                 "path": site.name(entry.path),
@@ -97,8 +99,7 @@ class NotebookTools(PlacedTools):
             for site, entry in found.entries
         ]
         nothing = f"No notebooks below {path_prefix or 'the root'!r}."
-        more = "There are more; raise max_results or narrow path_prefix."
-        return Answer(found.text(nothing, more), {"notebooks": notebooks, **found.facts})
+        return Answer(found.text(nothing), {"notebooks": notebooks, **found.facts})
 
     @tool("Read a notebook", Level.read, core=True)
     async def get_notebook(
@@ -106,24 +107,32 @@ class NotebookTools(PlacedTools):
         call: Call,
         path: str,
         include_collaboration_state: bool = True,
-        max_content_length: Annotated[int, Field(ge=200)] = 100_000,
+        max_content_length: Annotated[int, Field(ge=200)] = DEFAULT_LENGTH,
         format: Literal["outline", "source", "full"] = "source",  # noqa: A002
         start_index: int | None = None,
         end_index: int | None = None,
         cell_ids: CellIds = None,
         query: Annotated[str | None, Field(description="find text in source and outputs")] = None,
         include_outputs: bool = False,
+        include_metadata: Annotated[bool, Field(description="full: all of it")] = False,
+        start_position: Annotated[
+            int, Field(ge=0, description="of one long cell: the first character")
+        ] = 0,
     ) -> Answer:
-        """Read live cells with index, id and revision. outline: a line a cell, cheapest; source:
-        text; full: with outputs and metadata. Choose cells by range, ids or query."""
+        """Read live cells, each with its handle. outline: a line a cell, cheapest; source: text;
+        full: with outputs and metadata. Choose cells by range, cell_ids or query."""
         here = await self._open(call, Level.read, path)
-        limit = min(max_content_length, self._limits(here).answer_length)
-        wanted = _Reading(format, include_outputs, query, limit)
-
-        def chosen() -> list[int]:
-            return _reading(here, start_index, end_index, cell_ids)
-
-        return await _read(here, chosen, wanted, include_collaboration_state)
+        reading = Reading(
+            format=format,
+            query=query,
+            outputs=include_outputs,
+            metadata=include_metadata,
+            start_position=start_position,
+            length=min(max_content_length, MOST_CONTENT),
+            cells=Choice(start_index, end_index, cell_ids),
+            images=self._shown.images,
+        )
+        return await reading.answer(here, include_collaboration_state)
 
     @tool("Join a notebook", Level.read)
     async def create_notebook_session(self, call: Call, path: str) -> Answer:
@@ -198,11 +207,11 @@ class NotebookTools(PlacedTools):
         """Delete cells by ids or by a half-open range; without end_index only that one cell."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
-        indexes = editing.target_indexes(here.peer.notebook, start_index, end_index, cell_ids)
-        revisions = as_list(if_revision)
+        notebook = here.peer.notebook
+        targets = editing.targets(notebook, start_index, end_index, cell_ids, if_revision)
         if exec:
-            return await self._run_then_delete(call, here, indexes, revisions, running)
-        deletion = editing.delete_cells(here, indexes, revisions, self._limits(here), running)
+            return await self._run_then_delete(call, here, targets, running)
+        deletion = editing.delete_cells(here, targets, self._limits(here), running)
         return await self._deleted(here, await here.perform(deletion))
 
     async def _execute(
@@ -221,14 +230,13 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.execute, path)
         notebook = here.peer.notebook
         if cell_ids is None and (start_index is None or end_index != start_index + 1):
-            indexes = editing.code_indexes(notebook, start_index, end_index)
-        else:
-            indexes = editing.target_indexes(notebook, start_index, end_index, cell_ids)
-            self._runs(here).check(here, indexes)
-        revisions = as_list(if_revision)
-        editing.guard(here, indexes, revisions)
-        ids = [notebook.id_at(index) for index in indexes]
-        expected = dict(zip(ids, revisions, strict=True)) if revisions is not None else None
+            cell_ids = editing.code_indexes(notebook, start_index, end_index)
+            start_index = end_index = None
+        targets = editing.targets(notebook, start_index, end_index, cell_ids, if_revision)
+        self._runs(here).check(here, targets.indexes)
+        editing.guard(here, targets)
+        ids = [notebook.id_at(index) for index in targets.indexes]
+        expected = targets.expected(notebook)
         runs = await self._runs(here).run_cells(here, ids, stop_on_error, expected)
         return await run_answer(self._shown, call, here, runs, timeout)
 
@@ -236,20 +244,19 @@ class NotebookTools(PlacedTools):
         self,
         call: Call,
         here: OpenDocument,
-        indexes: Sequence[int],
-        revisions: Sequence[str] | None,
+        targets: editing.Targets,
         running: editing.Running,
     ) -> Answer:
         """Cells are deleted only after they ran well, and if nobody has changed them meanwhile."""
-        notebook, limits = here.peer.notebook, self._limits(here)
+        notebook, limits, indexes = here.peer.notebook, self._limits(here), targets.indexes
         editing.check_count(limits, len(indexes))
-        editing.guard(here, indexes, revisions)
+        editing.guard(here, targets)
         before = {notebook.id_at(i): notebook.revision(i) for i in indexes}
         code = [notebook.id_at(i) for i in indexes if notebook.cell_type(i) == "code"]
         for _ in code:
             running.check("code")
         if not code:
-            deletion = editing.delete_cells(here, indexes, None, limits, running)
+            deletion = editing.delete_cells(here, targets, limits, running)
             return await self._deleted(here, await here.perform(deletion))
         runs = await self._runs(here).run_cells(here, code, True, before)
         ran = await run_answer(self._shown, call, here, runs, _DELETE_WAIT)
@@ -259,8 +266,8 @@ class NotebookTools(PlacedTools):
         await here.peer.catch_up()
         there = [notebook.find(cell_id) for cell_id in before if notebook.has(cell_id)]
         # Nobody may have changed them until the end.
-        unchanged = [before[notebook.id_at(index)] for index in there]
-        deletion = editing.delete_cells(here, there, unchanged, limits, editing.Running(False))
+        unchanged = editing.Targets(there, [before[notebook.id_at(index)] for index in there])
+        deletion = editing.delete_cells(here, unchanged, limits, editing.Running(False))
         done = await self._deleted(here, await here.perform(deletion))
         facts = {**done.facts, "runs": ran.facts["runs"]}
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
@@ -286,9 +293,9 @@ class NotebookTools(PlacedTools):
     ) -> Answer:
         """Move cells, with outputs and metadata, to before an index or after a cell."""
         here = await self._open(call, Level.write, path)
-        indexes = editing.target_indexes(here.peer.notebook, None, None, cell_ids)
-        revisions, limits = as_list(if_revision), self._limits(here)
-        move = editing.move_cells(here, indexes, to_index, after_cell_id, revisions, limits)
+        targets = editing.targets(here.peer.notebook, None, None, cell_ids, if_revision)
+        limits = self._limits(here)
+        move = editing.move_cells(here, targets, to_index, after_cell_id, limits)
         ids = await here.perform(move)
         return await self._edited(call, here, "Moved", ids)
 
@@ -336,6 +343,8 @@ class NotebookTools(PlacedTools):
         people's text stays as it is; where that is impossible nothing happens and you get the
         diff."""
         here = await self._open(call, Level.write, path, None)
+        if here.expected is not None:
+            guard(here, here.expected)
         done = await here.perform(editing.take_back(here, steps, since, force))
         await here.peer.acknowledged()
         left = len(here.seat.undo)
@@ -343,7 +352,7 @@ class NotebookTools(PlacedTools):
         if isinstance(here.peer.document, TextDocument):
             revision = here.peer.document.view().revision
             facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}
-            head += f" The text is at r:{revision}. {on_disk(here, facts)}"
+            head += f" Now {here.shown}@{revision}. {on_disk(here, facts)}"
             return answer(here, [head, *done.notes], facts)
         cells = cell_facts(here, done.cell_ids)
         facts = {
@@ -353,7 +362,7 @@ class NotebookTools(PlacedTools):
             "cells": cells,
             "removed": done.removed,
         }
-        lines = [f"{head} {on_disk(here, facts)}", *cell_lines(cells)]
+        lines = [f"{head} {on_disk(here, facts)}", *cell_lines(here, cells)]
         if done.removed:
             lines.append(f"Removed again: {listed(done.removed, ID)}")
         return answer(here, [*lines, *done.notes], facts)
@@ -384,7 +393,6 @@ class NotebookTools(PlacedTools):
         """What an edit did, after it is durable; and what came of running the cells."""
         await here.peer.acknowledged()
         cells = cell_facts(here, ids)
-        head = f"{done} {how_many(len(ids))}; version {here.peer.version}."
         facts = {**about(here), "cells": cells}
         notebook = here.peer.notebook
         code = [c["id"] for c in cells if notebook.cell_type(c["index"]) == "code"] if run else []
@@ -396,80 +404,13 @@ class NotebookTools(PlacedTools):
                 runs = await self._runs(here).run_cells(here, code, True, expected)
             except CollaborationError as error:
                 refusal = error  # the edit stands, and who reads the error has to know
-        lines = [f"{head} {on_disk(here, facts)}", *cell_lines(cells)]
         if not runs:
+            lines = edited(here, done, cells, facts)
             return answer(here, lines, facts, error=refusal)
+        started = {run.cell_id for run in runs}
+        rest = [cell for cell in cells if cell["id"] not in started]
+        lines = [f"{done} {how_many(len(ids))}. {on_disk(here, facts)}", *cell_lines(here, rest)]
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
-
-
-# -- reading ---------------------------------------------------------------------------------
-
-
-class _Reading:
-    """How a reader wants to see cells."""
-
-    def __init__(self, form: str, outputs: bool, query: str | None, limit: int) -> None:
-        self.form, self.outputs, self.query, self.limit = form, outputs, query, limit
-
-    def render(
-        self, cells: Sequence[render.CellView], prefixes: Mapping[str, int]
-    ) -> render.Rendered:
-        limit = self.limit
-        if self.query is not None:
-            return render.matches(cells, self.query, max_length=limit, prefixes=prefixes)
-        if self.form == "outline":
-            return render.outline(cells, max_length=limit, prefixes=prefixes)
-        if self.form == "full":
-            return render.full(cells, max_length=limit, prefixes=prefixes)
-        return render.source(
-            cells, include_outputs=self.outputs, max_length=limit, prefixes=prefixes
-        )
-
-
-def _reading(
-    here: OpenDocument,
-    start_index: int | None,
-    end_index: int | None,
-    cell_ids: Sequence[str | int] | None,
-) -> list[int]:
-    notebook = here.peer.notebook
-    if cell_ids is not None:
-        if start_index is not None or end_index is not None:
-            raise InvalidArgument("Both cell_ids and a range are given.", "Give one of them.")
-        return list(dict.fromkeys(editing.target_indexes(notebook, None, None, cell_ids)))
-    start = 0 if start_index is None else start_index
-    end = len(notebook) if end_index is None else end_index
-    return list(range(*slice(start, end).indices(len(notebook))))
-
-
-async def _read(
-    here: OpenDocument, chosen: Callable[[], list[int]], wanted: _Reading, state: bool
-) -> Answer:
-    notebook = here.peer.notebook
-    needs_outputs = wanted.form != "source" or wanted.outputs or wanted.query is not None
-    enough = wanted.limit if wanted.query is None and wanted.form != "outline" else None
-    cells = await reading.look(notebook, chosen, needs_outputs, enough)
-    prefixes = render.id_prefixes(notebook.ids)
-    rendered = await reading.made_of(cells, lambda: wanted.render(cells, prefixes))
-    here.peer.shown.add(cells)
-    head = f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"
-    lines = [head, rendered.text]
-    if rendered.next_index is not None:
-        lines.append(
-            f"Cut at {wanted.limit:,} characters. "
-            f"Continue with get_notebook(start_index={rendered.next_index})."
-        )
-    facts: dict[str, Any] = {
-        **about(here),
-        "cell_count": len(notebook),
-        "cells": rendered.facts,
-    }
-    if rendered.next_index is not None:
-        facts["next_index"] = rendered.next_index
-    if state:
-        line, facts["collaboration"] = company(here)
-        lines.append(line)
-    return answer(here, lines, facts)
 
 
 # -- editing ---------------------------------------------------------------------------------
@@ -492,15 +433,15 @@ def _name_cells(
                 "Name them in one place only.",
             )
         notebook = here.peer.notebook
-        indexes = editing.target_indexes(
-            notebook, start_index, end_index, cell_ids, count=len(updates)
-        )
-        if len(indexes) != len(updates):
+        count = len(updates)
+        targets = editing.targets(notebook, start_index, end_index, cell_ids, count=count)
+        if len(targets.indexes) != count:
             raise InvalidArgument(
-                f"{len(updates)} updates for {how_many(len(indexes))}.",
+                f"{count} updates for {how_many(len(targets.indexes))}.",
                 "Give one update for each cell.",
             )
-        cells = list(indexes)
+        # By name, where a name is given: it may have a revision, and indexes shift.
+        cells = list(targets.indexes) if cell_ids is None else list(cell_ids)
     return [
         editing.CellUpdate(
             cell=cell,

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from ..backends.base import Kind
 from ..backends.files import FileEntry, Listing, Permit
 from ..documents.foreign_text import listed
-from ..errors import DocumentNotFound, ReadOnly
-from ..workspace.permissions import Level
+from ..documents.handles import parse_path
+from ..documents.notebook import Notebook
+from ..errors import DocumentNotFound, InvalidArgument, ReadOnly
+from ..workspace.permissions import Level, clean_path
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
 from ..workspace.survey import Survey, survey
 from ..workspace.workspace import Limits, OpenDocument
-from .registry import Call
+from .registry import DEFAULT_LENGTH, Call
 
 #: Lists some entries of a server: below a path, at most so many.
 Ask = Callable[[Site, str, int], Awaitable[Listing]]
@@ -27,21 +29,37 @@ class Found:
     """What was found on one or several servers."""
 
     entries: list[tuple[Site, FileEntry]]
+    start: int
+    """How many come before these."""
     complete: bool
-    """Whether these are all that the servers have that were asked."""
+    """Whether nothing comes after these on the servers that were asked."""
     survey: Survey[Listing]
     """What each server has said."""
 
-    def text(self, nothing: str, more: str) -> str:
-        """A line for each."""
+    def text(self, nothing: str) -> str:
+        """A line for each; the first line says how to go on, if there are more."""
         lines = [_line(site, entry) for site, entry in self.entries] or [nothing]
-        return "\n".join([*lines, *([] if self.complete else [more]), *self.survey.lines])
+        if not self.complete:
+            end = self.start + len(self.entries)
+            lines.insert(0, f"{self.start} to {end - 1} of more; go on with start_index={end}")
+        return "\n".join([*lines, *self.survey.lines])
 
     @property
     def facts(self) -> dict[str, Any]:
         """Whether these are all, and what is wrong with servers that could not be asked."""
         complete = self.complete and not self.survey.troubles
-        return {"complete": complete, **self.survey.facts}
+        more = {} if self.complete else {"next_index": self.start + len(self.entries)}
+        return {"complete": complete, **more, **self.survey.facts}
+
+
+def _fitting(entries: Sequence[tuple[Site, FileEntry]]) -> Iterator[tuple[Site, FileEntry]]:
+    """As many as an answer has room for."""
+    room = DEFAULT_LENGTH
+    for site, entry in entries:
+        room -= len(_line(site, entry)) + 1
+        if room < 0:
+            return
+        yield site, entry
 
 
 def _line(site: Site, entry: FileEntry) -> str:
@@ -85,7 +103,7 @@ class PlacedTools:
         self, call: Call, level: Level, path: str, kind: Kind | None = "notebook"
     ) -> OpenDocument:
         """Join a document, if the caller may do what it wants to there."""
-        site, local = await self._place(call, level, path)
+        site, local, revision = await self._named(call, level, path)
         try:
             here = await visit(call, level, site, local, kind)
         except DocumentNotFound as error:
@@ -98,7 +116,21 @@ class PlacedTools:
                 raise ReadOnly.at(here.name)
         if level is Level.read:
             await here.peer.refresh()
-        return here
+        if revision is not None and isinstance(here.peer.document, Notebook):
+            raise InvalidArgument(
+                f"{here.shown} is a notebook: it has no revision, its cells have.",
+                "Leave @ and the revision out of the path, and name cells by their handles.",
+            )
+        return here if revision is None else replace(here, expected=revision)
+
+    async def _named(self, call: Call, level: Level, path: str) -> tuple[Site, str, str | None]:
+        """The server, the path there, and the revision if the path is a handle."""
+        handle = parse_path(path)
+        if handle.revision is not None:
+            site, local = self._sites.find(path)
+            if not await site.workspace.filing.exists(clean_path(local)):  # such a name is rare
+                return *await self._place(call, level, handle.name), handle.revision
+        return *await self._place(call, level, path), None
 
     async def _place(self, call: Call, level: Level, path: str) -> tuple[Site, str]:
         """The server and the path there, if the caller may do what it wants to there."""
@@ -108,8 +140,12 @@ class PlacedTools:
         await authorize(call, level, site, local)
         return site, local
 
-    async def _listed(self, call: Call, path: str, limit: int, ask: Ask) -> Found:
-        """List what is below a path on the server that is named, or on all if none is."""
+    async def _listed(self, call: Call, path: str, start: int, limit: int, ask: Ask) -> Found:
+        """List what is below a path on the server that is named, or on all if none is.
+
+        Args:
+            start: How many to leave out, which the caller has seen.
+        """
         self._sites.require_known(path)
         site, local = self._sites.find(path)
         everywhere = not path and len(self._sites) > 1
@@ -117,12 +153,18 @@ class PlacedTools:
         async def listing(site: Site) -> Listing:
             folder = site.workspace.resolve_folder("" if everywhere else local)
             await authorize(call, Level.read, site, folder)
-            return await ask(site, folder, limit)
+            return await ask(site, folder, start + limit)
 
         said = await survey(self._sites if everywhere else [site], listing)
         entries = [(site, entry) for site, found in said.answers for entry in found.entries]
-        complete = len(entries) <= limit and all(found.complete for _, found in said.answers)
-        return Found(entries[:limit], complete, said)
+        complete = all(found.complete for _, found in said.answers)
+        if start and start >= len(entries) and not said.troubles:
+            raise InvalidArgument(
+                f"start_index is {start}, and there are {len(entries)}.",
+                "Begin with an earlier one; the first is 0.",
+            )
+        shown = list(_fitting(entries[start : start + limit]))
+        return Found(shown, start, complete and start + len(shown) >= len(entries), said)
 
     def _site(self, here: OpenDocument) -> Site:
         return self._sites.get(here.alias)

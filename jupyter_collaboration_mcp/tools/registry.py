@@ -22,6 +22,10 @@ from .arguments import invalid, respelled
 
 _MARK = "_tool_declaration"
 
+#: Characters that an answer has unless the caller wants more; those of content in it, and those of
+#: it at most. Clients do not show a model more than 50,000.
+DEFAULT_LENGTH, MOST_CONTENT, MOST_LENGTH = 40_000, 45_000, 48_000
+
 _Method = TypeVar("_Method", bound=Callable[..., Awaitable["Answer"]])
 
 
@@ -64,6 +68,7 @@ class Answer:
 
     text: str
     facts: dict[str, Any]
+    """A value that can be called gives the fact, and takes long: few connections ask for it."""
     pictures: Sequence[Picture] = ()
     links: Sequence[Link] = ()
     error: CollaborationError | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,9 +28,29 @@ _ALL = 24_000
 #: Characters and bytes of output that are looked at on the event loop.
 _LARGE = 200_000
 
-#: Runs that an answer lists at most, and those whose links it gives.
-_LISTED = 200
+#: Runs up to which an answer tells of each.
+_MANY = 8
+
+#: Of more, those that did not go well and are told of in full, and characters of the last output.
+_TROUBLED, _LAST = 3, 600
+
+#: Runs whose links an answer gives.
 _LINKED = 5
+
+#: Seconds, and the share of all of them, from which on one of many runs took long.
+_SLOW, _SHARE = 1.0, 0.25
+
+#: Places that a line names.
+_PLACES = 30
+
+_WORDS = {
+    RunState.queued: "queued",
+    RunState.working: "running",
+    RunState.input_required: "asks for input",
+    RunState.completed: "completed",
+    RunState.failed: "FAILED",
+    RunState.cancelled: "cancelled",
+}
 
 
 @dataclass(slots=True)
@@ -47,7 +68,7 @@ class RunAnswers:
 
     def __init__(self, sites: Sites, images: ImageLimits | None) -> None:
         self._sites = sites
-        self._images = images
+        self.images = images
 
     async def wait(self, call: Call, runs: Sequence[Run], timeout: float) -> None:
         """Wait until all runs are over or one asks something, or until the time is up."""
@@ -70,44 +91,76 @@ class RunAnswers:
         return replace(here, peer=await workspace.peer(here.peer.link.room_id))
 
     async def tell(self, runs: Iterable[Run], here: OpenDocument | None = None) -> Told:
-        """How runs stand and what they put out."""
-        told = Told()
-        left = _ALL
+        """How runs stand and what they put out; of many, only what is unusual."""
         every = list(runs)
-        for run in every[:_LISTED]:
-            name = self._name(run, here)
-            facts = _facts(run, name)
-            outputs = run.log.outputs()
-            made = await self._digest(run, outputs, min(_ONE, max(left, 300)), told)
-            left -= len(made.text)
-            told.lines.append(" ".join(filter(None, [name.text, _standing(run)])))
-            if made.text:
-                told.lines.append(made.text)
-            if run.missing is not None:
-                told.lines.append(f"Output is missing. {run.missing}")
-            if made.facts:
-                facts["outputs"] = made.facts
-            told.facts.append(facts)
-            told.pictures += made.pictures
-            if made.cut and len(told.links) < _LINKED:
-                told.links += _links(run, made)
-        if len(every) > _LISTED:
-            told.lines.append(f"... and {len(every) - _LISTED} more runs")
+        told = Told()
+        if len(every) > _MANY:
+            return await self._tell_many(every, here, told)
+        left = _ALL
+        for run in every:
+            left -= await self._tell_one(run, here, min(_ONE, max(left, 300)), told)
+        return told
+
+    async def _tell_one(self, run: Run, here: OpenDocument | None, length: int, told: Told) -> int:
+        """A line about a run, and its outputs; returns how many characters these take."""
+        name = self._name(run, here)
+        facts = _facts(run, name)
+        outputs = run.log.outputs()
+        made = await self._digest(run, outputs, length, told)
+        told.lines.append(" ".join(filter(None, [name.text, _standing(run)])))
+        if made.text:
+            told.lines.append(made.text)
+        if run.missing is not None:
+            told.lines.append(f"Output is missing. {run.missing}")
+        if made.facts:
+            facts["outputs"] = made.facts
+        told.facts.append(facts)
+        told.pictures += made.pictures
+        if made.cut and len(told.links) < _LINKED:
+            told.links += _links(run, made)
+        return len(made.text)
+
+    async def _tell_many(self, runs: Sequence[Run], here: OpenDocument | None, told: Told) -> Told:
+        """Counts, what did not go well in full, and where there is something to look at."""
+        counts = Counter(map(_word, runs))
+        spent = sum(run.seconds for run in runs if run.started is not None)
+        said = ", ".join(f"{count} {word}" for word, count in counts.items())
+        told.lines.append(f"{len(runs)} cells in {spent:.2f} s: {said}.")
+        troubled = [run for run in runs if _is_troubled(run)]
+        last = next((run for run in reversed(runs) if len(run.log) and run.over), None)
+        shown = [*troubled[:_TROUBLED], *([last] if last and last not in troubled else [])]
+        facts: dict[str, dict[str, Any]] = {}
+        for run in shown:
+            await self._tell_one(run, here, _ONE if run in troubled else _LAST, told)
+            facts[run.id] = told.facts.pop()
+        names = {run.id: self._name(run, here) for run in runs}
+        told.facts += [facts.get(run.id) or _facts(run, names[run.id]) for run in runs]
+        for word, chosen in (
+            ("More that did not complete", troubled[_TROUBLED:]),
+            ("Not run", [run for run in runs if _word(run) == "not run"]),
+            ("Slow", [run for run in runs if _is_slow(run, spent)]),
+            ("With warnings or stderr", [run for run in runs if _has_stderr(run)]),
+            ("With pictures", [run for run in runs if has_pictures(run.log.outputs())]),
+            ("With output", [run for run in runs if len(run.log)]),
+        ):
+            if left := [run for run in chosen if run not in shown]:
+                places = [names[run.id].index for run in left]
+                told.lines.append(f"{word}: {_ranges(places)}.")
         return told
 
     async def _digest(
         self, run: Run, outputs: Sequence[dict[str, Any]], length: int, told: Told
     ) -> Digest:
-        images = self._images
+        images = self.images
         if images is not None:
             room = max(0, images.most - len(told.pictures))
             images = ImageLimits(images.width, images.height, images.multiple, room)
 
         def make() -> Digest:
-            return digest(outputs, link=run.uri, max_length=length, images=images)
+            return digest(outputs, link=run.short_uri, max_length=length, images=images)
 
         # Pictures are decoded and scaled, and large values read, which takes its time.
-        slow = _has_pictures(outputs) or run.log.size > _LARGE
+        slow = has_pictures(outputs) or run.log.size > _LARGE
         return await asyncio.to_thread(make) if slow else make()
 
     def _name(self, run: Run, here: OpenDocument | None) -> _Name:
@@ -118,8 +171,7 @@ class RunAnswers:
             shown = inline(run.cell_id, ID)
             return _Name(f"{shown} (deleted)" if peer is not None else shown, None)
         index = peer.notebook.find(run.cell_id)
-        label, revision = peer.notebook.label_at(index), peer.notebook.revision(index)
-        return _Name(f"{label} r:{revision}", index)
+        return _Name(peer.notebook.handle(index), index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +226,40 @@ def _standing(run: Run) -> str:
             )
 
 
+def _word(run: Run) -> str:
+    skipped = run.state is RunState.cancelled and run.started is None
+    return "not run" if skipped else _WORDS[run.state]
+
+
+def _is_troubled(run: Run) -> bool:
+    return run.missing is not None or _word(run) not in ("completed", "queued", "not run")
+
+
+def _is_slow(run: Run, spent: float) -> bool:
+    return run.started is not None and run.seconds > max(_SLOW, _SHARE * spent)
+
+
+def _has_stderr(run: Run) -> bool:
+    return any(output.get("name") == "stderr" for output in run.log.outputs())
+
+
+def _ranges(indexes: Sequence[int | None]) -> str:
+    """Cells by index, neighbours together."""
+    ranges: list[list[int]] = []
+    for index in indexes:
+        if index is None:
+            continue
+        if ranges and index == ranges[-1][-1] + 1:
+            ranges[-1].append(index)
+        else:
+            ranges.append([index])
+    said = [f"[{r[0]}]" if len(r) == 1 else f"[{r[0]}] to [{r[-1]}]" for r in ranges[:_PLACES]]
+    deleted = sum(index is None for index in indexes)
+    said += [f"{len(ranges) - _PLACES} more places"] * (len(ranges) > _PLACES)
+    said += [f"{deleted} deleted since"] * bool(deleted)
+    return ", ".join(said)
+
+
 def _progress(run: Run) -> str:
     return f"{run.id} is {run.state} for {run.seconds:.0f} s, {run.log.length:,} characters printed"
 
@@ -183,7 +269,8 @@ def _links(run: Run, made: Digest) -> list[Link]:
     return [Link(uri, "the whole output") for uri in uris[:2]]
 
 
-def _has_pictures(outputs: Sequence[dict[str, Any]]) -> bool:
+def has_pictures(outputs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there is an image among outputs."""
     return any(
         mime.startswith("image/")
         for output in outputs

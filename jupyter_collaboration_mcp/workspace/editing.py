@@ -7,7 +7,7 @@ changes is the notebook that it is given: a large one is prepared on a copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from ..collaboration import undo
 from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..documents import json_values, text
 from ..documents.differ import Differ
+from ..documents.handles import Handle, parse_cell, parse_revision
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
 from ..documents.text_document import Document
@@ -29,7 +30,7 @@ from ..errors import (
 from .workspace import Limits, OpenDocument
 
 CellRef = str | int
-"""A cell by its id (or the beginning of it) or by its index."""
+"""A cell by its id, by the beginning of it, by its handle, or by its index."""
 
 _CELL_TYPES = ("code", "markdown", "raw")
 
@@ -48,6 +49,24 @@ class CellUpdate:
     cell_type: str | None = None
     metadata: Mapping[str, Any] | None = None
     if_revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Cells that a call names, with the revisions at which its caller has read them, if it says."""
+
+    indexes: list[int]
+    revisions: list[str | None]
+
+    @classmethod
+    def of(cls, named: Iterable[tuple[int, str | None]]) -> Targets:
+        pairs = list(named)
+        return cls([index for index, _ in pairs], [revision for _, revision in pairs])
+
+    def expected(self, notebook: Notebook) -> dict[str, str]:
+        """The same by id, of those with a revision."""
+        pairs = zip(self.indexes, self.revisions, strict=True)
+        return {notebook.id_at(index): revision for index, revision in pairs if revision}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +117,11 @@ def update_cells(
 
     def begin() -> Work[list[str]]:
         notebook = here.peer.notebook
-        guards = [(update.cell, update.if_revision) for update in updates if update.if_revision]
-        _guard(here, [(_resolve(notebook, cell), revision) for cell, revision in guards])
+        guard(here, Targets.of(_named(notebook, each.cell, each.if_revision) for each in updates))
         return work
 
     def work(notebook: Notebook, record: CallRecord) -> list[str]:
-        indexes = [_resolve(notebook, update.cell) for update in updates]
+        indexes = [_index(notebook, update.cell) for update in updates]
         pending: dict[int, _Pending] = {}
         for index, update in zip(indexes, updates, strict=True):
             _combine(notebook, pending, index, update)
@@ -158,20 +176,20 @@ def insert_cells(
                 record(made, written=notebook.last_character(index))
         return ids
 
+    def begin() -> Work[list[str]]:
+        _guard_place(here, after_cell)
+        return work
+
     large = len(cells) > LARGE_CELLS
-    return Edit("batch_insert_notebook_cells", lambda: work, large)
+    return Edit("batch_insert_notebook_cells", begin, large)
 
 
 def delete_cells(
-    here: OpenDocument,
-    indexes: Sequence[int],
-    if_revision: Sequence[str] | None,
-    limits: Limits,
-    running: Running,
+    here: OpenDocument, targets: Targets, limits: Limits, running: Running
 ) -> Edit[list[str]]:
     """Delete cells; gives their ids."""
-    check_count(limits, len(indexes))
-    chosen = _Chosen(here, indexes, if_revision)
+    check_count(limits, len(targets.indexes))
+    chosen = _Chosen(here, targets)
 
     def work(notebook: Notebook, record: CallRecord) -> list[str]:
         indexes = list(dict.fromkeys(chosen.indexes(notebook)))
@@ -187,22 +205,21 @@ def delete_cells(
         notebook.delete(indexes)
         return ids
 
-    large = len(indexes) > LARGE_CELLS
+    large = len(targets.indexes) > LARGE_CELLS
     return Edit("batch_delete_notebook_cells", lambda: chosen.guarded(work), large)
 
 
 def move_cells(
     here: OpenDocument,
-    indexes: Sequence[int],
+    targets: Targets,
     to_index: int | None,
     after_cell: CellRef | None,
-    if_revision: Sequence[str] | None,
     limits: Limits,
 ) -> Edit[list[str]]:
     """Move cells, in the order given; gives their ids."""
-    check_count(limits, len(indexes))
-    chosen = _Chosen(here, indexes, if_revision)
-    if len(set(indexes)) != len(indexes):
+    check_count(limits, len(targets.indexes))
+    chosen = _Chosen(here, targets)
+    if len(set(targets.indexes)) != len(targets.indexes):
         raise InvalidArgument("A cell is named twice.", "Name each cell to move once.")
     if (to_index is None) == (after_cell is None):
         raise InvalidArgument(
@@ -217,8 +234,12 @@ def move_cells(
         notebook.move(indexes, target)
         return chosen.ids
 
-    large = len(indexes) > LARGE_CELLS
-    return Edit("move_notebook_cells", lambda: chosen.guarded(work), large)
+    def begin() -> Work[list[str]]:
+        _guard_place(here, after_cell)
+        return chosen.guarded(work)
+
+    large = len(targets.indexes) > LARGE_CELLS
+    return Edit("move_notebook_cells", begin, large)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +300,11 @@ def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits
     if cells is None:
         indexes = code_indexes(notebook, None, None, wanted=False)
     else:
-        indexes = list(dict.fromkeys(target_indexes(notebook, None, None, cells)))
+        indexes = list(dict.fromkeys(targets(notebook, None, None, cells).indexes))
         for index in indexes:
             if notebook.cell_type(index) != "code":
                 raise NotCode(
-                    f"Cell {notebook.label_at(index)} has no outputs: it is no code cell. "
+                    f"Cell {notebook.handle(index)} has no outputs: it is no code cell. "
                     "Nothing was changed.",
                     "Name code cells only.",
                 )
@@ -291,7 +312,7 @@ def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits
     if cells is not None and (hit := running & set(indexes)):
         index = min(hit)
         raise KernelBusy(
-            f"Cell {notebook.label_at(index)} is running. Nothing was changed.",
+            f"Cell {notebook.handle(index)} is running. Nothing was changed.",
             "Wait for it with get_run, or interrupt it.",
         )
     found = [index for index in indexes if index in running or notebook.was_run(index)]
@@ -312,23 +333,25 @@ def clear_outputs(
             notebook.clear_outputs(index)
         return ids
 
+    def begin() -> Work[list[str]]:
+        if cells is not None:
+            guard(here, targets(here.peer.notebook, None, None, cells))
+        return work
+
     count = len(here.peer.notebook) if cells is None else len(cells)
-    return Edit("clear_notebook_outputs", lambda: work, count > LARGE_CELLS)
+    return Edit("clear_notebook_outputs", begin, count > LARGE_CELLS)
 
 
 class _Chosen:
     """Cells that a call means, wherever they are when it is their turn."""
 
-    def __init__(
-        self, here: OpenDocument, indexes: Sequence[int], if_revision: Sequence[str] | None
-    ) -> None:
+    def __init__(self, here: OpenDocument, targets: Targets) -> None:
         self._here = here
-        self._indexes = indexes
-        self._revisions = if_revision
-        self.ids = [here.peer.notebook.id_at(index) for index in indexes]
+        self._targets = targets
+        self.ids = [here.peer.notebook.id_at(index) for index in targets.indexes]
 
     def indexes(self, notebook: Notebook) -> list[int]:
-        places = zip(self._indexes, self.ids, strict=True)
+        places = zip(self._targets.indexes, self.ids, strict=True)
         return [
             # A damaged notebook has the same id twice, which `find` refuses.
             index if notebook.is_at(cell_id, index) else notebook.find(cell_id)
@@ -337,7 +360,8 @@ class _Chosen:
 
     def guarded(self, work: Work[list[str]]) -> Work[list[str]]:
         """The work, if the live cells still say what the caller has read."""
-        guard(self._here, self.indexes(self._here.peer.notebook), self._revisions)
+        now = self.indexes(self._here.peer.notebook)
+        guard(self._here, Targets(now, self._targets.revisions))
         return work
 
 
@@ -346,7 +370,7 @@ def _is_large(here: OpenDocument, cells: Sequence[CellRef | None], written: int)
     if len(cells) > LARGE_CELLS or written > LARGE_TEXT:
         return True
     notebook = here.peer.notebook
-    there = [_resolve(notebook, cell) for cell in cells if cell is not None]
+    there = [_index(notebook, cell) for cell in cells if cell is not None]
     return sum(notebook.size(index) for index in there) > LARGE_TEXT
 
 
@@ -357,18 +381,40 @@ def _has_much(updates: Sequence[CellUpdate]) -> bool:
 # -- which cells a call means ----------------------------------------------------------------
 
 
-def target_indexes(
+def targets(
     notebook: Notebook,
     start_index: int | None,
     end_index: int | None,
     cell_ids: Sequence[CellRef] | None,
+    if_revision: str | Sequence[str] | None = None,
     count: int = 1,
-) -> list[int]:
-    """The cells that a changing call names: by ids, or by a half-open range.
+) -> Targets:
+    """The cells that a changing call names: by ids or handles, or by a half-open range.
 
     Args:
+        if_revision: One for each cell.
         count: How many cells a range without an end means.
     """
+    chosen = _chosen(notebook, start_index, end_index, cell_ids, count)
+    if if_revision is None:
+        revisions: Sequence[str | None] = [None] * len(chosen)
+    else:
+        revisions = [if_revision] if isinstance(if_revision, str) else if_revision
+    if len(revisions) != len(chosen):
+        raise InvalidArgument(
+            f"{len(chosen)} cells but {len(revisions)} revisions.",
+            "Give one revision for each cell, in the same order.",
+        )
+    return Targets.of(_named(notebook, *pair) for pair in zip(chosen, revisions, strict=True))
+
+
+def _chosen(
+    notebook: Notebook,
+    start_index: int | None,
+    end_index: int | None,
+    cell_ids: Sequence[CellRef] | None,
+    count: int,
+) -> Sequence[CellRef]:
     if (cell_ids is None) == (start_index is None):
         raise InvalidArgument(
             "Name the cells either by cell_ids or by start_index and end_index.",
@@ -377,7 +423,7 @@ def target_indexes(
     if cell_ids is not None:
         if not cell_ids:
             raise InvalidArgument("cell_ids is empty.", "Name at least one cell.")
-        return [_resolve(notebook, cell) for cell in cell_ids]
+        return cell_ids
     assert start_index is not None
     start = notebook.position(start_index)
     if end_index is None:
@@ -390,7 +436,7 @@ def target_indexes(
             f"the notebook has {len(notebook)}.",
             "Give start_index < end_index <= number of cells.",
         )
-    return list(range(start, end))
+    return range(start, end)
 
 
 def code_indexes(
@@ -406,7 +452,7 @@ def code_indexes(
     elif start_index is None:
         raise InvalidArgument("end_index is given without start_index.", "Give both.")
     else:
-        indexes = target_indexes(notebook, start_index, end_index, None)
+        indexes = targets(notebook, start_index, end_index, None).indexes
     found = [index for index in indexes if notebook.cell_type(index) == "code"]
     if wanted and not found:
         raise NotCode("There is no code cell among these; nothing was run.", "Name code cells.")
@@ -418,13 +464,30 @@ def code_cells(notebook: Notebook) -> list[str]:
     return [notebook.id_at(index) for index in code_indexes(notebook, None, None)]
 
 
-def _resolve(notebook: Notebook, cell: CellRef | None) -> int:
+def _named(
+    notebook: Notebook, cell: CellRef | None, if_revision: str | None = None
+) -> tuple[int, str | None]:
+    """The index of a cell, and the revision at which the caller has read it."""
     if cell is None:
         raise InvalidArgument(
             "An update does not say which cell it is for.",
             "Give cell_id or index in each update, or cell_ids, or start_index.",
         )
-    return notebook.position(cell) if isinstance(cell, int) else notebook.find(cell)
+    given = parse_revision(if_revision) if if_revision is not None else None
+    if isinstance(cell, int):
+        return notebook.position(cell), given
+    # Ids have no at-sign, unless a program made them that does not care.
+    handle = Handle(cell) if notebook.has(cell) else parse_cell(cell)
+    if given and handle.revision and given != handle.revision:
+        raise InvalidArgument(
+            f"{cell[:80]!r} has another revision than if_revision={given}. Nothing was done.",
+            "Give the revision once: the handle alone is enough.",
+        )
+    return notebook.find(handle.name), handle.revision or given
+
+
+def _index(notebook: Notebook, cell: CellRef | None) -> int:
+    return _named(notebook, cell)[0]
 
 
 def _places(
@@ -453,7 +516,7 @@ def _places(
 def _place(notebook: Notebook, position: int | None, after_cell: CellRef | None) -> int:
     """Where to insert; -1 is the end."""
     if after_cell is not None:
-        return _resolve(notebook, after_cell) + 1
+        return _index(notebook, after_cell) + 1
     assert position is not None
     place = position + len(notebook) + 1 if position < 0 else position
     if not 0 <= place <= len(notebook):
@@ -471,27 +534,21 @@ def _follows(notebook: Notebook, index: int) -> str | None:
 # -- checks ----------------------------------------------------------------------------------
 
 
-def guard(here: OpenDocument, indexes: Sequence[int], if_revision: Sequence[str] | None) -> None:
+def guard(here: OpenDocument, targets: Targets) -> None:
     """See that cells still say what the caller has read.
 
     Raises:
         StaleRevision: One does not.
     """
-    if if_revision is None:
-        return
-    if len(if_revision) != len(indexes):
-        raise InvalidArgument(
-            f"{len(indexes)} cells but {len(if_revision)} revisions.",
-            "Give one revision for each cell, in the same order.",
-        )
-    _guard(here, list(zip(indexes, if_revision, strict=True)))
-
-
-def _guard(here: OpenDocument, guards: Sequence[tuple[int, str]]) -> None:
-    for index, expected in guards:
-        wanted = expected.removeprefix("r:")
-        if wanted != here.peer.notebook.revision(index):
+    for index, wanted in zip(targets.indexes, targets.revisions, strict=True):
+        if wanted is not None and wanted != here.peer.notebook.revision(index):
             raise _stale(here, index, wanted)
+
+
+def _guard_place(here: OpenDocument, after_cell: CellRef | None) -> None:
+    if after_cell is not None:
+        index, revision = _named(here.peer.notebook, after_cell)
+        guard(here, Targets([index], [revision]))
 
 
 def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
@@ -501,15 +558,17 @@ def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
         notebook.source(index),
         notebook.id_at(index),
     )
+    handle = notebook.handle(index)
     seen = here.peer.shown.get(wanted)
     diff = None if seen is None else text.unified(seen, source)
-    changed = f"\nWhat changed since r:{wanted}:\n{fenced(diff)}" if diff else ""
+    changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
+    unknown = "" if seen is not None else f" Nobody was shown {wanted} here lately."
     shown = text.clip(source, _SHOWN_SOURCE)
     here.peer.shown.add([notebook.view(index, outputs=False)])
     return StaleRevision(
-        f"Cell {notebook.label_at(index)} is at r:{actual}, not r:{wanted}: somebody changed it. "
-        f"Nothing was applied.{changed}\nIt now says:\n{fenced(shown)}",
-        f"Redo the edit on this text with if_revision={actual}.",
+        f"Cell {handle} is not at {wanted} any more. Nothing was applied.{unknown}{changed}\n"
+        f"It now says:\n{fenced(shown)}",
+        f"Redo it on this text with the handle {handle.partition(' ')[2]}.",
         index=index,
         cell_id=cell_id,
         revision=actual,
@@ -588,7 +647,7 @@ def _combine(
         wanted = pending[index] = _Pending(source, source)
     elif update.content is not None:
         raise InvalidArgument(
-            f"Cell {notebook.label_at(index)} is given new content twice.",
+            f"Cell {notebook.handle(index)} is given new content twice.",
             "Give each cell one content, or several old_text/new_text.",
         )
     if update.content is not None:

@@ -72,12 +72,5 @@ def _slice(notebook: Notebook, indexes: Sequence[int], outputs: bool) -> list[Ce
 
 async def made_of(cells: Sequence[CellView], make: Callable[[], T]) -> T:
     """What is made of cells, in a thread if they are much."""
-    much = len(cells) > _MANY or sum(map(_weight, cells)) > _MUCH
+    much = len(cells) > _MANY or sum(cell.weight for cell in cells) > _MUCH
     return await asyncio.to_thread(make) if much else make()
-
-
-def _weight(cell: CellView) -> int:
-    """About how much text there is in a cell."""
-    texts = [text for output in cell.outputs for text in output.values()]
-    displayed = [text for data in texts if isinstance(data, dict) for text in data.values()]
-    return len(cell.source) + sum(len(t) for t in (*texts, *displayed) if isinstance(t, str | list))

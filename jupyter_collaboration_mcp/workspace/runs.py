@@ -79,7 +79,7 @@ class Runs:
         for index in indexes:
             if (cell_type := notebook.cell_type(index)) != "code":
                 raise NotCode(
-                    f"Cell {notebook.label_at(index)} is a {cell_type} cell; nothing was run.",
+                    f"Cell {notebook.handle(index)} is a {cell_type} cell; nothing was run.",
                     "Name code cells only.",
                     index=index,
                     cell_id=notebook.id_at(index),
@@ -114,9 +114,8 @@ class Runs:
         notebook = here.peer.notebook
         indexes = [notebook.find(cell_id) for cell_id in cell_ids]
         self.check(here, indexes)
-        guarded = [i for i in indexes if notebook.id_at(i) in (expected or {})]
-        revisions = [(expected or {})[notebook.id_at(i)] for i in guarded]
-        editing.guard(here, guarded, revisions)
+        revisions = [(expected or {}).get(notebook.id_at(index)) for index in indexes]
+        editing.guard(here, editing.Targets(indexes, revisions))
         batch = Batch(stop_on_error)
         runs: list[Run] = []
         new: list[Run] = []

@@ -288,6 +288,16 @@ class Sites:
         site = self.default
         return site, site.runs.get(run_id)
 
+    async def notebook_of(self, run_id: str) -> str | None:
+        """The file id of the notebook that a run belongs to, if anything is kept of it."""
+        for site in self._sites.values():
+            if site.runs.has(run_id):
+                return site.runs.get(run_id).room_id.rpartition(":")[2]
+        for site in self._sites.values():
+            if (notebook := await site.runs.side_files.notebook_of(run_id)) is not None:
+                return notebook
+        return None
+
     async def document(self, file_id: str) -> tuple[Site, str] | None:
         """Where the document with a file id is.
 

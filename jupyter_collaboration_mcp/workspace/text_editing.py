@@ -17,6 +17,7 @@ from ..collaboration.undo import SourceChanged
 from ..documents import line_ends, text
 from ..documents.differ import Differ, patch
 from ..documents.differ import Edit as Edited
+from ..documents.handles import parse_revision
 from ..documents.render import fenced
 from ..documents.text_document import WHOLE, TextDocument
 from ..errors import InvalidArgument, StaleRevision, TooLarge
@@ -70,9 +71,10 @@ def change_text(
 ) -> Edit[list[Written]]:
     """Change a text; gives where it was changed, in the order of the changes."""
     _check_size(limits, changes)
+    expected = _expected(here, if_revision)
 
     def begin() -> Work[list[Written]]:
-        guard(here, if_revision)
+        guard(here, expected)
         return work
 
     def work(document: TextDocument, record: CallRecord) -> list[Written]:
@@ -115,26 +117,40 @@ def _is_large(here: OpenDocument, changes: Sequence[TextChange]) -> bool:
     return len(changes) > LARGE_CELLS or given > LARGE_TEXT or here.peer.text.size > _LARGE_DOCUMENT
 
 
-def guard(here: OpenDocument, if_revision: str | None) -> None:
+def _expected(here: OpenDocument, if_revision: str | None) -> str | None:
+    """The revision that the caller has read, however it says so."""
+    given = None if if_revision is None else parse_revision(if_revision)
+    if given and here.expected and given != here.expected:
+        raise InvalidArgument(
+            f"The path has the revision {here.expected}, and if_revision is {given}. "
+            "Nothing was done.",
+            "Give the revision once: the handle alone is enough.",
+        )
+    return here.expected or given
+
+
+def guard(here: OpenDocument, wanted: str | None) -> None:
     """See that the text still says what the caller has read.
 
     Raises:
         StaleRevision: It does not.
     """
-    if if_revision is None:
+    if wanted is None:
         return
-    wanted, now = if_revision.removeprefix("r:"), here.peer.text.view()
+    now = here.peer.text.view()
     if now.revision == wanted:
         return
     seen = here.peer.shown.get(wanted)
     diff = None if seen is None else text.unified(seen, now.source)
-    changed = f"\nWhat changed since r:{wanted}:\n{fenced(diff)}" if diff else ""
+    changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
+    unknown = "" if seen is not None else f" Nobody was shown {wanted} here lately."
+    handle = f"{here.shown}@{now.revision}"
     shown = text.clip(now.source, _SHOWN)
     here.peer.shown.add([now])
     raise StaleRevision(
-        f"{here.shown} is at r:{now.revision}, not r:{wanted}: somebody changed it. "
-        f"Nothing was applied.{changed}\nIt now says:\n{fenced(shown)}",
-        f"Redo the edit on this text with if_revision={now.revision}.",
+        f"{handle} is not at {wanted} any more. Nothing was applied.{unknown}{changed}\n"
+        f"It now says:\n{fenced(shown)}",
+        f"Redo it on this text with the path {handle}.",
         revision=now.revision,
         source=shown,
         diff=diff,

@@ -67,8 +67,6 @@ class Limits:
     cells_per_call: int = 1000
     source_length: int = 4_000_000
     """Characters of one cell, and of all cells of a call."""
-    answer_length: int = 100_000
-    """Characters; at four to a token this is 25,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +84,8 @@ class OpenDocument:
     """How often the room had been loaded when it was decided that the agent may be here."""
     link_path: str = ""
     """Of the room when it was opened; another one now if it was renamed since."""
+    expected: str | None = None
+    """The revision at which the caller has read it, if its handle says so."""
 
     async def perform(self, edit: Edit[T]) -> T:
         """Make an edit, all or nothing."""

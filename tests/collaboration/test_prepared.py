@@ -22,7 +22,7 @@ from jupyter_collaboration_mcp.errors import (
     StaleRevision,
 )
 from jupyter_collaboration_mcp.workspace import editing
-from jupyter_collaboration_mcp.workspace.editing import CellUpdate, NewCell, Running
+from jupyter_collaboration_mcp.workspace.editing import CellUpdate, NewCell, Running, Targets
 from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
 from tests.harness.memory_room import MemoryRoom, perform
 
@@ -41,6 +41,10 @@ def update(index: int, **change: Any) -> MakeEdit:
     return lambda here: editing.update_cells(here, [CellUpdate(index, **change)], LIMITS, EDIT_ONLY)
 
 
+def at(*indexes: int) -> Targets:
+    return Targets(list(indexes), [None] * len(indexes))
+
+
 def shown(notebook: Notebook) -> list[tuple[str, str, Any]]:
     return [
         (notebook.cell_type(index), notebook.source(index), notebook.metadata(index))
@@ -56,8 +60,8 @@ def shown(notebook: Notebook) -> list[tuple[str, str, Any]]:
         lambda here: editing.insert_cells(
             here, [NewCell("a"), NewCell("b", "raw")], [0, 4], None, None, LIMITS, EDIT_ONLY
         ),
-        lambda here: editing.delete_cells(here, [0, 2, 3], None, LIMITS, EDIT_ONLY),
-        lambda here: editing.move_cells(here, [3, 0], 2, None, None, LIMITS),
+        lambda here: editing.delete_cells(here, at(0, 2, 3), LIMITS, EDIT_ONLY),
+        lambda here: editing.move_cells(here, at(3, 0), 2, None, LIMITS),
     ],
     ids=["update", "retype", "insert", "delete", "move"],
 )
@@ -166,8 +170,8 @@ def in_the_room(room: MemoryRoom, do: Callable[[Notebook], object]) -> None:
         lambda here: editing.insert_cells(
             here, [NewCell("of Ada")], None, 2, None, LIMITS, EDIT_ONLY
         ),
-        lambda here: editing.delete_cells(here, [1], None, LIMITS, EDIT_ONLY),
-        lambda here: editing.move_cells(here, [1], -1, None, None, LIMITS),
+        lambda here: editing.delete_cells(here, at(1), LIMITS, EDIT_ONLY),
+        lambda here: editing.move_cells(here, at(1), -1, None, LIMITS),
     ],
     ids=["update", "insert", "delete", "move"],
 )

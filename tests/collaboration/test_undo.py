@@ -65,10 +65,12 @@ class Story:
             made = editing.insert_cells(self.here, cells, None, index, None, LIMITS, EDIT_ONLY)
             perform(self.here, made)
         elif kind == "delete":
-            perform(self.here, editing.delete_cells(self.here, [index], None, LIMITS, EDIT_ONLY))
+            targets = editing.Targets([index], [None])
+            perform(self.here, editing.delete_cells(self.here, targets, LIMITS, EDIT_ONLY))
         elif kind == "move":
             to_index = int(what) % (len(notebook) + 1)
-            perform(self.here, editing.move_cells(self.here, [index], to_index, None, None, LIMITS))
+            targets = editing.Targets([index], [None])
+            perform(self.here, editing.move_cells(self.here, targets, to_index, None, LIMITS))
         self.steps += len(self.here.seat.undo) - before
 
     def _update(self, index: int, **change: Any) -> None:

@@ -122,7 +122,7 @@ def test_columns_that_the_kernel_left_out_are_told_how_to_be_seen() -> None:
 
 def read(name: str) -> str:
     """A cell with a table among its outputs, as get_notebook shows it."""
-    cell = CellView(0, "a" * 8, "code", "9ab1c2", "df", 1, "idle", [frame(name)], {})
+    cell = CellView(0, "a" * 8, "a" * 8, "code", "9ab1c2", "df", 1, "idle", [frame(name)], {})
     return render.source([cell], include_outputs=True, max_length=40_000).text
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_collaboration_mcp.documents import render
+from jupyter_collaboration_mcp.documents.handles import short_id
 from jupyter_collaboration_mcp.documents.render import CellView, Rendered
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
@@ -21,8 +22,8 @@ IMAGE = {"output_type": "display_data", "data": {"image/png": "AAAA" * 10_000}}
 
 def cell(index: int = 0, source: str = "x = 1", **changes: Any) -> CellView:
     values: dict[str, Any] = {
-        "id": f"{index:08x}-4f6e", "cell_type": "code", "revision": "9ab1c2",
-        "execution_count": None, "execution_state": "idle", "outputs": [], "metadata": {},
+        "id": f"{index:08x}-4f6e", "short_id": f"{index:08x}", "cell_type": "code",
+        "revision": "9ab1c2", "execution_count": None, "execution_state": "idle", "outputs": [], "metadata": {},
     }  # fmt: skip
     return CellView(index=index, source=source, **(values | changes))
 
@@ -43,36 +44,38 @@ class TestOutline:
         [
             (
                 cell(3, "\nimport pandas as pd\nx", execution_count=5, outputs=[TEXT, IMAGE]),
-                'In[5] 3 lines "import pandas as pd" -> text, image/png',
+                " In[5] 3L -> text, image/png: import pandas as pd",
             ),
-            (cell(3), 'never run 1 line "x = 1"'),
-            (cell(3, ""), "never run 0 lines"),
-            (cell(3, execution_state="running"), 'running 1 line "x = 1"'),
+            (cell(3), ": x = 1"),
+            (cell(3, ""), " empty"),
+            (cell(3, " \n "), " 2L empty"),
+            (cell(3, execution_state="running"), " running: x = 1"),
             (
                 cell(3, execution_count=2.0, outputs=[TEXT, ERROR]),
-                'In[2] ERROR NameError 1 line "x = 1" -> text, error',
+                " In[2] ERROR NameError -> text, error: x = 1",
             ),
         ],
     )
     def test_a_cell_is_one_line(self, view: CellView, expected: str) -> None:
         rendered = render.outline([view], max_length=1_000)
-        assert rendered.text == f"[3] 00000003 r:9ab1c2 code {expected}"
+        assert rendered.text == f"[3] 00000003@9ab1c2{expected}"
 
     def test_a_markdown_cell_has_no_state(self) -> None:
         rendered = render.outline([cell(0, "# é", cell_type="markdown")], max_length=100)
-        assert rendered.text == '[0] 00000000 r:9ab1c2 markdown 1 line "# é"'
+        assert rendered.text == "[0] 00000000@9ab1c2 markdown: # é"
 
     def test_a_long_first_line_is_cut(self) -> None:
-        assert f'"{"x" * 57}..."' in render.outline([cell(0, "x" * 100)], max_length=200).text
+        assert f": {'x' * 57}..." in render.outline([cell(0, "x" * 100)], max_length=200).text
 
     def test_nothing_in_a_document_can_forge_a_line(self) -> None:
-        evil = cell(0, 'x" -> text\r[1] fake', id="a\n[1] b", cell_type="code\nx",
+        name = short_id("a\n[1] b", [])
+        evil = cell(0, 'x" -> text\r[1] fake', short_id=name, cell_type="code\nx",
                     outputs=[ERROR | {"ename": "E\n[9]"}])  # fmt: skip
         assert render.outline([evil], max_length=1_000).text.count("\n") == 0
 
     def test_the_facts_are_the_same(self) -> None:
         rendered = render.outline([cell(3, execution_count=2.0, outputs=[ERROR])], max_length=100)
-        assert rendered.facts == [
+        assert rendered.facts() == [
             {
                 "index": 3, "id": "00000003-4f6e", "revision": "9ab1c2", "cell_type": "code",
                 "execution_count": 2, "running": False, "outputs": ["error"],
@@ -81,28 +84,11 @@ class TestOutline:
         ]  # fmt: skip
 
 
-class TestIds:
-    def test_a_short_id_is_shown_whole(self) -> None:
-        assert render.short_id("abcdefghijkl", {}) == "abcdefghijkl"
-
-    def test_a_long_id_is_shown_by_its_beginning(self) -> None:
-        assert render.short_id("abcdefgh-ijkl", render.id_prefixes(["abcdefgh-ijkl"])) == "abcdefgh"
-
-    def test_ids_that_begin_alike_are_shown_whole(self) -> None:
-        prefixes = render.id_prefixes(["abcdefgh-ijkl", "abcdefgh-mnop"])
-        assert render.short_id("abcdefgh-ijkl", prefixes) == "abcdefgh-ijkl"
-
-    def test_cells_that_are_not_shown_count(self) -> None:
-        prefixes = render.id_prefixes(["00000000-4f6e", "00000000-other"])
-        assert "00000000-4f6e" in render.outline([cell()], max_length=99, prefixes=prefixes).text
-
-
 class TestSource:
     def test_the_source_stands_unescaped_in_a_fence(self) -> None:
         rendered = render.source([cell(0, 'a = "\\n"\n'), cell(1, "b")], max_length=1_000)
         assert rendered.text == (
-            '[0] 00000000 r:9ab1c2 code\n```\na = "\\n"\n\n```\n\n'
-            "[1] 00000001 r:9ab1c2 code\n```\nb\n```"
+            '[0] 00000000@9ab1c2\n```\na = "\\n"\n\n```\n\n[1] 00000001@9ab1c2\n```\nb\n```'
         )
 
     def test_the_fence_is_longer_than_any_in_the_source(self) -> None:
@@ -124,26 +110,44 @@ class TestSource:
         cells = [cell(index, "x" * 100) for index in range(10, 20)]
         rendered = render.source(cells, max_length=500)
         assert len(rendered.text) <= 500
-        assert (rendered.shown, rendered.next_index, rendered.shortened) == (3, 13, [])
+        assert (rendered.shown, rendered.next_index, rendered.next_position) == (3, 13, None)
 
-    def test_one_cell_that_is_too_long_is_cut_in_the_middle(self) -> None:
-        long = "first\n" + "x" * 50_000 + "\nlast"
-        rendered = render.source([cell(0, long), cell(1)], max_length=2_000)
-        assert 1_900 < len(rendered.text) <= 2_000
-        assert "```\nfirst\nx" in rendered.text
-        assert " characters cut ...\n" in rendered.text
-        assert rendered.text.endswith("x\nlast\n```")
-        assert (rendered.shown, rendered.next_index, rendered.shortened) == (1, 1, [0])
-        assert len(rendered.facts[0]["source"]) < 2_000
+    def test_one_cell_that_is_too_long_can_be_read_in_pieces(self) -> None:
+        long = "first\n" + "".join(map(str, range(9_000))) + "\nlast"
+        read = ""
+        start: int | None = 0
+        while start is not None:
+            rendered = render.source([cell(0, long), cell(1)], max_length=2_000, start=start)
+            assert (rendered.shown, rendered.next_index) == (1, 1) or read
+            assert len(rendered.text) <= 2_000
+            read += rendered.facts()[0]["source"]
+            start = rendered.next_position
+        assert read == long
 
 
 class TestFull:
     def test_state_metadata_and_outputs_are_there(self) -> None:
         view = cell(0, execution_count=1, outputs=[TEXT], metadata={"tags": ["é\n"]})
         assert render.full([view], max_length=500).text == (
-            "[0] 00000000 r:9ab1c2 code In[1]\n```\nx = 1\n```\n"
+            "[0] 00000000@9ab1c2 In[1]\n```\nx = 1\n```\n"
             'metadata: {"tags": ["é\\n"]}\n1 output:\n```\nhello\nWorld\n```'
         )
+
+    def test_what_programs_note_for_themselves_is_left_out_unless_it_is_asked_for(self) -> None:
+        noted = {
+            "trusted": True, "execution": {"iopub.status.busy": "2026-11-18"}, "collapsed": False,
+            "jupyter": {"source_hidden": True}, "slideshow": {"slide_type": ""}, "tags": [],
+        }  # fmt: skip
+        view = cell(0, metadata={**noted, "slide": 1})
+        assert render.full([view], max_length=900).text.endswith('metadata: {"slide": 1}')
+        assert "metadata" not in render.full([cell(0, metadata=noted)], max_length=900).text
+        whole = render.full([view], max_length=900, all_metadata=True).text
+        assert all(key in whole for key in noted)
+        assert render.full([view], max_length=900).facts()[0]["metadata"] == view.metadata
+
+    def test_a_slide_type_that_means_something_is_shown(self) -> None:
+        view = cell(0, metadata={"slideshow": {"slide_type": "slide"}})
+        assert '"slide_type": "slide"' in render.full([view], max_length=900).text
 
 
 class TestMatches:
@@ -155,10 +159,10 @@ class TestMatches:
         ]
         rendered = render.matches(cells, "hello", max_length=500)
         assert rendered.text == (
-            "[0] 00000000 r:9ab1c2 code\n  3: print('Hello hello')\n  4: hello\n"
-            "[2] 00000002 r:9ab1c2 code\n  output 1 line 1: hello"
+            "[0] 00000000@9ab1c2\n  3: print('Hello hello')\n  4: hello\n"
+            "[2] 00000002@9ab1c2\n  output 1 line 1: hello"
         )
-        assert rendered.facts[0]["matches"] == ["3: print('Hello hello')", "4: hello"]
+        assert rendered.facts()[0]["matches"] == ["3: print('Hello hello')", "4: hello"]
 
     def test_a_long_line_is_shown_around_the_match(self) -> None:
         rendered = render.matches([cell(0, "x" * 500 + "A" + "y" * 500)], "a", max_length=500)
@@ -170,7 +174,8 @@ class TestMatches:
         assert rendered.text.endswith("  20: a\n  ... 80 more lines")
 
     def test_no_match_is_an_empty_text(self) -> None:
-        assert render.matches([cell()], "zzz", max_length=100) == ("", 0, [], None, [])
+        found = render.matches([cell()], "zzz", max_length=100)
+        assert (found.text, found.shown, found.next_index, found.facts()) == ("", 0, None, [])
 
     def test_a_query_may_span_lines_and_is_literal(self) -> None:
         assert "2: b.*" in render.matches([cell(0, "a\nb.*\nc")], ".*\nc", max_length=100).text
@@ -206,7 +211,7 @@ def test_no_text_is_longer_than_allowed(cells: list[CellView], length: int, form
                 for index, view in enumerate(cells)]  # fmt: skip
     rendered = forms()[form](numbered, length)
     assert len(rendered.text) <= length
-    assert rendered.shown == len(rendered.facts)
+    assert rendered.shown == len(rendered.facts())
     # With room for a header and a note there is always progress.
     if length >= 400 and rendered.next_index is not None:
         assert rendered.shown > 0
@@ -219,7 +224,7 @@ def test_going_on_from_where_it_was_cut_shows_every_cell_once(cells: list[CellVi
     start: int | None = 0 if numbered else None
     while start is not None:
         rendered = render.source(numbered[start:], max_length=400)
-        seen += [fact["index"] for fact in rendered.facts]
+        seen += [fact["index"] for fact in rendered.facts()]
         start = rendered.next_index
     assert seen == list(range(len(numbered)))
 

@@ -68,8 +68,6 @@ async def test_the_command_sends_facts_if_it_is_told_to(
     tmp_path: Path, arguments: tuple[str, ...], variable: str, has_facts: bool
 ) -> None:
     options = ("--no-embedded", *arguments)
-    async with over_stdio(
-        tmp_path, *options, JUPYTER_COLLABORATION_MCP_STRUCTURED=variable
-    ) as ada:
+    async with over_stdio(tmp_path, *options, JUPYTER_COLLABORATION_MCP_STRUCTURED=variable) as ada:
         answer = await ada.call("list_servers")
     assert (answer.structured_content is not None) is has_facts

@@ -1,0 +1,101 @@
+"""Handles: how answers name a cell or a text file, and how that name comes back as a guard.
+
+An answer shows `[3] 8f2c41d0@9ab1c2`: index, the beginning of the id, revision. Whoever sends
+`8f2c41d0@9ab1c2` back in place of an id has read the cell at that revision, and wants nothing to
+happen if it has changed since. For a text file the handle is its path and its revision.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..errors import InvalidArgument
+
+#: Characters of an id that are shown at least.
+_SHORTEST = 8
+
+_REVISION = re.compile(r"[0-9a-f]{6}")
+
+#: What stands before a handle, if it is copied with all that an answer shows.
+_INDEX = re.compile(r"\[-?\d{1,9}\]\s+")
+
+_EXAMPLE = "8f2c41d0@9ab1c2"
+
+
+class Handle(NamedTuple):
+    """A cell or a text file, as a caller names it."""
+
+    name: str
+    """The id or the beginning of it; the path."""
+    revision: str | None = None
+    """At which the caller has read it."""
+
+
+def parse_cell(given: str) -> Handle:
+    """A cell as a caller names it: its id, with or without a revision.
+
+    Raises:
+        InvalidArgument: It is neither.
+    """
+    text = _INDEX.sub("", given.strip(), count=1)
+    if "@" not in text:
+        return Handle(text)
+    cell_id, _, revision = text.partition("@")
+    if not cell_id or not revision or "@" in revision:
+        wrong = "two at-signs" if "@" in revision else f"no {'revision' if cell_id else 'id'}"
+        raise InvalidArgument(
+            f"{given[:80]!r} is no handle of a cell: it has {wrong}. Nothing was done.",
+            f"Copy the handle from an answer, such as {_EXAMPLE}, or give the id alone.",
+        )
+    return Handle(cell_id, parse_revision(revision))
+
+
+def parse_path(given: str) -> Handle:
+    """A path that may have a revision at its end. A file's own name may look like that, too."""
+    path, at, revision = given.rpartition("@")
+    if at and path and _REVISION.fullmatch(revision):
+        return Handle(path, revision)
+    return Handle(given)
+
+
+def parse_revision(given: str) -> str:
+    """A revision as a caller writes it: alone, or with what stands around it in an answer.
+
+    Raises:
+        InvalidArgument: It is none.
+    """
+    revision = given.strip().rpartition("@")[2].removeprefix("r:")
+    if not _REVISION.fullmatch(revision):
+        raise InvalidArgument(
+            f"{given[:80]!r} is no revision: those have six hexadecimal digits. Nothing was done.",
+            f"Copy it from an answer: in {_EXAMPLE} it is what follows the at-sign.",
+        )
+    return revision
+
+
+def cell_handle(index: int, short_id: str, revision: str) -> str:
+    """A cell, as answers show it."""
+    return f"[{index}] {short_id}@{revision}"
+
+
+def short_id(cell_id: str, ordered: Sequence[str]) -> str:
+    """The beginning of an id that no other cell has, as a word that cannot look like ours.
+
+    Args:
+        ordered: The ids of all cells, sorted: those that begin alike stand beside each other.
+    """
+    at = bisect_left(ordered, cell_id)
+    beside = [*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2]]
+    alike = max((_alike(cell_id, other) for other in beside), default=0)
+    shown = cell_id[: max(_SHORTEST, alike + 1)]
+    return shown if re.fullmatch(r"[\w.+-]{1,64}", shown) else json.dumps(shown[:64])
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin with that are the same."""
+    shorter = min(len(one), len(other))
+    return next((n for n in range(shorter) if one[n] != other[n]), shorter)

@@ -1,0 +1,160 @@
+"""Cells of a notebook as an answer: which, how much of them, and how to go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..documents import render
+from ..documents.digest import digest
+from ..documents.foreign_text import quoted
+from ..documents.images import ImageLimits, Picture
+from ..documents.render import CellView, Rendered
+from ..errors import InvalidArgument
+from ..workspace import editing
+from ..workspace.reading import look, made_of
+from ..workspace.workspace import OpenDocument
+from .answers import about, answer, company, how_many
+from .registry import Answer
+from .running import has_pictures
+
+#: Cells whose pictures an answer shows, if their outputs are wanted.
+_WITH_PICTURES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which cells to read: a range, or those that are named."""
+
+    start_index: int | None
+    end_index: int | None
+    cell_ids: Sequence[str | int] | None
+
+    def indexes(self, here: OpenDocument) -> list[int]:
+        """Where they are now. A handle names a cell, whatever has become of it since."""
+        notebook = here.peer.notebook
+        if self.cell_ids is not None:
+            if self.start_index is not None or self.end_index is not None:
+                raise InvalidArgument("Both cell_ids and a range are given.", "Give one of them.")
+            found = editing.targets(notebook, None, None, self.cell_ids).indexes
+            return list(dict.fromkeys(found))
+        start = 0 if self.start_index is None else self.start_index
+        if start and start >= len(notebook):
+            raise InvalidArgument(
+                f"start_index is {start}, and {here.shown} has {how_many(len(notebook))}.",
+                "Read from an earlier cell; the first one is 0.",
+                cell_count=len(notebook),
+            )
+        end = len(notebook) if self.end_index is None else self.end_index
+        return list(range(*slice(start, end).indices(len(notebook))))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a reader wants to see cells."""
+
+    format: str
+    query: str | None
+    outputs: bool
+    metadata: bool
+    start_position: int
+    length: int
+    cells: Choice
+    images: ImageLimits | None
+
+    async def answer(self, here: OpenDocument, state: bool) -> Answer:
+        """The cells as they are now, as many as fit."""
+        notebook = here.peer.notebook
+        outline = self.format == "outline"
+        needs_outputs = self.format != "source" or self.outputs or self.query is not None
+        enough = None if self.query is not None or outline else self.length
+        cells = await look(notebook, lambda: self.cells.indexes(here), needs_outputs, enough)
+        self._check_position(cells)
+        rendered = await made_of(cells, lambda: self._render(cells))
+        here.peer.shown.add(cells)
+        head = f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"
+        facts: dict[str, Any] = {
+            **about(here),
+            "cell_count": len(notebook),
+            "cells": rendered.facts,
+        }
+        lines = [head + self._more(here, cells, rendered, facts)]
+        if rendered.text:
+            lines.append(rendered.text)
+        elif self.query is not None:
+            lines.append(f"Nothing here contains {quoted(self.query, 80)}.")
+        if state:
+            line, facts["collaboration"] = company(here)
+            lines += [line] if line else []
+        return answer(here, lines, facts, pictures=await self._pictures(cells[: rendered.shown]))
+
+    def _render(self, cells: Sequence[CellView]) -> Rendered:
+        length, start = self.length, self.start_position
+        if self.query is not None:
+            return render.matches(cells, self.query, max_length=length)
+        if self.format == "outline":
+            return render.outline(cells, max_length=length)
+        if self.format == "full":
+            return render.full(cells, max_length=length, start=start, all_metadata=self.metadata)
+        return render.source(cells, include_outputs=self.outputs, max_length=length, start=start)
+
+    def _check_position(self, cells: Sequence[CellView]) -> None:
+        if not self.start_position:
+            return
+        if len(cells) != 1 or self.query is not None or self.format == "outline":
+            raise InvalidArgument(
+                "start_position is for one cell, read with format source or full.",
+                "Name that cell in cell_ids.",
+            )
+        length = len(cells[0].source)
+        if self.start_position >= length:
+            raise InvalidArgument(
+                f"start_position is {self.start_position:,}, and {cells[0].handle} has "
+                f"{length:,} characters.",
+                "Read from an earlier character.",
+                length=length,
+            )
+
+    def _more(
+        self,
+        here: OpenDocument,
+        cells: Sequence[CellView],
+        rendered: Rendered,
+        facts: dict[str, Any],
+    ) -> str:
+        """What is shown of how much, and how to go on, if not all is shown."""
+        said = ""
+        if rendered.next_position is not None:
+            facts["next_position"] = rendered.next_position
+            first = cells[0]
+            said += (
+                f"; of {first.handle} characters {self.start_position:,} to "
+                f"{rendered.next_position:,} of {len(first.source):,}, go on with "
+                f'cell_ids=["{first.short_id}"], start_position={rendered.next_position}'
+            )
+        if rendered.next_index is not None:
+            facts["next_index"] = rendered.next_index
+            chosen = self.cells.indexes(here)
+            if self.cells.cell_ids is not None:
+                left = len(chosen) - rendered.shown
+                said += f"; {rendered.shown} of {len(chosen)} shown, name the last {left} again"
+            else:
+                last = cells[rendered.shown - 1].index
+                what = "matches" if self.query is not None else "cells"
+                said += (
+                    f"; {what} {cells[0].index} to {last} shown, "
+                    f"go on with start_index={rendered.next_index}"
+                )
+        return said
+
+    async def _pictures(self, cells: Sequence[CellView]) -> list[Picture]:
+        """The pictures of few cells whose outputs are wanted."""
+        wanted = self.format == "full" or (self.format == "source" and self.outputs)
+        outputs = [output for cell in cells for output in cell.outputs if has_pictures([output])]
+        images = self.images
+        if not wanted or self.query is not None or len(cells) > _WITH_PICTURES or not outputs:
+            return []
+        made = await asyncio.to_thread(digest, outputs, link=lambda _: None, images=images)
+        return made.pictures

@@ -1,0 +1,87 @@
+"""How cells and text files are named in answers, and how these names come back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_collaboration_mcp.documents.handles import (
+    Handle,
+    cell_handle,
+    parse_cell,
+    parse_path,
+    parse_revision,
+    short_id,
+)
+from jupyter_collaboration_mcp.errors import InvalidArgument
+
+IDS = st.text("ab-c0", min_size=1, max_size=14)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("8f2c41d0", Handle("8f2c41d0")),
+        ("8f2c41d0@9ab1c2", Handle("8f2c41d0", "9ab1c2")),
+        (" 8f2c41d0@r:9ab1c2 ", Handle("8f2c41d0", "9ab1c2")),
+        ("[3] 8f2c41d0@9ab1c2", Handle("8f2c41d0", "9ab1c2")),
+        ("[3] 8f2c41d0", Handle("8f2c41d0")),
+    ],
+)
+def test_a_cell_comes_back_as_it_was_shown(given: str, expected: Handle) -> None:
+    assert parse_cell(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("a@9ab1c2@9ab1c2", "two at-signs"),
+        ("@9ab1c2", "no id"),
+        ("8f2c41d0@", "no revision"),
+        ("@", "no id"),
+        ("8f2c41d0@latest", "no revision: those have six hexadecimal digits"),
+        ("8f2c41d0@9AB1C2", "six hexadecimal digits"),
+        ("8f2c41d0@9ab1c", "six hexadecimal digits"),
+    ],
+)
+def test_what_is_no_handle_is_refused(given: str, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        parse_cell(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("notes.md@9ab1c2", Handle("notes.md", "9ab1c2")),
+        ("work:a/b@home.md", Handle("work:a/b@home.md")),
+        ("a@b@9ab1c2", Handle("a@b", "9ab1c2")),
+        ("@9ab1c2", Handle("@9ab1c2")),
+        ("notes.md@", Handle("notes.md@")),
+    ],
+)
+def test_a_path_may_have_a_revision(given: str, expected: Handle) -> None:
+    assert parse_path(given) == expected
+
+
+@pytest.mark.parametrize("given", ["9ab1c2", "r:9ab1c2", "@9ab1c2", "8f2c41d0@9ab1c2"])
+def test_a_revision_may_come_with_what_stands_around_it(given: str) -> None:
+    assert parse_revision(given) == "9ab1c2"
+
+
+@given(st.lists(IDS, min_size=1, max_size=8, unique=True))
+def test_a_short_id_is_the_shortest_beginning_that_names_one_cell(ids: list[str]) -> None:
+    ordered = sorted(ids)
+    for cell_id in ids:
+        shown = short_id(cell_id, ordered)
+        fits = [other for other in ids if other.startswith(shown)]
+        assert shown == cell_id or fits == [cell_id]
+        assert len(shown) >= min(8, len(cell_id))
+        if len(shown) > 8:
+            shorter = shown[:-1]
+            assert shorter in ids or [i for i in ids if i.startswith(shorter)] != [cell_id]
+
+
+def test_an_id_that_looks_like_our_words_is_quoted() -> None:
+    assert short_id('a\n[1] "b', []) == '"a\\n[1] \\"b"'
+    assert cell_handle(3, "8f2c41d0", "9ab1c2") == "[3] 8f2c41d0@9ab1c2"
