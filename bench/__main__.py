@@ -17,6 +17,7 @@ from .measuring import FULL, QUICK, Row, Sizes, table
 
 BENCHMARKS = (
     "edit",
+    "read",
     "execute",
     "flood",
     "stalls",
@@ -25,7 +26,7 @@ BENCHMARKS = (
     "noop",
     "agents",
     "memory",
-    "tools",
+    "tokens",
     "start",
 )
 

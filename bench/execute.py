@@ -16,7 +16,7 @@ from .bare import NOOP
 from .kernel import BareKernel, bare_kernel
 from .measuring import Call, Goal, Row, Sizes, interleave
 from .serving import ERAS, connect, jupyter, saved
-from .tools import CHARACTERS_PER_TOKEN, compact
+from .tokens import CHARACTERS_PER_TOKEN, compact
 
 STORED, SCRATCH, LINES, TOKENS = Goal(1.4), Goal(1.15), Goal(1.3), Goal(1_000)
 
@@ -61,7 +61,7 @@ async def _lines(ada: AgentClient, kernel: BareKernel, sizes: Sizes, mode: str) 
     few = replace(sizes, calls=max(2, sizes.calls // 10), warm_up=1)
     times = await interleave(calls, few)
     answer = await ada.call("execute_notebook_cell", path=_PATH, cell_id="lines")
-    tokens = len(text_of(answer) + compact(answer.structured_content)) / CHARACTERS_PER_TOKEN
+    tokens = len(text_of(answer)) / CHARACTERS_PER_TOKEN
     case = f"10,000 lines, {mode}"
     return [
         Row.compare("execute", case, times["kernel"], times["stored"], LINES),

@@ -55,10 +55,11 @@ async def bare() -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def connect(
-    url: str, token: str, name: str = "Ada", mode: str = MODERN
+    url: str, token: str, name: str = "Ada", mode: str = MODERN, **query: str
 ) -> AsyncIterator[AgentClient]:
-    """An agent at the Jupyter server with this address."""
-    async with Client(f"{url}mcp?{urlencode({'token': token, 'agent': name})}", mode=mode) as it:
+    """An agent at the Jupyter server with this URL; it gets facts as JSON, too, if not told so."""
+    asked = {"token": token, "agent": name, "structured": "true", **query}
+    async with Client(f"{url}mcp?{urlencode(asked)}", mode=mode) as it:
         yield AgentClient(it)
 
 

@@ -31,7 +31,7 @@ from .own_edits import reapplied
 from .prepared import CallRecord, Edit, Prepared, prepare
 from .presence import Presence
 from .reapply import REAPPLY, Redone, by_cell, reapply
-from .shown import ShownSources
+from .shown import KnownRevisions, ShownSources
 from .undo import Change, Step, UndoLog
 from .unsaved import Clocks, Entry, Texts, Unsaved
 
@@ -80,6 +80,8 @@ class Seat:
     """Runs that it waits for: it does not leave before they are over."""
     notes: list[str] = field(default_factory=list)
     """What its next answer should say once."""
+    known: KnownRevisions = field(default_factory=KnownRevisions)
+    """What the agent knows of the document's text."""
 
 
 class RoomPeer:

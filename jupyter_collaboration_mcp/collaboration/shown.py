@@ -1,4 +1,4 @@
-"""What agents were shown lately, so that a stale edit can be told what changed since."""
+"""What agents were shown lately, so that they can be told what changed since."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Protocol
 
 #: Characters of source that are remembered for one document.
 _KEPT = 2_000_000
+
+
+#: Cells of which it is remembered what one agent knows.
+_CELLS = 20_000
 
 
 class Shown(Protocol):
@@ -29,13 +33,30 @@ class ShownSources:
 
     def add(self, cells: Iterable[Shown]) -> None:
         for cell in cells:
-            if self._sources.pop(cell.revision, None) is not None:
-                self._length -= len(cell.source)
-            self._sources[cell.revision] = cell.source
-            self._length += len(cell.source)
+            if cell.revision in self._sources:
+                self._sources.move_to_end(cell.revision)
+            else:
+                self._sources[cell.revision] = cell.source
+                self._length += len(cell.source)
         while self._length > _KEPT:
             _, source = self._sources.popitem(last=False)
             self._length -= len(source)
 
     def get(self, revision: str) -> str | None:
         return self._sources.get(revision)
+
+
+class KnownRevisions:
+    """Which revision of each cell one agent was shown, or has written."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, str] = {}
+
+    def add(self, cell_id: str, revision: str) -> None:
+        """The agent knows what a cell says."""
+        self._revisions[cell_id] = revision
+        if len(self._revisions) > _CELLS:
+            del self._revisions[next(iter(self._revisions))]
+
+    def get(self, cell_id: str) -> str | None:
+        return self._revisions.get(cell_id)

@@ -23,6 +23,9 @@ _REVISION = re.compile(r"[0-9a-f]{6}")
 #: What stands before a handle, if it is copied with all that an answer shows.
 _INDEX = re.compile(r"\[-?\d{1,9}\]\s+")
 
+#: An id that cannot look like anything else.
+_PLAIN = re.compile(r"[\w.+-]{1,64}")
+
 _EXAMPLE = "8f2c41d0@9ab1c2"
 
 
@@ -89,13 +92,10 @@ def short_id(cell_id: str, ordered: Sequence[str]) -> str:
         ordered: The ids of all cells, sorted: those that begin alike stand beside each other.
     """
     at = bisect_left(ordered, cell_id)
-    beside = [*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2]]
-    alike = max((_alike(cell_id, other) for other in beside), default=0)
-    shown = cell_id[: max(_SHORTEST, alike + 1)]
-    return shown if re.fullmatch(r"[\w.+-]{1,64}", shown) else json.dumps(shown[:64])
+    length = _SHORTEST
+    for other in (*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2]):
+        while length < len(cell_id) and other.startswith(cell_id[:length]):
+            length += 1
+    shown = cell_id[:length]
+    return shown if _PLAIN.fullmatch(shown) else json.dumps(shown[:64])
 
-
-def _alike(one: str, other: str) -> int:
-    """How many characters two texts begin with that are the same."""
-    shorter = min(len(one), len(other))
-    return next((n for n in range(shorter) if one[n] != other[n]), shorter)

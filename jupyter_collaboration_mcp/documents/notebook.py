@@ -78,6 +78,8 @@ class _Cell:
     """As it was last read, as long as nothing has changed in it."""
     has_outputs: bool = False
     """Whether the view has the outputs."""
+    short_id: tuple[int, str] = (-1, "")
+    """As much of the id as named it, when the notebook had that structure."""
 
     @property
     def shared(self) -> Map[Any]:
@@ -219,7 +221,12 @@ class Notebook:
 
     def short_id(self, index: int) -> str:
         """As much of a cell's id as names it."""
-        return short_id(self._cells[index].id, self._ordered())
+        cell = self._cells[index]
+        structure, short = cell.short_id
+        if structure != self.structure:
+            short = short_id(cell.id, self._ordered())
+            cell.short_id = (self.structure, short)
+        return short
 
     def label(self, cell_id: str) -> str:
         """A cell whose text the reader may not know: index and id, as far as it is there."""
@@ -275,7 +282,7 @@ class Notebook:
         cell = self._cells[index]
         kept, short = cell.view, self.short_id(index)
         if kept is not None and (cell.has_outputs or not outputs):
-            if kept.index != index or kept.short_id != short:
+            if kept.index != index or kept.short_id is not short:
                 kept = cell.view = replace(kept, index=index, short_id=short)
             return kept
         view = self._view(index, short, outputs)
@@ -299,13 +306,15 @@ class Notebook:
             cell.view = None
 
     def _view(self, index: int, short: str, outputs: bool) -> CellView:
-        shared = self._cells[index].shared
+        cell = self._cells[index]
         with self.doc.transaction() as transaction:
-            raw = self._cells[index].raw
+            raw = cell.raw
             cell_type = str(_get(transaction, raw, "cell_type"))
             source = _source(transaction, raw)
-            count = shared.get("execution_count")
-            state = shared.get("execution_state")
+            count = _get(transaction, raw, "execution_count")
+            state = _get(transaction, raw, "execution_state")
+            has_outputs = outputs and _has_any(transaction, raw, "outputs")
+            has_metadata = _has_any(transaction, raw, "metadata")
             return CellView(
                 index=index,
                 id=self._cells[index].id,
@@ -315,8 +324,8 @@ class Notebook:
                 source=source,
                 execution_count=None if count is None else int(count),
                 execution_state=None if state is None else str(state),
-                outputs=_plain(shared.get("outputs")) or [] if outputs else [],
-                metadata=_plain(shared.get("metadata")) or {},
+                outputs=_plain(cell.shared.get("outputs")) or [] if has_outputs else [],
+                metadata=_plain(cell.shared.get("metadata")) or {} if has_metadata else {},
             )
 
     def views(
@@ -636,6 +645,14 @@ def _get(transaction: Transaction, cell: Any, key: str) -> Any:
     """A value of a cell, or None; ten times as fast as through pycrdt's wrapper."""
     inside = transaction._txn
     return cell.get(inside, key) if cell.has(inside, key) else None
+
+
+def _has_any(transaction: Transaction, cell: Any, key: str) -> bool:
+    """Whether there is anything in the list or the map that a cell has under a key."""
+    value = _get(transaction, cell, key)
+    if value is None or isinstance(value, dict | list):
+        return bool(value)
+    return bool(value.len(transaction._txn))
 
 
 def _source(transaction: Transaction, cell: Any) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from ..documents.foreign_text import inline, listed
 from ..documents.handles import cell_handle
-from ..documents.render import people
+from ..documents.render import fenced, people
+from ..documents.text import unified
 from ..workspace.workspace import OpenDocument
 from .registry import Answer
 
@@ -25,6 +26,9 @@ _SHOWN = 200
 
 #: Cells in one of them.
 _A_LINE = 5
+
+#: Cells whose differences from what an agent knew it is shown.
+_SURPRISES = 3
 
 
 def about(here: OpenDocument) -> dict[str, Any]:
@@ -121,6 +125,22 @@ def edited(
     if len(handles) == 1:
         return [f"{done} {handles[0]}. {on_disk(here, facts)}"]
     return [f"{done} {how_many(len(cells))}. {on_disk(here, facts)}", *handles]
+
+
+def surprising(here: OpenDocument, unexpected: Mapping[str, str]) -> list[str]:
+    """How cells differ from what the agent knew, where it changed what it did not know.
+
+    Args:
+        unexpected: By cell, what it said before.
+    """
+    notebook, lines = here.peer.notebook, []
+    for cell_id, before in list(unexpected.items())[:_SURPRISES]:
+        if notebook.has(cell_id):
+            index = notebook.find(cell_id)
+            known = here.peer.shown.get(here.seat.known.get(cell_id) or "")
+            diff = unified(before if known is None else known, notebook.source(index), limit=1_500)
+            lines.append(f"What you could not know of {notebook.handle(index)}:\n{fenced(diff)}")
+    return lines
 
 
 def how_many(count: int) -> str:

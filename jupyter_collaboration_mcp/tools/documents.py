@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.files import Listing
 from ..documents import render
+from ..documents.text import unified
+from ..documents.text_document import WHOLE
 from ..documents.text_view import Lines, cut, line_count
 from ..errors import InvalidArgument
 from ..workspace.permissions import Level
@@ -23,6 +25,9 @@ Revision = Annotated[str | None, Field(description="refuse if the text has chang
 
 #: Places of an edit that an answer shows at most.
 _SHOWN = 50
+
+#: Characters of a text from which on it is not compared with what an agent knew of it.
+_LARGE = 200_000
 
 
 # Without docstrings: they would go into the schema, where every word costs a token.
@@ -65,8 +70,8 @@ class DocumentTools(PlacedTools):
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
         start_index: Start = 0,
     ) -> Answer:
-        """List a folder, one level; with path_filter or file_type search all folders below it.
-        Gives type, size, last change, who has it open."""
+        """Find files: lists a folder, or with path_filter or file_type searches all folders below
+        it. Gives size, last change, who has it open."""
 
         async def ask(site: Site, folder: str, left: int) -> Listing:
             filing = site.workspace.filing
@@ -99,13 +104,15 @@ class DocumentTools(PlacedTools):
         now = here.peer.text.view()
         lines = cut(now.source, start_line, end_line, start_position, limit)
         here.peer.shown.add([now])
+        if not lines.partial:
+            here.seat.known.add(WHOLE, now.revision)
         return _read(here, now.source, now.revision, lines, include_collaboration_state)
 
     @tool("Join a document", Level.read)
     async def create_document_session(
         self, call: Call, path: str, file_type: str | None = None
     ) -> Answer:
-        """Join a text file's collaboration room ahead of time. Other tools join by themselves."""
+        """Join a text file's room ahead of time; other tools join by themselves."""
         if file_type == "notebook":
             raise InvalidArgument(
                 "Notebooks have a tool of their own.", "Call create_notebook_session."
@@ -124,7 +131,7 @@ class DocumentTools(PlacedTools):
         if_revision: Revision = None,
     ) -> Answer:
         """Change a live text file, all or nothing: old_text to new_text, or content at a position
-        (characters from 0, in the text before the call). Returns the new revision."""
+        (characters from 0, in the text before the call). Returns the new handle."""
         changes = [
             TextChange(each.content, each.position, each.length, each.old_text, each.new_text)
             for each in operations
@@ -166,10 +173,14 @@ class DocumentTools(PlacedTools):
         if_revision: str | None,
     ) -> Answer:
         here = await self._open(call, Level.write, path, "file")
-        limits = self._limits(here)
+        limits, before = self._limits(here), here.peer.text.view()
+        known = here.seat.known.get(WHOLE)
         written = await here.perform(change_text(here, changes, name, limits, if_revision))
         await here.peer.acknowledged()
-        return _changed(here, written)
+        guarded = here.expected is not None or if_revision is not None
+        expected = guarded or before.revision == known or len(before.source) > _LARGE
+        seen = here.peer.shown.get(known or "")
+        return _changed(here, written, None if expected else seen or before.source)
 
 
 def file_facts(site: Site, entry: Any) -> dict[str, Any]:
@@ -218,9 +229,10 @@ def _read(
     return answer(here, said, facts)
 
 
-def _changed(here: OpenDocument, written: Sequence[Written]) -> Answer:
+def _changed(here: OpenDocument, written: Sequence[Written], unexpected: str | None) -> Answer:
     now = here.peer.text.view()
     here.peer.shown.add([now])
+    here.seat.known.add(WHOLE, now.revision)
     places = [
         {"position": place.position, "length": place.length, "line": place.line}
         for place in written
@@ -235,7 +247,11 @@ def _changed(here: OpenDocument, written: Sequence[Written]) -> Answer:
         "length": len(now.source),
         "operations": places,
     }
-    return answer(here, [f"{text} {on_disk(here, facts)}"], facts)
+    lines = [f"{text} {on_disk(here, facts)}"]
+    if unexpected is not None:
+        diff = unified(unexpected, now.source, limit=1_500)
+        lines.append(f"What you could not know:\n{render.fenced(diff)}")
+    return answer(here, lines, facts)
 
 
 def _next(lines: Lines) -> str:

@@ -41,8 +41,8 @@ class KernelTools(PlacedTools):
 
     @tool("Notebook status", Level.read, core=True)
     async def get_notebook_status(self, call: Call, path: str) -> Answer:
-        """How a notebook stands: cells, kernel (name, id, state, what it runs and for whom), last
-        modified, who is here."""
+        """Check a notebook and its kernel: cells, kernel name, id and state, what it runs and for
+        whom, last change, who is here."""
         here = await self._open(call, Level.read, path)
         state = await self._runs(here).state(here)
         modified = await self._site(here).workspace.last_modified(here.path)
@@ -128,7 +128,7 @@ class KernelTools(PlacedTools):
         path: str,
         kernel_name: Annotated[str, Field(description="as list_kernels shows it")],
     ) -> Answer:
-        """Give the notebook another kernel. The old one ends and all its variables are lost."""
+        """Give a notebook another kernel. The old one ends and all its variables are lost."""
         here = await self._open(call, Level.execute, path)
         await authorize(call, Level.write, self._site(here), here.path)
         info, before = await self._runs(here).change(here, kernel_name)
@@ -168,8 +168,8 @@ class KernelTools(PlacedTools):
         ] = None,
         offset: Annotated[int, Field(ge=0, description="where in it to begin, in bytes")] = 0,
     ) -> Answer:
-        """How a run stands, with a digest of its output so far; waits for its end. With output:
-        that one in full, page by page."""
+        """Get a run's state and a summary of its output; waits for it to finish. With output: that
+        one in full, page by page."""
         site, run = await self._run(call, Level.read, run_id)
         await self._shown.wait(call, [run], wait)
         if output is None:
@@ -194,8 +194,8 @@ class KernelTools(PlacedTools):
         names: Annotated[list[str] | None, Field(description="default: all")] = None,
         max_results: Annotated[int, Field(ge=1, le=500)] = 50,
     ) -> Answer:
-        """Names, types, shapes and previews of the variables in a Python kernel. Leaves no trace,
-        runs nothing of yours. Refused while the kernel is busy."""
+        """Look at the variables in a Python kernel: names, types, shapes, previews. Leaves no
+        trace, runs nothing of yours. Refused while the kernel is busy."""
         here = await self._open(call, Level.execute, path)
         preview = min(_PREVIEW, _PREVIEWS // max_results)
         found = await self._runs(here).inspect(here, names, max_results, preview)

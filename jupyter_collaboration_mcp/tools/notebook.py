@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -31,6 +31,7 @@ from .answers import (
     how_many,
     joined,
     on_disk,
+    surprising,
 )
 from .kernel import run_answer
 from .places import PlacedTools, authorize
@@ -82,7 +83,7 @@ class NotebookTools(PlacedTools):
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
         start_index: Start = 0,
     ) -> Answer:
-        """List notebooks below a path: size, last change, who has them open. Start here."""
+        """Find notebooks below a path: size, last change, who has them open. Start here."""
 
         async def ask(site: Site, prefix: str, left: int) -> Listing:
             return await site.workspace.filing.notebooks(prefix, left)
@@ -119,8 +120,9 @@ class NotebookTools(PlacedTools):
             int, Field(ge=0, description="of one long cell: the first character")
         ] = 0,
     ) -> Answer:
-        """Read live cells, each with its handle. outline: a line a cell, cheapest; source: text;
-        full: with outputs and metadata. Choose cells by range, cell_ids or query."""
+        """Read a notebook's live cells, each with its handle. outline: a line a cell, cheapest;
+        source: text; full: with outputs, pictures and metadata. Choose cells by range, cell_ids or
+        query."""
         here = await self._open(call, Level.read, path)
         reading = Reading(
             format=format,
@@ -136,7 +138,7 @@ class NotebookTools(PlacedTools):
 
     @tool("Join a notebook", Level.read)
     async def create_notebook_session(self, call: Call, path: str) -> Answer:
-        """Join a notebook's collaboration room ahead of time. Other tools join by themselves."""
+        """Join a notebook's room ahead of time; other tools join by themselves."""
         here = await self._open(call, Level.read, path)
         count = len(here.peer.notebook)
         return joined(here, how_many(count), cell_count=count)
@@ -155,13 +157,13 @@ class NotebookTools(PlacedTools):
     ) -> Answer:
         """Changes cells, all or nothing, and runs them unless exec=false. Give whole content, or
         old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range.
-        if_revision refuses a cell that changed since you read it. Returns new revisions."""
+        A handle refuses a cell that changed since you read it. Returns new handles."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
         update = editing.update_cells(here, named, self._limits(here), running)
-        ids = await here.perform(update)
-        return await self._edited(call, here, "Updated", ids, exec, timeout)
+        done = await here.perform(update)
+        return await self._edited(call, here, "Updated", done.ids, exec, timeout, done.unexpected)
 
     @tool("Insert cells", Level.write, up_to=Level.execute, core=True)
     async def batch_insert_notebook_cells(
@@ -175,9 +177,8 @@ class NotebookTools(PlacedTools):
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
     ) -> Answer:
-        """Inserts cells at the end, at a position, or after a cell, and runs them unless
-        exec=false. Positions mean the notebook before the call. Returns ids, indexes and
-        revisions."""
+        """Adds cells at the end, at a position, or after a cell, and runs them unless exec=false.
+        Positions mean the notebook before the call. Returns handles."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
@@ -325,7 +326,8 @@ class NotebookTools(PlacedTools):
         if_revision: Revisions = None,
     ) -> Answer:
         """Run cells in order: those named, a half-open range, or all code cells if none is named.
-        Stops at the first error. Returns outputs, and run_ids of what is not over."""
+        Stops at the first error. Returns outputs (of many cells what is unusual) and run_ids of
+        what is not over."""
         return await self._execute(
             call, path, cell_ids, start_index, end_index, timeout, stop_on_error, if_revision
         )
@@ -339,9 +341,8 @@ class NotebookTools(PlacedTools):
         since: Annotated[int | None, Field(description="version: undo all yours after it")] = None,
         force: Annotated[bool, Field(description="keep others' text, drop yours")] = False,
     ) -> Answer:
-        """Take back your own latest calls in a notebook or text file, one step a call. Other
-        people's text stays as it is; where that is impossible nothing happens and you get the
-        diff."""
+        """Undo your own latest calls in a notebook or text file, one step a call. Other people's
+        text stays as it is; where that is impossible nothing happens and you get the diff."""
         here = await self._open(call, Level.write, path, None)
         if here.expected is not None:
             guard(here, here.expected)
@@ -389,10 +390,14 @@ class NotebookTools(PlacedTools):
         ids: Sequence[str],
         run: bool = False,
         timeout: float = 0,
+        unexpected: Mapping[str, str] | None = None,
     ) -> Answer:
         """What an edit did, after it is durable; and what came of running the cells."""
         await here.peer.acknowledged()
         cells = cell_facts(here, ids)
+        surprises = surprising(here, unexpected or {})
+        for cell in cells:
+            here.seat.known.add(cell["id"], cell["revision"])
         facts = {**about(here), "cells": cells}
         notebook = here.peer.notebook
         code = [c["id"] for c in cells if notebook.cell_type(c["index"]) == "code"] if run else []
@@ -405,11 +410,12 @@ class NotebookTools(PlacedTools):
             except CollaborationError as error:
                 refusal = error  # the edit stands, and who reads the error has to know
         if not runs:
-            lines = edited(here, done, cells, facts)
+            lines = [*edited(here, done, cells, facts), *surprises]
             return answer(here, lines, facts, error=refusal)
         started = {run.cell_id for run in runs}
         rest = [cell for cell in cells if cell["id"] not in started]
-        lines = [f"{done} {how_many(len(ids))}. {on_disk(here, facts)}", *cell_lines(here, rest)]
+        head = f"{done} {how_many(len(ids))}. {on_disk(here, facts)}"
+        lines = [head, *cell_lines(here, rest), *surprises]
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
 
 

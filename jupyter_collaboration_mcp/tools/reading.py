@@ -74,6 +74,7 @@ class Reading:
         self._check_position(cells)
         rendered = await made_of(cells, lambda: self._render(cells))
         here.peer.shown.add(cells)
+        self._remember(here, cells[: rendered.shown], rendered)
         head = f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"
         facts: dict[str, Any] = {
             **about(here),
@@ -99,6 +100,13 @@ class Reading:
         if self.format == "full":
             return render.full(cells, max_length=length, start=start, all_metadata=self.metadata)
         return render.source(cells, include_outputs=self.outputs, max_length=length, start=start)
+
+    def _remember(self, here: OpenDocument, cells: Sequence[CellView], shown: Rendered) -> None:
+        """Note what the agent knows now: who has seen one line of a cell does not know it."""
+        whole = self.query is None and self.format != "outline" and shown.next_position is None
+        if whole and not self.start_position:
+            for cell in cells:
+                here.seat.known.add(cell.id, cell.revision)
 
     def _check_position(self, cells: Sequence[CellView]) -> None:
         if not self.start_position:

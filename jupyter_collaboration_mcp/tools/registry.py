@@ -247,13 +247,19 @@ def _lean(node: Any, definitions: dict[str, Any]) -> Any:
             kept[key] = {name: _lean(child, definitions) for name, child in value.items()}
         elif key == "anyOf":
             kept |= _union([_lean(c, definitions) for c in value if c != {"type": "null"}])
-        elif key != "title" and (key, value) not in _NEEDLESS:
+        elif key not in _UNSAID and (key, value) not in _NEEDLESS:
             kept[key] = _lean(value, definitions)
     return kept
 
 
+#: Limits are checked, and an error names them.
+_UNSAID = ("title", "minimum", "maximum")
+
 _NEEDLESS = (
     ("default", None),
+    # What a model expects of a switch or a text that it leaves out.
+    ("default", False),
+    ("default", ""),
     ("additionalProperties", True),
     # Refused all the same; saying so in every schema costs tokens.
     ("additionalProperties", False),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..documents.digest import Digest, digest
-from ..documents.foreign_text import ID, inline
+from ..documents.foreign_text import ID, inline, quoted
 from ..documents.images import ImageLimits, Picture
 from ..execution.run import Run, RunState
 from ..workspace.sites import Sites
@@ -112,6 +112,8 @@ class RunAnswers:
             told.lines.append(made.text)
         if run.missing is not None:
             told.lines.append(f"Output is missing. {run.missing}")
+        if here is not None and run.state is RunState.failed and run.error is None:
+            told.lines += await self._at_failure(run, here)
         if made.facts:
             facts["outputs"] = made.facts
         told.facts.append(facts)
@@ -162,6 +164,15 @@ class RunAnswers:
         # Pictures are decoded and scaled, and large values read, which takes its time.
         slow = has_pictures(outputs) or run.log.size > _LARGE
         return await asyncio.to_thread(make) if slow else make()
+
+    async def _at_failure(self, run: Run, here: OpenDocument) -> list[str]:
+        """A line about the variables where a run failed, if the kernel can say."""
+        found = await self._sites.get(here.alias).runs.at_failure(here, run)
+        said = [
+            " ".join(filter(None, [held.name, held.type, held.shape or held.preview]))
+            for held in found
+        ]
+        return [f"There: {quoted('; '.join(said), _ONE)}"] if said else []
 
     def _name(self, run: Run, here: OpenDocument | None) -> _Name:
         if run.cell_id is None:

@@ -1,7 +1,6 @@
-"""The MCP server of one Jupyter server: made at the first request, ended with the server.
+"""The MCP server of one Jupyter server: made when that is idle or asked, ended with the server.
 
-Nothing of `mcp`, pydantic or starlette is imported before that request, so a Jupyter server
-whose `/mcp` nobody calls pays neither their start-up time nor their memory.
+Nothing of `mcp`, pydantic or starlette is imported while Jupyter starts.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import contextvars
 import gc
 import importlib
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,9 @@ MAX_REQUEST_BODY_SIZE = 32 * 1024 * 1024
 
 #: How long `stop` lets sessions wind down before it cancels them.
 STOP_TIMEOUT = 5.0
+
+#: Seconds in which Jupyter is looked at, and the share of them in which it is idle if it works.
+_LOOK, _IDLE = 1.0, 0.05
 
 #: What the first request needs: about 1.5 s of imports.
 _MODULES = (
@@ -82,6 +85,21 @@ class MCPEndpoint:
             self._ready = self._start()
         # Shielded: a client that goes away must not cancel what the others wait for.
         return await asyncio.shield(self._ready)
+
+    async def prepare_when_idle(self) -> None:
+        """Be ready for the first request, once Jupyter has nothing else to do.
+
+        It would have to wait for imports otherwise. They take a second, in which whoever opens
+        JupyterLab just then would wait, too.
+        """
+        while self._ready is None and not self._stopping.is_set():
+            spent = time.process_time()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), _LOOK)
+            if time.process_time() - spent < _IDLE * _LOOK and self._ready is None:
+                with contextlib.suppress(Exception):  # the first request reports it
+                    await self.application()
+                return
 
     async def stop(self, timeout: float = STOP_TIMEOUT) -> None:
         """End all sessions and take no more requests; it returns even if a session will not end."""

@@ -18,6 +18,7 @@ from ..documents.differ import Differ
 from ..documents.handles import Handle, parse_cell, parse_revision
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
+from ..documents.revisions import revision
 from ..documents.text_document import Document
 from ..errors import (
     CollaborationError,
@@ -25,6 +26,7 @@ from ..errors import (
     KernelBusy,
     NotCode,
     StaleRevision,
+    TextMismatch,
     TooLarge,
 )
 from .workspace import Limits, OpenDocument
@@ -93,6 +95,17 @@ class Running:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """What an update did."""
+
+    ids: list[str]
+    """Of the cells, in the order of the updates."""
+    unexpected: dict[str, str] = field(default_factory=dict)
+    """By cell: what it said before, where the caller replaced a part of a text that it did not
+    know."""
+
+
 @dataclass(slots=True)
 class _Pending:
     """All that one call wants of one cell."""
@@ -101,6 +114,8 @@ class _Pending:
     before: str
     cell_type: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    whole: bool = False
+    """Whether the caller has given all of it."""
 
 
 # -- what a call does ------------------------------------------------------------------------
@@ -108,19 +123,23 @@ class _Pending:
 
 def update_cells(
     here: OpenDocument, updates: Sequence[CellUpdate], limits: Limits, running: Running
-) -> Edit[list[str]]:
-    """Change cells; gives their ids in the order of the updates."""
+) -> Edit[Updated]:
+    """Change cells."""
     contents = [update.content or update.new_text or "" for update in updates]
     _check_size(limits, contents, "updates")
     for number, update in enumerate(updates):
         json_values.require_storable(update.metadata, f"updates[{number}].metadata")
 
-    def begin() -> Work[list[str]]:
+    guarded: set[str | None] = set()
+
+    def begin() -> Work[Updated]:
         notebook = here.peer.notebook
-        guard(here, Targets.of(_named(notebook, each.cell, each.if_revision) for each in updates))
+        named = Targets.of(_named(notebook, each.cell, each.if_revision) for each in updates)
+        guard(here, named)
+        guarded.update(named.revisions)
         return work
 
-    def work(notebook: Notebook, record: CallRecord) -> list[str]:
+    def work(notebook: Notebook, record: CallRecord) -> Updated:
         indexes = [_index(notebook, update.cell) for update in updates]
         pending: dict[int, _Pending] = {}
         for index, update in zip(indexes, updates, strict=True):
@@ -130,9 +149,14 @@ def update_cells(
             running.check(wanted.cell_type or notebook.cell_type(index))
         ids = [notebook.id_at(index) for index in indexes]
         differ = Differ()
+        unexpected = {}
         for index, wanted in pending.items():
+            cell_id, known = notebook.id_at(index), here.seat.known
+            before = revision(notebook.cell_type(index), wanted.before)
+            if not wanted.whole and before not in (known.get(cell_id), *guarded):
+                unexpected[cell_id] = wanted.before
             _apply(notebook, index, wanted, differ, record)
-        return ids
+        return Updated(ids, unexpected)
 
     named = [update.cell for update in updates]
     large = _is_large(here, named, sum(map(len, contents))) or _has_much(updates)
@@ -159,7 +183,13 @@ def insert_cells(
         places = _places(notebook, len(cells), positions, start_position, after_cell)
         ids: list[str] = [""] * len(cells)
         groups: dict[int, list[int]] = {}
-        for number, place in enumerate(places):
+        filled = positions is None and after_cell is None and _is_blank(notebook)
+        if filled:  # and the others come after it
+            ids[0] = notebook.id_at(0)
+            wanted = _Pending(cells[0].content, "", cells[0].cell_type)
+            _apply(notebook, 0, wanted, Differ(), record)
+            places = [1] * len(cells)
+        for number, place in list(enumerate(places))[filled:]:
             groups.setdefault(place, []).append(number)
         for place in sorted(groups, reverse=True):  # so that lower places keep their meaning
             numbers = groups[place]
@@ -363,6 +393,16 @@ class _Chosen:
         now = self.indexes(self._here.peer.notebook)
         guard(self._here, Targets(now, self._targets.revisions))
         return work
+
+
+def _is_blank(notebook: Notebook) -> bool:
+    """Whether there is nothing but the empty cell that Jupyter puts into a new notebook."""
+    return (
+        len(notebook) == 1
+        and not notebook.source(0)
+        and notebook.never_run(0)
+        and not notebook.metadata(0).keys() - {"trusted"}
+    )
 
 
 def _is_large(here: OpenDocument, cells: Sequence[CellRef | None], written: int) -> bool:
@@ -651,16 +691,36 @@ def _combine(
             "Give each cell one content, or several old_text/new_text.",
         )
     if update.content is not None:
-        wanted.source = update.content
+        wanted.source, wanted.whole = update.content, True
     elif replaces:
         if update.old_text is None or update.new_text is None:
             raise InvalidArgument("old_text and new_text belong together.", "Give both.")
-        wanted.source = text.replace_once(wanted.source, update.old_text, update.new_text)
+        try:
+            wanted.source = text.replace_once(wanted.source, update.old_text, update.new_text)
+        except TextMismatch as error:
+            raise _placed(error, notebook, index, update.old_text) from error
     if update.cell_type is not None:
         _check_type(update.cell_type)
         wanted.cell_type = update.cell_type
     if update.metadata:
         wanted.metadata.update(update.metadata)
+
+
+def _placed(error: TextMismatch, notebook: Notebook, index: int, old_text: str) -> TextMismatch:
+    """The same error, with the handle of the cell that was meant, if there is only one."""
+    if error.detail.get("matches"):
+        return error
+    with notebook.doc.transaction():  # one for all of them
+        found = [n for n in range(len(notebook)) if n != index and old_text in notebook.source(n)]
+    if len(found) != 1:
+        return error
+    handle = notebook.handle(found[0])
+    return TextMismatch(
+        f"old_text is not in cell {notebook.handle(index)}, but it is in {handle}. "
+        "Nothing was changed.",
+        f"If you meant that one, repeat with {handle.partition(' ')[2]}.",
+        **{**error.detail, "found_in": notebook.id_at(found[0])},
+    )
 
 
 def _apply(

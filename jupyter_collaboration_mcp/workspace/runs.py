@@ -13,9 +13,10 @@ from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import ID, inline, listed
 from ..documents.notebook import Notebook
 from ..documents.output_log import OutputLimits, OutputLog
-from ..errors import KernelBusy, KernelUnavailable, NotCode, RunNotFound
+from ..errors import CollaborationError, KernelBusy, KernelUnavailable, NotCode, RunNotFound
 from ..execution import introspection
 from ..execution.executor import Executor, ExecutorSettings, wants_no_input
+from ..execution.failing_line import names_at_failure
 from ..execution.run import Batch, Run, new_run_id
 from ..execution.side_files import SideFiles
 from . import editing
@@ -28,8 +29,9 @@ _KEPT = 100
 #: Characters and bytes of what they put out, all together.
 _KEPT_SIZE = 50_000_000
 
-#: Seconds that looking at variables may take.
+#: Seconds that looking at variables may take; after a failure, and characters of each then.
 _INSPECTION_LIMIT = 10.0
+_AT_FAILURE, _PREVIEW = 0.5, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,25 @@ class Runs:
             raise KernelUnavailable(
                 f"The kernel could not report its variables: {error}", "Use run_code instead."
             ) from error
+
+    async def at_failure(self, here: OpenDocument, run: Run) -> list[introspection.Variable]:
+        """What the variables hold that are in the line at which a run failed.
+
+        Nothing, if the kernel is busy again, does not answer at once, or is none of Python.
+        """
+        names = names_at_failure(run.log.outputs())
+        info = await self._kernels.find(here.room_path) if names else None
+        executor = None if info is None else self._executors.get(info.id)
+        if executor is None or executor.busy or executor.lost is not None:
+            return []
+        if executor.link.language not in ("python", "ipython"):
+            return []
+        asked = introspection.expression(names, len(names), _PREVIEW)
+        try:
+            reply = await executor.ask({introspection.KEY: asked}, _AT_FAILURE)
+            return introspection.parse(reply).variables
+        except (CollaborationError, introspection.InspectionFailed):
+            return []  # it was a kindness
 
     async def close(self) -> None:
         """Stop following runs."""

@@ -30,12 +30,12 @@ KEYS = {
 @pytest.mark.timeout(300)
 def test_the_cheap_benchmarks_run_and_report(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
-    command = [sys.executable, "-m", "bench", "tools", "edit", "--quick", "--json", str(file)]
+    command = [sys.executable, "-m", "bench", "tokens", "edit", "--quick", "--json", str(file)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads(file.read_text())
-    assert set(report["machine"]["load"]) == {"tools", "edit"}
-    assert {row["bench"] for row in report["rows"]} == {"tools", "edit"}
+    assert set(report["machine"]["load"]) == {"tokens", "edit"}
+    assert {row["bench"] for row in report["rows"]} == {"tokens", "edit"}
     for row in report["rows"]:
         assert set(row) == KEYS
         assert f"{row['subject']:.2f}" in done.stdout

@@ -23,7 +23,8 @@ IMAGE = {"output_type": "display_data", "data": {"image/png": "AAAA" * 10_000}}
 def cell(index: int = 0, source: str = "x = 1", **changes: Any) -> CellView:
     values: dict[str, Any] = {
         "id": f"{index:08x}-4f6e", "short_id": f"{index:08x}", "cell_type": "code",
-        "revision": "9ab1c2", "execution_count": None, "execution_state": "idle", "outputs": [], "metadata": {},
+        "revision": "9ab1c2", "execution_count": None, "execution_state": "idle",
+        "outputs": [], "metadata": {},
     }  # fmt: skip
     return CellView(index=index, source=source, **(values | changes))
 

@@ -259,6 +259,8 @@ class JupyterProcess:
     def _write_config(self, extensions: Mapping[str, bool], config: Mapping[str, Any]) -> None:
         whole = {section: dict(values) for section, values in config.items()}
         whole.setdefault("ServerApp", {}).setdefault("jpserver_extensions", dict(extensions))
+        # Hundreds of servers are started, and many of them never asked.
+        whole.setdefault("JupyterCollaborationMCP", {}).setdefault("preload", False)
         (self.home / "config" / "jupyter_server_config.json").write_text(json.dumps(whole))
         (self.home / "config" / "jupyter_server_config.py").write_text(_MEASURE)
 

@@ -1,0 +1,73 @@
+"""Reading: outlines of 500 cells, and one cell of few or very many, against a no-op."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from tests.harness.agents import AgentClient, text_of
+
+from .bare import NOOP
+from .measuring import Goal, Row, Sizes, interleave
+from .serving import connect, jupyter, make_notebook, saved, source
+from .tokens import CHARACTERS_PER_TOKEN
+
+#: Cells of the notebook whose outline is read.
+CELLS = 500
+
+#: What the outline of the same notebook costs with jupyter-mcp-server, in tokens.
+PEERS_TOKENS = 5_536
+
+_OUTLINE, _CHANGING = "outline.ipynb", "changing.ipynb"
+
+
+async def run(sizes: Sizes) -> list[Row]:
+    few, many = sizes.cells[0], sizes.cells[-1]
+    async with (
+        jupyter() as server,
+        connect(server.url, server.token, structured="false") as ada,
+        connect(server.url, server.token, "Bob") as bob,
+    ):
+        for path, cells in ((_OUTLINE, CELLS), (_CHANGING, CELLS), ("few", few), ("many", many)):
+            make_notebook(Path(server.root), _named(path), cells)
+            await ada.call("create_notebook_session", path=_named(path))
+        await saved(bob, _named("many"))
+        step = iter(range(1 << 30))
+
+        async def change() -> None:
+            await bob.write(_CHANGING, "cell-00007", source(next(step)))
+
+        async def changed() -> object:
+            return await ada.call("get_notebook", path=_CHANGING, format="outline")
+
+        times = await interleave(
+            {
+                "no-op": partial(ada.call, NOOP),
+                "outline": partial(ada.call, "get_notebook", path=_OUTLINE, format="outline"),
+                "change": change,
+                "changed": changed,
+                "few": partial(_one, ada, "few"),
+                "many": partial(_one, ada, "many"),
+            },
+            sizes,
+        )
+        answer = await ada.call("get_notebook", path=_OUTLINE, format="outline")
+    floor = times["no-op"]
+    tokens = len(text_of(answer)) / CHARACTERS_PER_TOKEN
+    compare = partial(Row.compare, "read")
+    return [
+        compare(f"outline, {CELLS} cells, one changed", floor, times["changed"], Goal(3)),
+        compare(f"outline, {CELLS} cells, unchanged", floor, times["outline"], Goal(2)),
+        compare(
+            f"one cell of {many:,}, against one of {few}", times["few"], times["many"], Goal(1.2)
+        ),
+        Row.absolute("read", f"outline, {CELLS} cells", [tokens], Goal(PEERS_TOKENS), "tokens"),
+    ]
+
+
+async def _one(client: AgentClient, path: str) -> object:
+    return await client.call("get_notebook", path=_named(path), cell_ids=["cell-00003"])
+
+
+def _named(path: str) -> str:
+    return path if path.endswith(".ipynb") else f"{path}.ipynb"

@@ -1,0 +1,42 @@
+"""The names in the line of a cell that failed, for a reader who wonders what they held."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..documents.outputs import traceback_text
+
+#: Names that are looked at.
+_MOST = 5
+
+#: The line at which IPython's arrow points, in a frame of a cell.
+_FRAME = re.compile(r"^(?:Cell In\s?\[|File <ipython|Input In|<ipython-input)", re.MULTILINE)
+_ARROW = re.compile(r"^-+> *\d+ (.*)$", re.MULTILINE)
+
+#: A name that is no attribute, and no argument that is named in a call.
+_NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w|\s*=(?!=))")
+_TEXTS = re.compile(r"""("[^"]*"|'[^']*'|\#.*)""")
+
+_KNOWN = frozenset((*keyword.kwlist, *dir(builtins)))
+
+
+def names_at_failure(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names in the last line of a cell that a traceback points at."""
+    errors = [output for output in outputs if output.get("output_type") == "error"]
+    if not errors:
+        return []
+    frames = _FRAME.split(traceback_text(errors[-1]))[1:]
+    lines = [line for frame in frames if (line := _pointed_at(frame)) is not None]
+    if not lines:
+        return []
+    found = _NAME.findall(_TEXTS.sub("", lines[-1]))
+    return [name for name in dict.fromkeys(found) if name not in _KNOWN][:_MOST]
+
+
+def _pointed_at(frame: str) -> str | None:
+    found = _ARROW.search(frame)
+    return None if found is None else found[1]

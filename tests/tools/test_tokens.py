@@ -1,0 +1,46 @@
+"""Each word in the list of tools costs every user tokens, in every conversation."""
+
+from __future__ import annotations
+
+import pytest
+from mcp import Client
+
+from bench.tokens import ALL, CORE, TOOLS, cost
+from docs.generate import _tools as every_tool
+from jupyter_collaboration_mcp.server import ServerOptions, build_server
+from jupyter_collaboration_mcp.workspace.sites import Site, Sites
+
+
+async def connect(url: str, alias: str | None) -> Site:
+    raise NotImplementedError("only to have the tools of the command, too")
+
+
+async def _cost(toolsets: str) -> dict[str, float]:
+    server = build_server(Sites([]), ServerOptions(toolsets=toolsets), connect)
+    async with Client(server) as client:
+        return cost((await client.list_tools()).tools)
+
+
+@pytest.mark.anyio
+async def test_all_tools_cost_few_tokens() -> None:
+    costs = await _cost("all")
+    assert sum(costs.values()) <= ALL
+    assert sum(costs.values()) / len(costs) <= ALL / TOOLS  # so that those to come fit, too
+
+
+@pytest.mark.anyio
+async def test_the_core_tools_cost_fewer() -> None:
+    assert sum((await _cost("core")).values()) <= CORE
+
+
+def test_a_description_says_when_to_use_the_tool_in_under_60_words() -> None:
+    for tool in every_tool():
+        first = tool.description.partition(".")[0]
+        assert 3 <= len(first.split()) <= 25, (tool.name, first)
+        assert len(tool.description.split()) < 60, tool.name
+
+
+def test_the_first_tool_is_harmless_and_needs_no_argument() -> None:
+    first = every_tool()[0]
+    assert first.declaration.annotations.read_only_hint
+    assert not first.schema.get("required")
