@@ -16,7 +16,7 @@ from .bare import NOOP
 from .kernel import BareKernel, bare_kernel
 from .measuring import Call, Goal, Row, Sizes, interleave
 from .serving import ERAS, connect, jupyter, saved
-from .tokens import CHARACTERS_PER_TOKEN, compact
+from .tokens import CHARACTERS_PER_TOKEN
 
 STORED, SCRATCH, LINES, TOKENS = Goal(1.4), Goal(1.15), Goal(1.3), Goal(1_000)
 
