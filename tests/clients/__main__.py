@@ -1,0 +1,74 @@
+"""`python -m tests.clients [CLIENT ...]`: shows what a model would have read, client by client."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.conftest import EXTENSIONS
+from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
+
+from . import scenario
+from .driving import CLIENTS, WAYS, NotInstalled, Session, drive
+
+_SHOWN = 1200
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Drive clients through the scenario and print each call with its answer."""
+    parser = argparse.ArgumentParser(prog="scripts/clients", description=__doc__)
+    parser.add_argument("clients", nargs="*", metavar="|".join(CLIENTS), default=["codex"])
+    parser.add_argument("--way", choices=WAYS, action="append", help="only this one; both if none")
+    parser.add_argument("--characters", type=int, default=_SHOWN, help="of each text, to print")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.clients) - set(CLIENTS):
+        parser.error(f"no such client: {', '.join(sorted(unknown))}")
+    try:
+        asyncio.run(_show(options.clients, options.way or WAYS, options.characters))
+    except NotInstalled as error:
+        sys.exit(str(error))
+
+
+async def _show(clients: Sequence[str], ways: Sequence[str], characters: int) -> None:
+    for client in clients:
+        for way in ways:
+            print(_shown(await driven(client, way), characters), flush=True)
+
+
+async def driven(client: str, way: str) -> Session:
+    """Drive a client through the scenario, against a server of its own."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        root = Path(folder)
+        scenario.write_files(root)
+        extensions = {**EXTENSIONS, "jupyter_collaboration_mcp": way == "extension"}
+        async with JupyterProcess(root, extensions=extensions, env=NOT_MEASURED) as server:
+            return await drive(CLIENTS[client], server, way, scenario.script)
+
+
+def _shown(session: Session, characters: int) -> str:
+    title = f"{session.client} {session.version}, {session.way}"
+    lines = [
+        f"{title}\n{'=' * len(title)}",
+        f"{len(session.tools)} tools are offered to the model.",
+    ]
+    for number, exchange in enumerate(session.exchanges, 1):
+        answer = exchange.answer
+        lines += [
+            f"\n--- {number}. {exchange.call}",
+            f"    {len(answer.text):,} characters, {len(answer.pictures)} images,"
+            f" {len(answer.links)} links",
+            answer.abridged(characters),
+        ]
+    if session.elsewhere:
+        lines.append(f"\nTried to reach: {', '.join(sorted(set(session.elsewhere)))}")
+    if not session.finished:
+        lines.append(f"\nThe client ended before the scenario did. It printed:\n{session.output}")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    main()
