@@ -188,17 +188,20 @@ def _codex(home: Path, program: str, url: str, printed: str) -> Prepared:
         "web_search": "disabled",
         "check_for_update_on_startup": False,
     }
+    # Nobody is there to approve a call, and a model without our tools would end its turn.
+    ours = {"default_tools_approval_mode": "approve", "required": True}
     provider = {"name": "stand-in", "base_url": f"{url}/v1", "wire_api": "responses"}
     lines = [
         *(f"{name} = {json.dumps(value)}" for name, value in settings.items()),
         "[analytics]",
         "enabled = false",
+        # These look for what is new on the network.
         "[features]",
         *(f"{name} = false" for name in ("apps", "plugins", "remote_plugin")),
         "[model_providers.stand_in]",
         *(f"{name} = {json.dumps(value)}" for name, value in provider.items()),
-        # Nobody is there to approve a call, and its model is not to be asked before it has our tools.
-        printed.replace("]\n", ']\nrequired = true\ndefault_tools_approval_mode = "approve"\n', 1),
+        printed.rstrip(),
+        *(f"{name} = {json.dumps(value)}" for name, value in ours.items()),
     ]
     (folder / "config.toml").write_text("\n".join(lines))
     return Prepared([program, "exec", "--skip-git-repo-check", "go"], {})

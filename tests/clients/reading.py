@@ -1,4 +1,4 @@
-"""What a model would have read: the parts of a tool's result as they stand in a client's request."""
+"""What a model would have read: a tool's result as it stands in a client's next request."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from PIL import Image
 
 #: A resource of ours, as text or in what a client makes of a resource link.
 _LINK = re.compile(r"\bnotebook:/[^\s\"'`<>()\[\]\\]+")
+
+#: What Codex and Gemini CLI put before the text of a server.
+_PREFACE = re.compile(r"Wall time: .*\nOutput:\n|<untrusted_context>\n")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,12 @@ class Answer:
     @cached_property
     def text(self) -> str:
         return "\n".join(part for part in self.parts if isinstance(part, str))
+
+    @property
+    def first_line(self) -> str:
+        """The first line of what we sent, or of what the client put in place of it."""
+        preface = _PREFACE.match(self.text)
+        return self.text[preface.end() if preface else 0 :].partition("\n")[0]
 
     @property
     def pictures(self) -> list[Picture]:

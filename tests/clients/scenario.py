@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 from tests.harness import notebooks
 
@@ -74,9 +73,9 @@ def script() -> Generator[Call, Answer, None]:
     yield from _pages(Call("get_document", {"path": LINES}))
 
 
-def going_on(answer: Answer) -> dict[str, int]:
-    """The argument with which an answer says to read on, from wherever in it that stands."""
-    found = re.search(r"\b(start_index|start_line|start_position)=(\d+)", answer.text)
+def going_on(text: str) -> dict[str, int]:
+    """The argument with which an answer says to read on; empty if there is nothing more."""
+    found = re.search(r"\b(start_index|start_line|start_position)=(\d+)", text)
     return {found[1]: int(found[2])} if found else {}
 
 
@@ -99,11 +98,10 @@ def lines_in(text: str) -> set[int]:
 
 def _pages(call: Call) -> Generator[Call, Answer, None]:
     answer = yield call
-    # Bounded, for answers that always name the same page.
-    for _ in range(40):
-        further: dict[str, Any] = going_on(answer)
-        if not further:
-            return
+    further: dict[str, int] = {}
+    # Also where it is not in the first line: whether it is there is for a test to say.
+    while (then := going_on(answer.text)) and then != further:
+        further = then
         answer = yield Call(call.tool, {**call.arguments, **further})
 
 

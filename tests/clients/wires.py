@@ -15,6 +15,9 @@ Body = Mapping[str, Any]
 
 _DONE = "done"
 
+#: With which Claude Code lets its model look for tools.
+_TOOL_SEARCH = "ToolSearch"
+
 
 @dataclass(frozen=True)
 class ToolName:
@@ -80,17 +83,19 @@ class Messages:
         return [ToolName(tool.get("name", "")) for tool in body.get("tools") or ()]
 
     def answers(self, body: Body) -> list[Answer]:
-        blocks = (
-            block
-            for message in body.get("messages", ())
-            if isinstance(message["content"], list)
-            for block in message["content"]
-        )
         return [
             Answer(tuple(self._parts(block.get("content") or "")))
-            for block in blocks
-            if block["type"] == "tool_result"
+            for block in _blocks(body, "tool_result")
+            if block["tool_use_id"] not in self._searches(body)
         ]
+
+    def _searches(self, body: Body) -> dict[str, str]:
+        """What the model has searched for, by the id of the search."""
+        return {
+            block["id"]: block["input"]["query"]
+            for block in _blocks(body, "tool_use")
+            if block["name"] == _TOOL_SEARCH
+        }
 
     def _parts(self, content: str | list[dict[str, Any]]) -> Iterator[str | Picture]:
         if isinstance(content, str):
@@ -105,28 +110,20 @@ class Messages:
     def tokens(self, body: Body) -> int:
         """For a client that asks for the size of something before it shows it to the model.
 
-        Two characters a token is more than a model would count for code and ids: what fits here
-        fits there.
+        Two bytes a token is more than a model would count: what fits here fits there.
         """
-        texts = [text for answer in self.answers(body) for text in [answer.text]]
-        for message in body.get("messages", ()):
-            content = message["content"]
-            blocks = [{"text": content}] if isinstance(content, str) else content
-            texts += [block.get("text", "") for block in blocks]
-        return sum(map(len, texts)) // 2 + 1
+        texts = [answer.text for answer in self.answers(body)]
+        texts += [block.get("text", "") for block in _blocks(body, "text")]
+        return sum(len(text.encode()) for text in texts) // 2 + 1
 
     def reply(self, body: Body, call: Call | None) -> Reply:
-        tool = _offered(self.tools(body), call)
-        if tool is not None and call is not None:
+        asked = self._asked(body, call)
+        if asked is not None:
+            name, arguments = asked
             stop = "tool_use"
-            whole = {
-                "type": "tool_use",
-                "id": _made_up("toolu_"),
-                "name": tool.name,
-                "input": call.arguments,
-            }
+            whole = {"type": "tool_use", "id": _made_up("toolu_"), "name": name, "input": arguments}
             begun = {**whole, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(call.arguments)}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
         else:
             stop = "end_turn"
             whole, begun = {"type": "text", "text": _DONE}, {"type": "text", "text": ""}
@@ -153,6 +150,21 @@ class Messages:
             ("message_stop", {}),
         ]
         return Reply.events((name, {"type": name, **data}) for name, data in events)
+
+    def _asked(self, body: Body, call: Call | None) -> tuple[str, dict[str, Any]] | None:
+        """The tool to ask for, with its arguments.
+
+        Claude Code gives its model the names of MCP tools, and offers those that it searched for.
+        """
+        tools = self.tools(body)
+        if call is None:
+            return None
+        if tool := _offered(tools, call):
+            return tool.name, call.arguments
+        query = f"select:mcp__jupyter__{call.tool}"
+        if ToolName(_TOOL_SEARCH) not in tools or query in self._searches(body).values():
+            return None
+        return _TOOL_SEARCH, {"query": query, "max_results": 5}
 
 
 class Responses:
@@ -291,6 +303,14 @@ class GenerateContent:
         }
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
         return Reply.events([(None, {"candidates": [candidate], "usageMetadata": usage})])
+
+
+def _blocks(body: Body, kind: str) -> Iterator[dict[str, Any]]:
+    """The blocks of this kind in all messages."""
+    for message in body.get("messages", ()):
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        yield from (block for block in blocks if block["type"] == kind)
 
 
 def _offered(tools: Iterable[ToolName], call: Call | None) -> ToolName | None:
