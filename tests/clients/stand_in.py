@@ -53,7 +53,8 @@ class StandIn:
         return self._played(self._answers)[1] is None
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        serving = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        serving.start()
         return self
 
     def __exit__(
