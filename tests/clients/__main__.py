@@ -1,4 +1,4 @@
-"""`python -m tests.clients [CLIENT ...]`: shows what a model would have read, client by client."""
+"""`python -m tests.clients [CLIENT ...]`, which `scripts/clients` runs once they are installed."""
 
 from __future__ import annotations
 
@@ -20,23 +20,35 @@ _SHOWN = 1200
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Drive clients through the scenario and print each call with its answer."""
-    parser = argparse.ArgumentParser(prog="scripts/clients", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="scripts/clients",
+        description="Shows what a model reads of our answers: drives real MCP clients, which it "
+        "installs from npm, with a stand-in for the model. Names come before options.",
+    )
     parser.add_argument("clients", nargs="*", metavar="|".join(CLIENTS), default=["codex"])
-    parser.add_argument("--way", choices=WAYS, action="append", help="only this one; both if none")
-    parser.add_argument("--characters", type=int, default=_SHOWN, help="of each text, to print")
+    parser.add_argument("--way", choices=WAYS, action="append", help="only this one")
+    parser.add_argument(
+        "--characters", type=int, default=_SHOWN, help=f"to print of each text; default: {_SHOWN}"
+    )
     options = parser.parse_args(arguments)
     if unknown := set(options.clients) - set(CLIENTS):
         parser.error(f"no such client: {', '.join(sorted(unknown))}")
     try:
-        asyncio.run(_show(options.clients, options.way or WAYS, options.characters))
+        finished = asyncio.run(_show(options.clients, options.way or WAYS, options.characters))
     except NotInstalled as error:
         sys.exit(str(error))
+    sys.exit(0 if finished else 1)
 
 
-async def _show(clients: Sequence[str], ways: Sequence[str], characters: int) -> None:
+async def _show(clients: Sequence[str], ways: Sequence[str], characters: int) -> bool:
+    """Print every session; whether all of them went through the whole scenario."""
+    finished = True
     for client in clients:
         for way in ways:
-            print(_shown(await driven(client, way), characters), flush=True)
+            session = await driven(client, way)
+            print(_shown(session, characters), flush=True)
+            finished = finished and session.finished
+    return finished
 
 
 async def driven(client: str, way: str) -> Session:

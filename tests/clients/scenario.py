@@ -1,4 +1,4 @@
-"""What a client is driven through: text, a plot, an error, much output, long reads, a long run."""
+"""What a client is driven through: text, a plot, errors, much output, a long run, long reads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tests.harness import notebooks
 from .reading import Answer, Call
 
 STORY, MANY, LINES = "story.ipynb", "many.ipynb", "lines.txt"
+NOWHERE = "nowhere.ipynb"
 
 CELLS = 500
 LINE_COUNT = 5000
 
-#: How long the long run goes on after the call that started it has been answered, about.
+#: In seconds; the call that starts it waits for one.
 LONG_RUN = 4
 
 GREETING = "A story that a model reads"
@@ -69,6 +70,7 @@ def script() -> Generator[Call, Answer, None]:
     slow = {"path": STORY, "cell_id": "slow", "timeout": 1}
     started = yield Call("execute_notebook_cell", slow)
     yield Call("get_run", {"run_id": run_id(started), "wait": 60})
+    yield Call("get_notebook", {"path": NOWHERE})
     yield from _pages(Call("get_notebook", {"path": MANY, "format": "outline"}))
     yield from _pages(Call("get_document", {"path": LINES}))
 

@@ -32,8 +32,6 @@ class StandIn:
         """What the client last let its model call."""
         self.elsewhere: list[str] = []
         """Hosts that the client tried to reach through the proxy that this server also is."""
-        self.unknown: list[str] = []
-        """Requests that have nothing to do with a conversation."""
         self._script = script
         self._answers: list[Answer] = []
         self._lock = threading.Lock()
@@ -122,8 +120,6 @@ class StandIn:
             def _unknown(self) -> None:
                 if self.path.startswith("http"):  # to a proxy
                     stand_in.elsewhere.append(self.path)
-                else:
-                    stand_in.unknown.append(f"{self.command} {self.path}")
                 self._send(Reply.json({}), 404)
 
             def _send(self, reply: Reply, status: int = 200) -> None:

@@ -60,6 +60,12 @@ def test_the_error_of_a_cell_arrives_with_its_place(session: Session) -> None:
     assert "line 1" in answer.text
 
 
+def test_a_failed_call_says_what_to_do_next(session: Session) -> None:
+    (answer,) = answers(session, "get_notebook", path=scenario.NOWHERE)
+    assert "document_not_found" in answer.text
+    assert "Next: " in answer.text
+
+
 def test_much_output_arrives_as_its_two_ends_with_a_link_to_the_whole(session: Session) -> None:
     answer = ran(session, "much")
     assert "printed line 0\n" in answer.text

@@ -257,7 +257,7 @@ class GenerateContent:
     """Google's generateContent, as Gemini CLI uses it."""
 
     def serves(self, path: str) -> bool:
-        return path.endswith(("GenerateContent", "generateContent"))
+        return path.endswith(":streamGenerateContent")
 
     def tools(self, body: Body) -> list[ToolName]:
         return [
