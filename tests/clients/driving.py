@@ -12,6 +12,7 @@ import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ class Client:
 
     name: str
     """As `scripts/clients` and `config` know it."""
+    title: str
+    """With what is special about the way it is driven."""
     package: str
     """From npm."""
     program: str
@@ -90,7 +93,7 @@ class Client:
 class Session:
     """What came of driving a client."""
 
-    client: str
+    title: str
     version: str
     way: str
     exchanges: list[Exchange]
@@ -145,7 +148,7 @@ async def drive(client: Client, server: JupyterProcess, way: str, script: Script
         }
         output = await _run(prepared.command, workspace, environment)
         return Session(
-            client.name,
+            client.title,
             version,
             way,
             stand_in.exchanges,
@@ -176,12 +179,11 @@ async def _run(command: Sequence[str], folder: Path, environment: Mapping[str, s
     return output.decode(errors="replace")
 
 
-def _codex(home: Path, program: str, url: str, printed: str) -> Prepared:
+def _codex(home: Path, program: str, url: str, printed: str, model: str | None = None) -> Prepared:
     folder = home / ".codex"
     folder.mkdir()
-    # One that Codex knows: for others it cuts answers much earlier.
     settings = {
-        "model": "gpt-5.5",
+        **({"model": model} if model else {}),
         "model_provider": "stand_in",
         "approval_policy": "never",
         "sandbox_mode": "read-only",
@@ -240,18 +242,33 @@ def _gemini_cli(home: Path, program: str, url: str, printed: str) -> Prepared:
     return Prepared([program, "--prompt", "go", "--approval-mode", "yolo"], environment)
 
 
-CLIENTS = {
-    client.name: client
-    for client in (
-        Client("codex", "@openai/codex", ".bin/codex", Responses, _codex),
-        Client(
-            "claude-code",
-            "@anthropic-ai/claude-code",
-            # Not the launcher, which does nothing until its package has run a script.
-            "@anthropic-ai/claude-code-*/claude*",
-            Messages,
-            _claude_code,
-        ),
-        Client("gemini-cli", "@google/gemini-cli", ".bin/gemini", GenerateContent, _gemini_cli),
-    )
-}
+CLIENTS = (
+    Client("codex", "codex", "@openai/codex", ".bin/codex", Responses, _codex),
+    # Codex lets its newer models call tools from programs that they write, and older ones directly.
+    # It has to know the model: for others it cuts answers much earlier.
+    Client(
+        "codex",
+        "codex with gpt-5.5",
+        "@openai/codex",
+        ".bin/codex",
+        Responses,
+        partial(_codex, model="gpt-5.5"),
+    ),
+    Client(
+        "claude-code",
+        "claude-code",
+        "@anthropic-ai/claude-code",
+        # Not the launcher, which does nothing until its package has run a script.
+        "@anthropic-ai/claude-code-*/claude*",
+        Messages,
+        _claude_code,
+    ),
+    Client(
+        "gemini-cli",
+        "gemini-cli",
+        "@google/gemini-cli",
+        ".bin/gemini",
+        GenerateContent,
+        _gemini_cli,
+    ),
+)

@@ -15,7 +15,9 @@ from PIL import Image
 _LINK = re.compile(r"\bnotebook:/[^\s\"'`<>()\[\]\\]+")
 
 #: What Codex and Gemini CLI put before the text of a server.
-_PREFACE = re.compile(r"Wall time: .*\nOutput:\n|<untrusted_context>\n")
+_PREFACE = re.compile(
+    r"(?:Script completed\n)?Wall time:? .* seconds\nOutput:\n+|<untrusted_context>\n"
+)
 
 
 @dataclass(frozen=True)

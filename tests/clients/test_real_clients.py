@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.clients]
 @pytest.fixture(
     scope="module",
     params=[(client, way) for client in CLIENTS for way in WAYS],
-    ids=lambda pair: "-".join(pair),
+    ids=lambda pair: f"{pair[0].title}-{pair[1]}",
 )
 async def session(request: pytest.FixtureRequest, anyio_backend: str) -> Session:
     """A client that was driven through the whole scenario."""

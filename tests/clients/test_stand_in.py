@@ -107,6 +107,18 @@ def test_it_searches_for_tools_that_codex_holds_back() -> None:
         assert '"namespace": "mcp__j"' in call
 
 
+def test_it_writes_a_program_where_codex_lets_its_model_call_tools_from_programs() -> None:
+    with StandIn(Responses(), script) as stand_in:
+        functions = {"type": "namespace", "name": "functions", "tools": [{"name": "exec"}]}
+        added = {"type": "additional_tools", "tools": [functions]}
+        call = asked(stand_in, "/v1/responses", {"input": [added]})
+        assert "custom_tool_call" in call
+        assert "tools.mcp__jupyter__look(" in call
+        output = [{"type": "input_text", "text": "seen"}]
+        result = {"type": "custom_tool_call_output", "call_id": "1", "output": output}
+        assert "say" in asked(stand_in, "/v1/responses", {"input": [added, result]})
+
+
 def test_it_searches_for_tools_that_claude_code_holds_back() -> None:
     with StandIn(Messages(), script) as stand_in:
         body: dict[str, Any] = {"tools": [{"name": "ToolSearch"}], "messages": []}
@@ -136,7 +148,14 @@ def test_it_lets_nobody_go_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Wall time: 0.1 seconds\nOutput:\nfirst\nsecond", "first\nsecond", "first"]
+    "text",
+    [
+        "first",
+        "first\nsecond",
+        "Wall time: 0.1 seconds\nOutput:\nfirst\nsecond",
+        "Script completed\nWall time 0.1 seconds\nOutput:\n\nfirst\nsecond",
+        "<untrusted_context>\nfirst\nsecond\n</untrusted_context>",
+    ],
 )
 def test_the_first_line_is_ours(text: str) -> None:
     assert Answer((text,)).first_line == "first"

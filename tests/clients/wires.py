@@ -18,6 +18,9 @@ _DONE = "done"
 #: With which Claude Code lets its model look for tools.
 _TOOL_SEARCH = "ToolSearch"
 
+#: With which Codex lets its newer models call tools from programs that they write.
+_EXEC = "exec"
+
 
 @dataclass(frozen=True)
 class ToolName:
@@ -174,13 +177,8 @@ class Responses:
         return path.endswith("/responses")
 
     def tools(self, body: Body) -> list[ToolName]:
-        # Codex offers the tools of MCP servers only to a model that has searched for them.
-        offered = [*(body.get("tools") or ())]
-        for item in body.get("input", ()):
-            if item.get("type") == "tool_search_output":
-                offered += item["tools"]
         found: list[ToolName] = []
-        for tool in offered:
+        for tool in self._offers(body):
             if tool["type"] == "namespace":
                 found += [ToolName(inner["name"], tool["name"]) for inner in tool["tools"]]
             else:
@@ -191,8 +189,15 @@ class Responses:
         return [
             Answer(tuple(self._parts(item["output"])))
             for item in body.get("input", ())
-            if item.get("type") == "function_call_output"
+            if item.get("type") in ("function_call_output", "custom_tool_call_output")
         ]
+
+    def _offers(self, body: Body) -> Iterator[dict[str, Any]]:
+        yield from body.get("tools") or ()
+        for item in body.get("input", ()):
+            # Codex offers the tools of MCP servers only to a model that has searched for them.
+            if item.get("type") in ("additional_tools", "tool_search_output"):
+                yield from item["tools"]
 
     def _parts(self, output: str | list[dict[str, Any]]) -> Iterator[str | Picture]:
         if isinstance(output, str):
@@ -228,6 +233,15 @@ class Responses:
                 "arguments": json.dumps(call.arguments),
             }
             return {**item, "namespace": tool.namespace} if tool.namespace else item
+        if call is not None and ToolName(_EXEC, "functions") in self.tools(body):
+            return {
+                "type": "custom_tool_call",
+                "id": _made_up("ctc_"),
+                "call_id": _made_up("call_"),
+                "name": _EXEC,
+                "namespace": "functions",
+                "input": _program(call),
+            }
         if call is not None and self._can_search(body, call):
             return {
                 "type": "tool_search_call",
@@ -249,7 +263,7 @@ class Responses:
             for item in body.get("input", ())
             if item.get("type") == "tool_search_call"
         ]
-        kinds = [tool["type"] for tool in body.get("tools") or ()]
+        kinds = [tool["type"] for tool in self._offers(body)]
         return "tool_search" in kinds and call.tool not in searches
 
 
@@ -315,6 +329,17 @@ def _blocks(body: Body, kind: str) -> Iterator[dict[str, Any]]:
 
 def _offered(tools: Iterable[ToolName], call: Call | None) -> ToolName | None:
     return next((tool for tool in tools if call and tool.names(call.tool)), None)
+
+
+def _program(call: Call) -> str:
+    """The JavaScript with which a careful model makes a call and looks at all of its result."""
+    return f"""
+        const result = await tools.mcp__jupyter__{call.tool}({json.dumps(call.arguments)});
+        for (const part of result.content) {{
+            if (part.type === "image") image(part);
+            else text(part.type === "text" ? part.text : part);
+        }}
+    """
 
 
 def _made_up(prefix: str) -> str:
