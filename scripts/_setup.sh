@@ -1,4 +1,4 @@
-# Sourced by scripts/test and scripts/lab: makes the virtual environment they run in.
+# Sourced by the other scripts: makes the virtual environment they run in.
 # Every step leaves a stamp in .venv, so that a second run has nothing to do.
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -81,6 +81,26 @@ install_node_packages() {
   (cd "$directory" && "$venv/bin/npm" "$npm_command" --omit-lockfile-registry-resolved \
     --no-audit --no-fund --no-update-notifier --loglevel=error)
   stamp node "$(digest "$directory"/package*.json)"
+}
+
+# install_clients NAME...: real MCP clients from npm. To get newer ones, delete .clients.
+install_clients() {
+  local name package directory
+  for name in "$@"; do
+    case "$name" in
+      codex) package=@openai/codex ;;
+      claude-code) package=@anthropic-ai/claude-code ;;
+      gemini-cli) package=@google/gemini-cli ;;
+      *) fail "There is no client $name: choose from codex, claude-code and gemini-cli." ;;
+    esac
+    directory="$repository/.clients/$name"
+    if [ -f "$directory/package-lock.json" ]; then continue; fi
+    say "installing $package"
+    mkdir -p "$directory"
+    # None of their own scripts is run.
+    "$venv/bin/npm" install --prefix "$directory" --ignore-scripts --omit-lockfile-registry-resolved \
+      --no-audit --no-fund --no-update-notifier --loglevel=error "$package@latest"
+  done
 }
 
 # Chromium for the browser tests. Without it they fail with the same advice; the others run.

@@ -27,6 +27,20 @@ settings.load_profile("patient")
 MakeServer = Callable[..., JupyterProcess]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--clients", action="store_true", help="also what drives real MCP clients")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs hundreds of megabytes of clients, unless it is asked for."""
+    if config.getoption("--clients"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("clients")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("clients")]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
