@@ -470,7 +470,8 @@ async def test_a_configuration_for_http_reaches_the_endpoint_of_the_extension(
                 httpx2.AsyncClient(headers=entry["headers"], timeout=60) as http,
                 Client(streamable_http_client(entry["url"], http_client=http)) as client,
             ):
-                assert await AgentClient(client).sources(PATH) == ["1 + 1", "text"]
+                read = await AgentClient(client).say("get_notebook", path=PATH)
+                assert "```\n1 + 1\n```" in read
 
 
 async def test_a_configuration_for_http_says_what_it_cannot_know(

@@ -52,7 +52,7 @@ def digest(
     max_length: int = 8_000,
     images: ImageLimits | None = ImageLimits(),  # noqa: B008
 ) -> Digest:
-    """The outputs in few words; `link` gives the address of an output in full.
+    """The outputs in few words; `link` says how to read an output in full.
 
     A stream of which only the beginning is there says so in `cut`: the end of what was printed
     (`tail`), and how many characters and lines it had (`length`, `lines`).
@@ -330,7 +330,8 @@ class _Reader:
         if drawn.note:
             facts["note"] = drawn.note
             title += f", {drawn.note}"
-        return _Part(title, facts, fit, whole=not drawn.note, uri=uri)
+        # One that was scaled down is all that a model can look at.
+        return _Part(title, facts, fit, uri=uri)
 
 
 _FORMATS = ("image/png", "image/jpeg", "image/webp", "image/gif")

@@ -98,4 +98,3 @@ def short_id(cell_id: str, ordered: Sequence[str]) -> str:
             length += 1
     shown = cell_id[:length]
     return shown if _PLAIN.fullmatch(shown) else json.dumps(shown[:64])
-

@@ -15,7 +15,7 @@ from . import outputs, tables
 from .foreign_text import NAME, words
 from .handles import cell_handle
 from .json_values import flaw
-from .text import clip
+from .text import beginning, clip, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Rendered(NamedTuple):
     """Cells as text, and where to go on when not all of them fitted."""
 
     text: str
-    """At most `max_length` characters."""
+    """At most `max_length` bytes."""
     shown: int
     """How many cells are in the text."""
     next_index: int | None
@@ -286,9 +286,10 @@ def _block(
     if output_limit and cell.outputs:
         described = _outputs(cell, output_limit, room // 3)
         tail += f"\n{_count(len(cell.outputs), 'output')}:\n{fenced(described)}"
-    frame = len(header) + len(fenced(cell.source)) - len(cell.source) + 1
-    end = start + max(1, room - frame - len(tail))
-    shown = cell.source[start:end]
+    frame = size(header) + len(fenced(cell.source)) - len(cell.source) + 1
+    left = max(1, room - frame - size(tail))
+    shown = beginning(cell.source[start : start + left], left)
+    end = start + len(shown)
 
     def facts() -> dict[str, Any]:
         more: dict[str, Any] = {"source": shown}
@@ -410,12 +411,12 @@ def _packed(
     room = max_length
     for cell in cells:
         made = block(cell, _UNBOUNDED)
-        if not blocks and len(made.text) > room:
+        if not blocks and size(made.text) > room:
             made = block(cell, room)
-        if len(made.text) > room:
+        if size(made.text) > room:
             break
         blocks.append(made)
-        room -= len(made.text) + len(separator)
+        room -= size(made.text) + len(separator)
     return Rendered(
         text=separator.join(made.text for made in blocks),
         shown=len(blocks),

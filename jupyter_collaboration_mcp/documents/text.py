@@ -100,6 +100,21 @@ def unified(before: str, after: str, context: int = 2, limit: int = 4000) -> str
     return _cut_lines(lines, limit)
 
 
+def size(text: str) -> int:
+    """How long a text is for those who show it to a model: some of them count bytes."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def beginning(text: str, limit: int) -> str:
+    """As much of a text as has that many bytes; at least one character, so that it goes on."""
+    if size(text) <= limit:
+        return text
+    cut = text[: max(1, limit)]
+    while len(cut) > 1 and (over := size(cut) - limit) > 0:
+        cut = cut[: -max(1, over // 4)]
+    return cut
+
+
 def clip(text: str, limit: int) -> str:
     """`text`, or its head and tail with a count of what is cut between them."""
     if len(text) <= limit:

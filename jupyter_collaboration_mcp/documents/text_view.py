@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import InvalidArgument
+from .text import beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def cut(
         )
     wanted = len(source) if end_line is None else _start_of(source, end_line + 1, first, start)
     end = len(source) if wanted is None else wanted
-    shown = min(end, start + limit)
+    shown = start + len(beginning(source[start : min(end, start + limit)], limit))
     if shown < end and (newline := source.rfind("\n", start, shown)) >= 0:
         shown = newline + 1
     content = source[start:shown]

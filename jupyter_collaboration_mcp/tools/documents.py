@@ -206,7 +206,8 @@ def _read(
         f"version {here.peer.version}"
     )
     if lines.partial:
-        head += f"; lines {lines.first} to {lines.last} shown, from character {lines.start:,}"
+        head += f"; lines {lines.first} to {lines.last} shown"
+        head += f", from character {lines.start:,}" if lines.start else ""
     if lines.next_position is not None:
         head += f", go on with {_next(lines)}"
     said = [head, render.fenced(lines.content.removesuffix("\n"))]

@@ -12,6 +12,7 @@ from ..backends.files import FileEntry, Listing, Permit
 from ..documents.foreign_text import listed
 from ..documents.handles import parse_path
 from ..documents.notebook import Notebook
+from ..documents.text import size
 from ..errors import DocumentNotFound, InvalidArgument, ReadOnly
 from ..workspace.permissions import Level, clean_path
 from ..workspace.runs import Runs
@@ -56,7 +57,7 @@ def _fitting(entries: Sequence[tuple[Site, FileEntry]]) -> Iterator[tuple[Site, 
     """As many as an answer has room for."""
     room = DEFAULT_LENGTH
     for site, entry in entries:
-        room -= len(_line(site, entry)) + 1
+        room -= size(_line(site, entry)) + 1
         if room < 0:
             return
         yield site, entry

@@ -22,9 +22,10 @@ from .arguments import invalid, respelled
 
 _MARK = "_tool_declaration"
 
-#: Characters that an answer has unless the caller wants more; those of content in it, and those of
-#: it at most. Clients do not show a model more than 50,000.
-DEFAULT_LENGTH, MOST_CONTENT, MOST_LENGTH = 40_000, 45_000, 48_000
+#: Bytes of content in an answer unless the caller wants more, so that all of it stays below 40,000:
+#: Codex and Gemini CLI show a model no more. At most so many of content, and of all of it: Claude
+#: Code shows 50,000. Most text is ASCII, of which a byte is a character.
+DEFAULT_LENGTH, MOST_CONTENT, MOST_LENGTH = 38_500, 45_000, 48_000
 
 _Method = TypeVar("_Method", bound=Callable[..., Awaitable["Answer"]])
 

@@ -158,8 +158,16 @@ class RunAnswers:
             room = max(0, images.most - len(told.pictures))
             images = ImageLimits(images.width, images.height, images.multiple, room)
 
+        def link(index: int) -> str:
+            # Not every client can read a URI; each can call a tool.
+            return f'get_run(run_id="{run.id}", output={index})'
+
         def make() -> Digest:
-            return digest(outputs, link=run.short_uri, max_length=length, images=images)
+            made = digest(outputs, link=link, max_length=length, images=images)
+            for facts in made.facts:
+                if "uri" in facts:
+                    facts["uri"] = run.short_uri(facts["index"])
+            return made
 
         # Pictures are decoded and scaled, and large values read, which takes its time.
         slow = has_pictures(outputs) or run.log.size > _LARGE

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jupyter_collaboration_mcp.documents.text import beginning
 from jupyter_collaboration_mcp.documents.text_view import Lines, cut, line_count
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
@@ -32,7 +33,7 @@ def test_going_on_where_a_part_ends_leads_through_the_whole_text(source: str, li
         found = part(source, start_position=position, limit=limit)
         assert found.start == len(seen)
         assert found.first == seen.count("\n") + 1
-        assert len(found.content) <= limit
+        assert len(found.content) == 1 or len(found.content.encode()) <= limit
         assert found.at_end is (found.next_position is None)
         seen += found.content
         position = found.next_position
@@ -45,7 +46,7 @@ def test_a_part_ends_with_a_line_unless_a_single_line_is_longer_than_the_limit(
 ) -> None:
     found = part(source, limit=limit)
     if found.next_position is not None and not found.content.endswith("\n"):
-        assert "\n" not in source[:limit]
+        assert "\n" not in beginning(source, limit)
 
 
 @given(TEXTS, st.integers(1, 8), st.integers(0, 8))

@@ -131,6 +131,12 @@ def mcp_address(server: JupyterProcess) -> tuple[str, dict[str, str]]:
     return server.standalone.url, {"Authorization": f"Bearer {BEARER}"}
 
 
+def structured_address(server: JupyterProcess) -> tuple[str, dict[str, str]]:
+    """The same for one who gets facts as JSON, too."""
+    url, headers = mcp_address(server)
+    return f"{url}?structured=true", headers
+
+
 def text_of(result: CallToolResult) -> str:
     """All text of an answer."""
     return "\n".join(part.text for part in result.content if isinstance(part, TextContent))

@@ -56,7 +56,7 @@ async def test_a_link_to_what_was_put_aside_outlives_the_command(stock: JupyterP
         ran = await ada.call("execute_notebook_cell", path=PATH, cell_id="long", timeout=60)
         (link,) = [part for part in ran.content if isinstance(part, ResourceLink)]
     async with StandaloneProcess([stock]) as command, agent(command) as ada:
-        text = await read(ada, f"{link.uri}&offset=2000000")
+        text = await read(ada, f"{link.uri}?offset=2000000")
         assert text.startswith(PRINTED[2_000_000:2_020_000])
 
 

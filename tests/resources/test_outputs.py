@@ -178,7 +178,7 @@ async def test_the_answer_has_the_end_and_a_link_to_the_whole(ada: AgentClient) 
 async def test_scratch_code_has_an_address_too(ada: AgentClient) -> None:
     result = await ada.call("run_code", path=BOOK, code=CODE["printed"])
     (link,) = [part for part in result.content if isinstance(part, ResourceLink)]
-    assert "/executions/run-" in str(link.uri)
+    assert re.fullmatch(r"notebook://runs/run-[0-9a-f]{12}/0", str(link.uri))
     assert "".join(await pages(ada, str(link.uri))) == PRINTED_WHOLE
 
 
@@ -394,6 +394,7 @@ async def test_the_templates_are_listed(ada: AgentClient) -> None:
     assert templates == [
         "notebook://{session}/{notebook}/cells/{cell}/outputs/{n}{?run,offset}",
         "notebook://{session}/{notebook}/executions/{run}/outputs/{n}{?offset}",
+        "notebook://runs/{run}/{n}{?offset}",
     ]
 
 

@@ -129,7 +129,7 @@ async def test_a_link_to_what_was_put_aside_outlives_the_server(tmp_path: Path) 
     await until(lambda: not servers(tmp_path), timeout=60)
     async with over_stdio(tmp_path, cwd=root) as ada:
         await ada.sources(PATH)
-        (page,) = (await ada.client.read_resource(f"{link.uri}&offset=1500000")).contents
+        (page,) = (await ada.client.read_resource(f"{link.uri}?offset=1500000")).contents
         assert isinstance(page, TextResourceContents)
         assert page.text.startswith("line\nline\n")
 

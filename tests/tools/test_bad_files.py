@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import AgentClient, agent, mcp_address
+from tests.harness.agents import AgentClient, agent, structured_address
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import eventually
@@ -147,7 +147,7 @@ async def test_what_is_wrong_with_a_path_is_said(
     server: JupyterProcess, root: Path, at: At, path: str, says: str
 ) -> None:
     (root / "a.md").write_text("text")
-    url, credentials = mcp_address(server)
+    url, credentials = structured_address(server)
     async with httpx2.AsyncClient(headers={**HEADERS, **credentials}, timeout=60) as http:
         for tool, arguments in (
             ("create_document", {"path": path, "type": "file"}),

@@ -16,7 +16,7 @@ from pycrdt import Text
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import AgentClient, agent, mcp_address
+from tests.harness.agents import AgentClient, agent, structured_address
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
 from tests.harness.standalone import StandaloneProcess
@@ -117,7 +117,7 @@ async def test_reading_gives_the_text_with_its_revision_and_who_is_there(
     assert facts["path"] == file.name
     assert facts["saved"] is True
     assert facts["collaboration"]["people"] == []
-    assert f"{file.name}: 4 lines, {facts['length']} characters, r:{facts['revision']}" in text
+    assert text.startswith(f"{file.name}@{facts['revision']}: 4 lines, {facts['length']} char")
     assert THREE + LETTERS in text
     assert "line break at the end" not in text
     async with tab(server, file):
@@ -159,7 +159,7 @@ async def test_lines_are_chosen_by_number_and_by_position(ada: AgentClient, put:
     facts = await ada.ask("get_document", path=file.name, start_position=23, end_line=3)
     assert facts["content"] == "e 3 é😀\n"
     text = await ada.say("get_document", path=file.name, start_line=8)
-    assert "Lines 8 to 9, from character 70:" in text
+    assert "; lines 8 to 9 shown, from character 70\n" in text
     assert "line 7" not in text
     beyond = await ada.refused("get_document", path=file.name, start_line=12)
     assert (beyond["code"], beyond["length"]) == ("invalid_argument", 90)
@@ -185,13 +185,19 @@ async def test_a_long_text_is_cut_at_lines_and_can_be_read_to_its_end(
     cut = [part for part in parts[:-1] if not part.endswith("\n")]
     assert all(set(part) == {"x"} for part in cut)  # of the one line that is longer than that
     text = await ada.say("get_document", path=file.name, max_content_length=1000)
-    assert f"Continue with get_document(start_position={len(parts[0])})." in text
+    first = parts[0].count("\n")
+    assert f"; lines 1 to {first} shown, go on with start_line={first + 1}\n" in text
 
 
-async def test_no_answer_exceeds_25_000_tokens(ada: AgentClient, put: Put) -> None:
+async def test_no_answer_is_longer_than_clients_show(ada: AgentClient, put: Put) -> None:
     file = put("word " * 400_000)
-    facts = await ada.ask("get_document", path=file.name, max_content_length=10_000_000)
-    assert len(facts["content"]) == facts["next_position"] == 100_000
+    call: dict[str, Any] = {"path": file.name, "max_content_length": 10_000_000}
+    facts = await ada.ask("get_document", **call)
+    assert len(facts["content"]) == facts["next_position"] == 45_000
+    assert len(await ada.say("get_document", **call)) <= 48_000
+    text = await ada.say("get_document", path=file.name)
+    assert 38_000 < len(text) < 40_000
+    assert text.partition("\n")[0].endswith("; lines 1 to 1 shown, go on with start_position=38500")
     last = await ada.ask("get_document", path=file.name, start_position=1_999_990)
     assert last["content"] == "word word "
 
@@ -330,7 +336,7 @@ async def test_a_listing_is_bounded_and_says_so(ada: AgentClient, folder: Path) 
         assert [entry["name"] for entry in facts["documents"]] == ["a.md", "b.TXT", "c.py"]
         assert facts["complete"] is False
         text = await ada.say("list_documents", path="kinds", max_results=3, **search)
-        assert "There are more" in text
+        assert text.startswith("0 to 2 of more; go on with start_index=3\n")
     exactly = await ada.ask("list_documents", path="kinds", max_results=6)
     assert (len(exactly["documents"]), exactly["complete"]) == (6, True)
 
@@ -642,7 +648,7 @@ async def test_half_a_character_is_refused(
     halves = {"old_text": "a", "new_text": "b"} if field != "content" else {}
     operations = [{"content": "good"}, {**halves, field: "x\ud83d"}]
     body, headers = modern_call("batch_update_document", path=file.name, operations=operations)
-    url, credentials = mcp_address(server)
+    url, credentials = structured_address(server)
     everything = {**HEADERS, **credentials, **headers}
     async with httpx2.AsyncClient(headers=everything, timeout=60) as http:
         # The SDK's own client cannot even send it; JSON can.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.harness.agents import AgentClient, text_of
+from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 
 from .conftest import New, Tab, Warm
@@ -26,8 +27,14 @@ def code(cell_id: str, source: str) -> dict[str, Any]:
 
 
 async def handle_of(ada: AgentClient, path: str, index: int = 0) -> str:
-    found = dict(HANDLE.findall(await ada.say("get_notebook", path=path, format="outline")))
+    text = await ada.say("get_notebook", path=path, format="outline")
+    found: dict[str, str] = dict(HANDLE.findall(text))
     return found[str(index)]
+
+
+async def type_new(ana: Collaborator) -> None:
+    await ana.type("cell-0", 0, "new_")
+    await ana.flush()
 
 
 async def test_every_answer_names_cells_by_handles(ada: AgentClient, warm: Warm) -> None:
@@ -75,9 +82,7 @@ async def test_a_handle_guards_every_call(
 ) -> None:
     path = new("x = 1", "y = 2")
     handle = await handle_of(ada, path)
-    ana = await tab(path)
-    await ana.type("cell-0", 0, "new_")
-    await ana.flush()
+    await type_new(await tab(path))
 
     def filled(value: Any) -> Any:
         if isinstance(value, list):
@@ -99,7 +104,7 @@ async def test_the_handle_of_an_error_does_what_was_wanted(
 ) -> None:
     path = new("x = 1")
     handle = await handle_of(ada, path)
-    await (await tab(path)).type("cell-0", 0, "new_")
+    await type_new(await tab(path))
     update = {"cell_id": handle, "content": "mine"}
     call = {"path": path, "exec": False}
     error = await ada.refused("batch_update_notebook_cells", **call, updates=[update])
@@ -111,7 +116,7 @@ async def test_the_handle_of_an_error_does_what_was_wanted(
 async def test_a_reader_may_use_an_old_handle(ada: AgentClient, new: New, tab: Tab) -> None:
     path = new("x = 1")
     handle = await handle_of(ada, path)
-    await (await tab(path)).type("cell-0", 0, "new_")
+    await type_new(await tab(path))
     assert "new_x = 1" in await ada.say("get_notebook", path=path, cell_ids=[f"[0] {handle}"])
 
 

@@ -230,9 +230,13 @@ async def test_a_session_that_ends_takes_its_runs_with_it(
     (session,) = await api.sessions(path)
     await api.close(session["id"])
     result = await call
-    error = result.structured_content["error"]
-    assert (error["code"], error["fate"]) == ("kernel_lost", "gone")
-    assert "was shut down" in error["message"]
+    facts = result.structured_content
+    if "error" in facts:
+        assert (facts["error"]["code"], facts["error"]["fate"]) == ("kernel_lost", "gone")
+        assert "was shut down" in facts["error"]["message"]
+    else:  # Jupyter interrupts a kernel before it ends it, and the kernel may still say so
+        assert facts["runs"][0]["state"] == "failed"
+        assert "KeyboardInterrupt" in text_of(result)
     assert (await bob.refused("get_run", run_id=waiting["run_id"]))["code"] == "kernel_lost"
     status = await ada.ask("get_notebook_status", path=path)
     assert status["kernel"] is None

@@ -84,7 +84,9 @@ async def test_the_first_notebooks_of_a_tree_are_listed_breadth_first(ada: Agent
         "tree/project-00/part-020/file-00000.ipynb",
     ]
     assert listing["complete"] is False
-    assert "There are more" in await ada.say("list_notebooks", path_prefix="tree")
+    assert "0 to 49 of more; go on with start_index=50\n" in await ada.say(
+        "list_notebooks", path_prefix="tree"
+    )
 
 
 async def test_of_a_folder_with_thousands_of_files_the_first_are_listed(ada: AgentClient) -> None:

@@ -13,7 +13,7 @@ import pytest
 from pycrdt import Map
 
 from tests.harness import notebooks
-from tests.harness.agents import LEGACY, AgentClient, agent, mcp_address, over_stdio, text_of
+from tests.harness.agents import LEGACY, AgentClient, agent, over_stdio, structured_address, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.waiting import until
@@ -216,7 +216,7 @@ async def test_a_notebook_with_nan_stays_savable_or_is_reported_as_not(
 
 async def raw_call(server: JupyterProcess, tool: str, **arguments: Any) -> dict[str, Any]:
     """An answer to what the SDK's own client would not send: NaN, and halves of characters."""
-    url, credentials = mcp_address(server)
+    url, credentials = structured_address(server)
     async with httpx2.AsyncClient(headers={**HEADERS, **credentials}, timeout=60) as http:
         body, headers = modern_call(tool, **arguments)
         answer = await http.post(url, content=json.dumps(body), headers=headers)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, mcp_address
+from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, mcp_address, structured_address
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import eventually
@@ -120,7 +120,7 @@ async def test_reading_gives_index_id_revision_and_unescaped_source(
     text = await ada.say("get_notebook", path=path)
     facts = await ada.ask("get_notebook", path=path)
     second = facts["cells"][1]
-    assert f"[1] load-00002 r:{second['revision']} code" in text
+    assert f"[1] load-000@{second['revision']}\n```\n" in text
     assert "import os\nvalue = 1\nprint(value)" in text
     assert facts["cell_count"] == 3
     assert facts["saved"] is True
@@ -506,8 +506,7 @@ async def test_an_answer_ends_with_what_others_changed(server: JupyterProcess, m
         text = await ada.say("get_notebook", path=path, format="outline")
         last = text.splitlines()[-1]
         assert last.startswith("Since you last looked, others changed by Ana, Bob: ")
-        assert "[0] intro-0001" in last
-        assert "[2] plot-00003" in last
+        assert "[0] intro-00, [2] plot-000 edited" in last  # without revisions: nobody read these
         assert "Since you last looked" not in await ada.say("get_notebook", path=path)
 
 
@@ -601,7 +600,7 @@ async def test_half_a_character_is_refused(
     body, headers = modern_call(
         "batch_update_notebook_cells", path=path, updates=updates, exec=False
     )
-    url, credentials = mcp_address(server)
+    url, credentials = structured_address(server)
     headers = {**HEADERS, **credentials, **headers}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         # The SDK's own client cannot even send it; JSON can.

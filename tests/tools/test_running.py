@@ -726,7 +726,8 @@ async def test_cells_are_deleted_only_after_they_ran_well(ada: AgentClient, warm
         ({"cell_id": "words"}, "not_code"),
         ({"cell_id": "nobody"}, "cell_not_found"),
         ({"cell_id": 9}, "cell_not_found"),
-        ({"cell_id": "cell-0", "if_revision": "0000"}, "stale_revision"),
+        ({"cell_id": "cell-0", "if_revision": "000000"}, "stale_revision"),
+        ({"cell_id": "cell-0", "if_revision": "0000"}, "invalid_argument"),
         ({"cell_id": "cell-0", "timeout": -1}, "invalid_argument"),
         ({"cell_id": "cell-0", "timeout": "long"}, "invalid_argument"),
         ({}, "invalid_argument"),
@@ -755,7 +756,7 @@ async def test_a_cell_that_cannot_be_run_is_refused_and_no_kernel_is_started(
         ({"start_index": 0, "end_index": 9}, "invalid_argument"),
         ({"start_index": 1, "end_index": 2}, "not_code"),
         ({"start_index": 1}, "not_code"),
-        ({"cell_ids": [0], "if_revision": ["0000"]}, "stale_revision"),
+        ({"cell_ids": [0], "if_revision": ["000000"]}, "stale_revision"),
         ({"cell_ids": [0], "if_revision": ["0000", "0000"]}, "invalid_argument"),
     ],
 )
