@@ -30,9 +30,13 @@ _GENERATED = (
 _RULES = """\
 ## Rules for all tools
 
-**Naming a cell.** A cell is named by its id or by its index. The beginning of an id is enough
-where only one cell begins so. Answers give index, id and revision: `[3] 8f2c41d0 r:9ab1c2`. Ids
-stay when cells move; indexes shift while others work. Prefer ids.
+**Naming a cell.** Answers name a cell by its *handle*: index, the beginning of its id (at least
+eight characters, and as many as no other cell has) and its revision, `[3] 8f2c41d0@9ab1c2`.
+Wherever a cell id goes in, `8f2c41d0@9ab1c2` goes too, and then the call is guarded: nothing
+happens if the cell has another revision by now. An id alone, the beginning of one, or an index
+works without a guard. Ids stay when cells move; indexes shift while others work. Reading never
+minds an old handle. Where an answer only reports what others changed, cells are named without a
+revision, because the agent has not read them.
 
 **Ranges** are half-open, as in Python: `start_index` is in, `end_index` is out. Negative indexes
 count from the end. When reading, a missing end means "to the end", and a range that reaches over
@@ -44,17 +48,20 @@ there are updates), and a range must lie inside the notebook.
 **Revision.** Six hexadecimal characters for a cell's type and source. It changes when they
 change, and only then: running a cell does not change it.
 
-**Text files** have one revision for the whole text and the same guard. Positions and lengths in
-them are characters (code points), whatever the file contains.
+**Text files** have one revision for the whole text, and their handle is `path@revision`:
+`notes.md@9ab1c2` works wherever a path does, and guards whatever changes, renames, copies or
+deletes the file. A file whose own name ends like that is still found by it. Positions and lengths
+are characters (code points), whatever the file contains.
 
 **Version.** A number for the whole document that grows with every change by anybody. It has no
 meaning but its order. `undo_agent_changes(since=...)` takes one.
 
-**Guard.** `if_revision` says which revision you have read. If the cell has another one by now,
-nothing in the whole call is applied. The error shows the current source and revision, and a diff
-if the older text is still known. A call that is repeated because its answer was lost is stopped
-by the same guard instead of being applied twice. `batch_insert_notebook_cells` and
-`undo_agent_changes` have no guard: read before you repeat one of them.
+**Guard.** A handle says which revision you have read, and so does `if_revision`. If the cell has
+another one by now, nothing in the whole call is applied. The error shows the current source and
+revision, and a diff if the older text is still known. A call that is repeated because its answer
+was lost is stopped by the same guard instead of being applied twice.
+`batch_insert_notebook_cells` and `undo_agent_changes` have no guard: read before you repeat one
+of them.
 
 **All or nothing.** A call is checked whole before anything changes, then applied in one
 transaction. Indexes and positions in a call mean the notebook as it was before the call.
@@ -103,12 +110,24 @@ the state stays as it is.
 open world: a client that asks a person before such calls asks before any code runs. A tool that is
 read-only changes nothing, and one that only adds leaves what is there as it is.
 
-**Outputs** come as a digest: printed text with its beginning and end, errors with the lines of the
-user's own code, pictures as images that are scaled down. Tables of up to 20 rows come whole, of
-longer ones the first rows; of wide ones as many columns as can be read. Nothing is left out where
-that would save less than it takes to say so. Whatever is left out is named with the address of the
-whole, `notebook://...`, which any client reads as a resource, page by page. `get_run(output=...)`
-reads the same pages. A data frame in full is its plain text.
+**Outputs** come as a digest: printed text with its beginning and end, errors with the lines of
+the user's own code, pictures as images that are scaled down. Tables of up to 20 rows come whole,
+of longer ones the first rows; of wide ones as many columns as can be read. Nothing is left out
+where that would save less than it takes to say so. Whatever is left out can be read page by page:
+with `get_run(run_id=..., output=...)`, which the text names, or as the resource
+`notebook://runs/RUN/N` of the link beside it. A data frame in full is its plain text.
+
+**Sizes.** An answer has less than 40,000 bytes, because clients show a model no more, and never
+more than 48,000 even if `max_content_length` asks for it. Where something is left out, the
+*first* line says what is shown of how much and which argument goes on: `start_index`,
+`start_line`, `start_position`, `offset`.
+
+**Many runs.** Of up to eight runs an answer tells each; of more it gives the counts, what did not
+complete in full, and which cells were slow, wrote to stderr, or have output or pictures.
+
+**What you could not know.** Who replaces a part of a text that others changed since, or that it
+never read, gets a diff with the answer. After a failure the answer names the variables in the line
+that failed, if the kernel is idle.
 
 **Arguments.** Their spelling may differ in case and underscores: `new_path` is `newPath`. Unknown
 ones are refused, not ignored, and the error says which one was probably meant and which there are.
@@ -120,14 +139,16 @@ of a call at most 1,000,000 characters. An error repeats at most 200 characters 
 _NOTES: Mapping[str, str] = {
     "list_notebooks": (
         "`path_prefix` is a folder or the beginning of a path. The search goes through the "
-        "folders breadth first and by name; hidden files stay hidden. `complete: false` says "
-        "that there are more."
+        "folders breadth first and by name; hidden files stay hidden. The first line says "
+        "so if there are more."
     ),
     "get_notebook": (
-        "Without a range, ids or a query, all cells. An answer has at most `max_content_length` "
-        "characters and never more than 100,000; what does not fit is left out by whole cells, "
-        "and `next_index` says where to go on. Outputs come as short digests; an image is named "
-        "with its type and size, never sent as base64. With `query`, the matching lines of the "
+        "Without a range, ids or a query, all cells. What does not fit is left out by whole cells; "
+        "a single cell that is too long is read in pieces, with `start_position`. In an outline, "
+        "a cell is code unless another type is named, `In[4]` has run, `6L` has six lines, and "
+        "`->` lists the kinds of its outputs. Outputs come as short digests; of up to five cells "
+        "their pictures come as images. `full` leaves out metadata in which programs keep how a "
+        "cell is shown and when it ran, unless `include_metadata` is set. With `query`, the matching lines of the "
         "matching cells come back, and `format` does not matter; the search ignores case. In "
         "`source` and `full`, text from the notebook stands between fences that it cannot forge."
     ),
@@ -140,11 +161,13 @@ _NOTES: Mapping[str, str] = {
         "`cell_ids` or a range, one update for each. What an update does not mention stays: "
         "outputs, metadata, attachments. A new `cell_type` drops what the type cannot hold, such "
         "as the outputs of a code cell that becomes Markdown. `metadata` sets the given keys; "
-        "null removes one."
+        "null removes one. If `old_text` is not in the cell but in exactly one other, the error "
+        "names that one."
     ),
     "batch_insert_notebook_cells": (
         "Give one of `start_position`, `positions` and `after_cell_id`, or none for the end. "
-        "Cells with the same position keep the order in which they are given."
+        "Cells with the same position keep the order in which they are given. In a notebook "
+        "with nothing but the empty cell that Jupyter made, the first one fills that cell."
     ),
     "batch_delete_notebook_cells": (
         "With `if_revision`, one revision for each cell, in the same order. With `exec`, the code "
@@ -281,8 +304,11 @@ _NOTES: Mapping[str, str] = {
 _ANSWERS = """\
 ## Answers
 
-An answer has a text, made for a model, and the same facts as `structuredContent`. Neither repeats
-what the caller sent. Facts about a notebook or a text file are:
+An answer is a text made for a model, with images and links as blocks of their own. A connection
+that asks for it (`?structured=true`, the setting `structured`, `--structured`) also gets the same
+facts as `structuredContent`. Others do not: the clients that people use most show a model that
+JSON *instead of* the text and the pictures. Neither repeats what the caller sent. Facts about a
+notebook or a text file are:
 
 | fact | meaning |
 | --- | --- |

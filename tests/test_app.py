@@ -8,14 +8,17 @@ import sys
 import tomllib
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from jupyter_server.serverapp import ServerApp
 from packaging.requirements import Requirement
 from traitlets import TraitError
 
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
+from tests.conftest import MakeServer
 from tests.harness.agents import agent
-from tests.harness.jupyter import JupyterProcess
+from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
+from tests.harness.waiting import until
 
 _ROOT = Path(__file__).parents[1]
 
@@ -90,3 +93,18 @@ def test_a_list_that_a_command_line_makes_one_glob_of_is_refused(setting: str) -
         with pytest.raises(TraitError, match="once for each"):
             JupyterCollaborationMCP(**{setting: [wrong]})
     JupyterCollaborationMCP(**{setting: ["sub/*", "[ab]*.ipynb"]})
+
+
+@pytest.mark.anyio
+async def test_an_idle_server_gets_ready_for_its_first_agent(make_server: MakeServer) -> None:
+    settings = {"JupyterCollaborationMCP": {"preload": True}}
+    async with make_server(config=settings, env=NOT_MEASURED) as server:
+        process = psutil.Process(server.pid)
+
+        def is_ready() -> bool:
+            return any("pydantic_core" in mapped.path for mapped in process.memory_maps())
+
+        assert not is_ready()  # its start is not slowed down
+        await until(is_ready, timeout=60)
+        async with agent(server) as ada:
+            await ada.ask("list_notebooks")

@@ -127,6 +127,15 @@ def edited(
     return [f"{done} {how_many(len(cells))}. {on_disk(here, facts)}", *handles]
 
 
+def learnt(here: OpenDocument, cells: Sequence[dict[str, Any]]) -> None:
+    """Note that an agent knows what it has written."""
+    notebook = here.peer.notebook
+    for cell in cells:
+        here.seat.known.add(cell["id"], cell["revision"])
+    indexes = [cell["index"] for cell in cells[:_SHOWN]]
+    here.peer.shown.add(notebook.views(indexes, outputs=False))
+
+
 def surprising(here: OpenDocument, unexpected: Mapping[str, str]) -> list[str]:
     """How cells differ from what the agent knew, where it changed what it did not know.
 

@@ -30,6 +30,7 @@ from .answers import (
     edited,
     how_many,
     joined,
+    learnt,
     on_disk,
     surprising,
 )
@@ -396,8 +397,7 @@ class NotebookTools(PlacedTools):
         await here.peer.acknowledged()
         cells = cell_facts(here, ids)
         surprises = surprising(here, unexpected or {})
-        for cell in cells:
-            here.seat.known.add(cell["id"], cell["revision"])
+        learnt(here, cells)
         facts = {**about(here), "cells": cells}
         notebook = here.peer.notebook
         code = [c["id"] for c in cells if notebook.cell_type(c["index"]) == "code"] if run else []

@@ -85,7 +85,7 @@ def test_every_option_there_is_a_word_about_exists() -> None:
     known = {option for action in _parser()._actions for option in action.option_strings}
     known |= {"--http", "--with-token"}
     for name, page in PAGES.items():
-        others = r"^claude .*$|^curl (?:.*\\\n)*.*$|`(?:jupyter|uvx) [^`]*`"
+        others = r"^claude .*$|^curl (?:.*\\\n)*.*$|`(?:jupyter|uvx|\./scripts\/\w+) [^`]*`"
         ours = re.sub(others, "", page, flags=re.MULTILINE)
         assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*\b(?!\.)", ours)) <= known, name
 

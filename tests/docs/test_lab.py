@@ -119,7 +119,9 @@ async def test_the_printed_command_and_the_kept_token_lead_to_the_lab(checkout: 
         headers = {"Authorization": f"Bearer {yesterday}"}
         async with (
             httpx2.AsyncClient(headers=headers, timeout=60) as http,
-            Client(streamable_http_client(f"{checkout.url}mcp", http_client=http)) as client,
+            Client(
+                streamable_http_client(f"{checkout.url}mcp?structured=true", http_client=http)
+            ) as client,
         ):
             ada = AgentClient(client)
             files = await ada.say("list_documents")

@@ -79,6 +79,30 @@ async def test_nothing_is_built_before_the_first_request() -> None:
     assert counted.times == 0
 
 
+async def test_it_is_built_once_jupyter_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jupyter_collaboration_mcp.transport.endpoint._LOOK", 0.05)
+    spent = iter([0.0, 1.0, 1.0, 2.0, *[3.0] * 100])  # two looks at a busy server, then an idle one
+    monkeypatch.setattr("time.process_time", lambda: next(spent))
+    counted = Counted()
+    async with running(MCPEndpoint(counted, LOG)) as endpoint:
+        await endpoint.prepare_when_idle()
+        assert (counted.times, next(spent)) == (1, 3.0)
+        await endpoint.application()
+        await endpoint.prepare_when_idle()  # there is nothing left to do
+    assert counted.times == 1
+
+
+async def test_a_server_that_ends_is_not_kept_by_getting_ready() -> None:
+    counted = Counted()
+    endpoint = MCPEndpoint(counted, LOG)
+    getting_ready = asyncio.ensure_future(endpoint.prepare_when_idle())
+    await asyncio.sleep(0)
+    await endpoint.stop()
+    async with asyncio.timeout(5):
+        await getting_ready
+    assert counted.times == 0
+
+
 async def test_concurrent_first_requests_build_once() -> None:
     counted = Counted()
     async with running(MCPEndpoint(counted, LOG)) as endpoint:
