@@ -148,9 +148,9 @@ _NOTES: Mapping[str, str] = {
         "a cell is code unless another type is named, `In[4]` has run, `6L` has six lines, and "
         "`->` lists the kinds of its outputs. Outputs come as short digests; of up to five cells "
         "their pictures come as images. `full` leaves out metadata in which programs keep how a "
-        "cell is shown and when it ran, unless `include_metadata` is set. With `query`, the matching lines of the "
-        "matching cells come back, and `format` does not matter; the search ignores case. In "
-        "`source` and `full`, text from the notebook stands between fences that it cannot forge."
+        "cell is shown and when it ran, unless `include_metadata` is set. With "
+        "`query`, the matching lines of the matching cells come back, and `format` does not "
+        "matter; the search ignores case. In `source` and `full`, text from the notebook stands between fences that it cannot forge."
     ),
     "create_notebook_session": (
         "Useful to show people that the agent is there before its first edit, or to learn the "
