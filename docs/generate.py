@@ -150,7 +150,8 @@ _NOTES: Mapping[str, str] = {
         "their pictures come as images. `full` leaves out metadata in which programs keep how a "
         "cell is shown and when it ran, unless `include_metadata` is set. With "
         "`query`, the matching lines of the matching cells come back, and `format` does not "
-        "matter; the search ignores case. In `source` and `full`, text from the notebook stands between fences that it cannot forge."
+        "matter; the search ignores case. In `source` and `full`, text from the notebook stands "
+        "between fences that it cannot forge."
     ),
     "create_notebook_session": (
         "Useful to show people that the agent is there before its first edit, or to learn the "
