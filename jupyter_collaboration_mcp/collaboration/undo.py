@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..documents.differ import WORK, Differ
-from ..documents.foreign_text import ID, inline
+from ..documents.handles import brief_id
 from ..documents.merge import revert
 from ..documents.notebook import Notebook, Parts
 from ..documents.text import unified
@@ -223,7 +223,7 @@ def plan(document: Document, steps: Sequence[Step], force: bool) -> Plan:
 
 def named(cell_id: str) -> str:
     """A cell in a sentence; the text of a file has no id."""
-    return f"cell {inline(cell_id, ID)}" if cell_id else "the text"
+    return f"cell {brief_id(cell_id)}" if cell_id else "the text"
 
 
 def _plan_source(made: Plan, document: Document, change: Any) -> None:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from ..errors import InvalidArgument
 
-#: Characters of an id that are shown at least.
-_SHORTEST = 8
+#: Characters of an id that are shown at least, and up to which it is shown whole.
+_SHORTEST, _WHOLE = 8, 12
 
 _REVISION = re.compile(r"[0-9a-f]{6}")
 
@@ -83,6 +83,12 @@ def parse_revision(given: str) -> str:
 def cell_handle(index: int, short_id: str, revision: str) -> str:
     """A cell, as answers show it."""
     return f"[{index}] {short_id}@{revision}"
+
+
+def brief_id(cell_id: str) -> str:
+    """The beginning of the id of a cell that may not be there any more."""
+    shown = cell_id if len(cell_id) <= _WHOLE else cell_id[:_SHORTEST]
+    return shown if _PLAIN.fullmatch(shown) else json.dumps(shown)
 
 
 def short_id(cell_id: str, ordered: Sequence[str]) -> str:

@@ -21,8 +21,8 @@ from pycrdt import Array, Assoc, Doc, Map, Subscription, Text, Transaction, Tran
 from ..errors import AmbiguousCell, CellNotFound
 from . import json_values, text
 from .differ import Differ
-from .foreign_text import ID, inline, listed
-from .handles import cell_handle, short_id
+from .foreign_text import ID, listed
+from .handles import brief_id, cell_handle, short_id
 from .render import CellView
 from .revisions import revision
 
@@ -231,7 +231,7 @@ class Notebook:
     def label(self, cell_id: str) -> str:
         """A cell whose text the reader may not know: index and id, as far as it is there."""
         if not self.has(cell_id):
-            return inline(cell_id, ID)
+            return brief_id(cell_id)
         index = self.find(cell_id)
         return f"[{index}] {self.short_id(index)}"
 
@@ -245,7 +245,8 @@ class Notebook:
 
     def size(self, index: int) -> int:
         """How long a cell's source is, in bytes."""
-        return len(self.shared_source(index))
+        source: Text = self._cells[index].shared["source"]
+        return len(source)
 
     def cell_type(self, index: int) -> str:
         with self.doc.transaction() as transaction:
@@ -253,12 +254,14 @@ class Notebook:
 
     def revision(self, index: int) -> str:
         """A short hash of what the cell says; it changes whenever that does."""
+        if (kept := self._cells[index].view) is not None:
+            return kept.revision
         with self.doc.transaction():
             return revision(self.cell_type(index), self.source(index))
 
     def shared_source(self, index: int) -> Text:
         """The shared text of a cell, for placing a caret in it."""
-        shared: Text = self._cells[index].shared["source"]
+        shared: Text = self._changing(index)["source"]
         return shared
 
     def last_character(self, index: int) -> tuple[int, int] | None:
@@ -274,10 +277,10 @@ class Notebook:
         return int(first["client"]), int(first["clock"]) + length - 1
 
     def view(self, index: int, outputs: bool = True) -> CellView:
-        """A cell as plain values, as it was before the transaction that changes it.
+        """A cell as plain values.
 
         To convert what is shared takes most of the time of a read, so a view is kept until there
-        is news of its cell.
+        is news of its cell, or somebody here is about to change it.
         """
         cell = self._cells[index]
         kept, short = cell.view, self.short_id(index)
@@ -289,6 +292,12 @@ class Notebook:
         if self._follows:
             self._keep(cell, view, outputs)
         return view
+
+    def _changing(self, index: int) -> Map[Any]:
+        """A cell for whoever may change it; news of that only comes with the transaction's end."""
+        cell = self._cells[index]
+        self._drop_view(cell)
+        return cell.shared
 
     def _keep(self, cell: _Cell, view: CellView, outputs: bool) -> None:
         self._drop_view(cell)
@@ -408,9 +417,10 @@ class Notebook:
 
     def set_metadata(self, index: int, changes: Mapping[str, Any]) -> None:
         """Set some keys of a cell's metadata; None removes a key."""
-        shared = self._cells[index].shared.get("metadata")
+        cell = self._changing(index)
+        shared = cell.get("metadata")
         if not isinstance(shared, Map):
-            shared = self._cells[index].shared["metadata"] = Map(_plain(shared) or {})
+            shared = cell["metadata"] = Map(_plain(shared) or {})
         for key, value in changes.items():
             if value is None:
                 if key in shared:
@@ -420,7 +430,7 @@ class Notebook:
 
     def begin_run(self, index: int) -> None:
         """A code cell starts: no outputs, no count, a star, as JupyterLab has it."""
-        shared = self._cells[index].shared
+        shared = self._changing(index)
         if len(shared["outputs"]):
             shared["outputs"].clear()
         if shared.get("execution_count") is not None:
@@ -438,11 +448,11 @@ class Notebook:
 
     def set_running(self, index: int, running: bool) -> None:
         """Show the star of a cell that waits for its turn, or take it away."""
-        self._cells[index].shared["execution_state"] = "running" if running else "idle"
+        self._changing(index)["execution_state"] = "running" if running else "idle"
 
     def end_run(self, index: int, count: int | None, timings: Mapping[str, str]) -> None:
         """A code cell has ended. Count and state together: JupyterLab shows one by the other."""
-        shared = self._cells[index].shared
+        shared = self._changing(index)
         if timings:
             self.set_metadata(index, {"execution": json_values.storable(timings)})
         if count is not None:
@@ -468,7 +478,7 @@ class Notebook:
 
     def outputs(self, index: int) -> Array[Any]:
         """The shared outputs of a code cell."""
-        outputs: Array[Any] = self._cells[index].shared["outputs"]
+        outputs: Array[Any] = self._changing(index)["outputs"]
         return outputs
 
     def was_run(self, index: int) -> bool:
@@ -478,7 +488,7 @@ class Notebook:
 
     def clear_outputs(self, index: int) -> None:
         """Leave a code cell as if it had never run."""
-        shared = self._cells[index].shared
+        shared = self._changing(index)
         if len(shared["outputs"]):
             shared["outputs"].clear()
         if shared.get("execution_count") is not None:
@@ -497,7 +507,7 @@ class Notebook:
 
     def restore_outputs(self, index: int, value: Mapping[str, Any]) -> None:
         """Give a code cell back the outputs and the count that it had."""
-        shared = self._cells[index].shared
+        shared = self._changing(index)
         shared["outputs"].extend([_shared_output(output) for output in value.get("outputs") or ()])
         shared["execution_count"] = value.get("execution_count")
         if execution := (value.get("metadata") or {}).get("execution"):

@@ -320,10 +320,9 @@ def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:
         if part.text is None:
             lines.append(f"{part.mime}: read it at {run.short_uri(index)}")
             continue
-        lines.append(f"{part.mime}, bytes {part.start:,} to {part.end:,} of {part.size:,}")
+        more = f"; go on with offset={part.end}" if part.more else ""
+        lines.append(f"{part.mime}, bytes {part.start:,} to {part.end:,} of {part.size:,}{more}")
         lines.append(render.fenced(part.text))
-        if part.more:
-            lines.append(f"Go on with offset={part.end}.")
         facts["parts"].append(
             {"mime": part.mime, "text": part.text, "offset": part.end, "size": part.size}
         )
@@ -400,12 +399,15 @@ def _inspected(here: OpenDocument, found: Any) -> Answer:
                 if value
             }
         )
-    text = [render.fenced("\n".join(lines))] if lines else []
-    if not lines and not found.missing:
+    text = []
+    if found.more:
+        count = len(found.variables)
+        text.append(f"{count} shown, {found.more} more: name those you want, or raise max_results.")
+    if lines:
+        text.append(render.fenced("\n".join(lines)))
+    elif not found.missing:
         text.append("The kernel has no variables.")
     if found.missing:
         text.append(f"Not defined: {listed(found.missing)}.")
-    if found.more:
-        text.append(f"{found.more} more; name those you want, or raise max_results.")
     whole = {**about(here), "variables": facts, "missing": found.missing, "more": found.more}
     return answer(here, text, whole)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.files import Listing
 from ..documents.foreign_text import ID, listed
+from ..documents.handles import brief_id
 from ..documents.text_document import TextDocument
 from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
@@ -278,7 +279,7 @@ class NotebookTools(PlacedTools):
         await here.peer.acknowledged()
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
-        text = f"Deleted {how_many(len(gone))} ({listed(gone, ID)}); {left} left."
+        text = f"Deleted {how_many(len(gone))} ({listed(map(brief_id, gone), ID)}); {left} left."
         return answer(here, [f"{text} {on_disk(here, facts)}"], facts)
 
     @tool("Move cells", Level.write)
@@ -366,7 +367,7 @@ class NotebookTools(PlacedTools):
         }
         lines = [f"{head} {on_disk(here, facts)}", *cell_lines(here, cells)]
         if done.removed:
-            lines.append(f"Removed again: {listed(done.removed, ID)}")
+            lines.append(f"Removed again: {listed(map(brief_id, done.removed), ID)}")
         return answer(here, [*lines, *done.notes], facts)
 
     async def _running(self, call: Call, wanted: bool, here: OpenDocument) -> editing.Running:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..documents.digest import Digest, digest
-from ..documents.foreign_text import ID, inline, quoted
+from ..documents.foreign_text import quoted
+from ..documents.handles import brief_id
 from ..documents.images import ImageLimits, Picture
 from ..execution.run import Run, RunState
 from ..workspace.sites import Sites
@@ -187,7 +188,7 @@ class RunAnswers:
             return _Name("", None)
         peer = here.peer if here is not None else self._sites.peer_of(run.room_id)
         if peer is None or not peer.notebook.has(run.cell_id):
-            shown = inline(run.cell_id, ID)
+            shown = brief_id(run.cell_id)
             return _Name(f"{shown} (deleted)" if peer is not None else shown, None)
         index = peer.notebook.find(run.cell_id)
         return _Name(peer.notebook.handle(index), index)

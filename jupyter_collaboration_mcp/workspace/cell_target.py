@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..collaboration.peer import RoomPeer, Seat
-from ..documents.foreign_text import ID, inline
+from ..documents.handles import brief_id
 from ..documents.output_log import OutputLog
 from ..errors import CellNotFound, PathError
 from .workspace import OpenDocument, Workspace
@@ -27,7 +27,7 @@ class CellTarget:
     async def ready(self) -> None:
         if await self._find() is None:
             raise CellNotFound(
-                f"The cell {inline(self._cell_id, ID)} was deleted, or is no code cell any more, "
+                f"The cell {brief_id(self._cell_id)} was deleted, or is no code cell any more, "
                 "before its turn came; it was not run.",
                 "Call get_notebook with format=outline to see what is there.",
                 cell_id=self._cell_id,

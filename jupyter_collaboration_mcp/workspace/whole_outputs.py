@@ -12,7 +12,7 @@ from typing import Any
 
 from ..documents import outputs as texts
 from ..documents import tables
-from ..documents.foreign_text import ID, inline
+from ..documents.handles import brief_id
 from ..errors import OutputGone, RunNotFound
 from ..execution.run import Run
 from ..execution.side_files import page_of
@@ -95,7 +95,7 @@ class WholeOutputs:
         """
         position = here.peer.notebook.find(cell_id)
         output = _pick(
-            here.peer.notebook.view(position).outputs, index, f"cell {inline(cell_id, ID)}"
+            here.peer.notebook.view(position).outputs, index, f"cell {brief_id(cell_id)}"
         )
         if (cut := _NOTICE.search(_ending(output))) is None:
             return _parts(output, offset)

@@ -19,6 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 from mcp_types import CallToolResult
 
+from jupyter_collaboration_mcp.documents.handles import brief_id
+
 from . import notebooks
 from .agents import AgentClient, text_of
 from .collaborator import Collaborator
@@ -161,7 +163,7 @@ class NotebookRound:
         if how:
             return ("cell log", "cell lines")[how - 1]
         (cell,) = result.structured_content["cells"]
-        return f"cell {cell['id']}"
+        return f"cell {brief_id(cell['id'])}"
 
     async def read(self, writer: Writer, path: str) -> str:
         result = await writer.call("get_notebook", path=path)

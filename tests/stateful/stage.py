@@ -150,12 +150,17 @@ class Stage:
 
     def _believe(self, notice: str) -> None:
         """What a change of the file has undone is not wrong if it is reported."""
-        for cell_id in _BACK.findall(notice):
-            if (cell := self.cells.all.get(cell_id)) is not None:
-                cell.maybe_deleted = True
+        for beginning in _BACK.findall(notice):
+            for cell_id in self._named(beginning):
+                self.cells.all[cell_id].maybe_deleted = True
                 self.ledger.doubt(cell_id, f"{cell_id} is reported to be back", {Fate.gone})
-        for cell_id in _CLASH.findall(notice):
-            self.ledger.doubt(cell_id or TEXT, "reported to be lost, perhaps", set(Fate), _AGENTS)
+        for beginning in _CLASH.findall(notice):
+            for place in self._named(beginning) if beginning else [TEXT]:
+                self.ledger.doubt(place, "reported to be lost, perhaps", set(Fate), _AGENTS)
+
+    def _named(self, beginning: str) -> list[str]:
+        """The cells that an answer may mean: it shows the beginning of their ids."""
+        return [cell_id for cell_id in self.cells.all if cell_id.startswith(beginning)]
 
     # -- answers -----------------------------------------------------------------------------
 
