@@ -16,10 +16,11 @@ from pathlib import Path
 from ..measuring import Goal, Row, Sizes
 from . import corpus
 from .agreement import agree
-from .intents import INTENTS, Intent
-from .meanwhile import copies, disturbed
+from .intents import INTENTS
+from .intents.intent import Intent
+from .meanwhile import disturbed
 from .places import Place, has_peer, make_peer, our_client, ours, peers
-from .sides import Cost, Ours
+from .sides import Cost, Ours, Side
 
 ALL_TOKENS, CALM_TOKENS, CALLS = Goal(0.2), Goal(0.6), Goal(0.2)
 
@@ -36,7 +37,6 @@ async def run(sizes: Sizes) -> list[Row]:
         start = Path(folder) / "start"
         start.mkdir()
         corpus.make(start)
-        copies(start)
         async with AsyncExitStack() as stack:
             here = await stack.enter_async_context(ours(_copy(start, "ours")))
             core = await stack.enter_async_context(our_client(here.server, toolsets="core"))
@@ -52,7 +52,7 @@ async def run(sizes: Sizes) -> list[Row]:
                 theirs.append(await _spend(there, intent))
                 await agree([here, there], intent.path)
             rows = _rows(intents, mine, theirs, schemas)
-            return rows + (await disturbed(here, there) if whole else [])
+            return rows + (await disturbed(here, there, start) if whole else [])
 
 
 def _copy(start: Path, name: str) -> Path:
@@ -65,16 +65,17 @@ async def _spend(place: Place, intent: Intent) -> Cost:
     side.begin(intent.request)
     if intent.overtaken is not None:
         side.before_change = place.overtake(intent.path, *intent.overtaken)
-    if isinstance(side, Ours):
-        await intent.ours(side, intent.path)
-    else:
-        await intent.peer(side, intent.path)
+    await intent.fulfil(side, intent.path)
     if name := os.environ.get(TRANSCRIPT):
-        with Path(name).open("a") as file:
-            file.write(f"\n##### {intent.name}: {side.name}, {side.cost.tokens:.0f} tokens\n")
-            for _, sent, answer in side.log:
-                file.write(f"\n>>> {sent}\n{answer.text}\n[{answer.images} images]\n")
+        _record(Path(name), intent, side)
     return side.cost
+
+
+def _record(path: Path, intent: Intent, side: Side) -> None:
+    with path.open("a") as file:
+        file.write(f"\n##### {intent.name}: {side.name}, {side.cost.tokens:.0f} tokens\n")
+        for sent, answer in side.log:
+            file.write(f"\n>>> {sent}\n{answer.text}\n[{answer.images} images]\n")
 
 
 def _lone_rows(

@@ -1,7 +1,9 @@
-"""The notebooks of the day, as a person left them: run, with an error here and scratch cells there."""
+"""The notebooks of the day, as a person left them: run, with errors and scratch cells."""
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -14,266 +16,207 @@ from tests.harness.notebooks import code, markdown, notebook
 
 SALES, REPORT, TRAINING = "sales.ipynb", "report.ipynb", "training.ipynb"
 
-REGIONS = [
-    "Harbour",
-    "Northgate",
-    "Millbrook",
-    "Ashford",
-    "Lakeside",
-    "Riverton",
-    "Eastfield",
-    "Westbury",
-    "Oakham",
-    "Stonebridge",
-    "Fairview",
-    "Kingsley",
-    "Marston",
-    "Newport",
-    "Thornton",
-    "Upland",
-    "Valley",
-    "Winslow",
-    "Yarrow",
-]
+REGIONS = """
+Harbour Northgate Millbrook Ashford Lakeside Riverton Eastfield Westbury Oakham Stonebridge
+Fairview Kingsley Marston Newport Thornton Upland Valley Winslow Yarrow
+"""
 
-#: What the notebooks import: tables and pictures as data people make them, without their libraries.
-SHOP = '''\
-"""Orders of a shop, with tables and plots that look as they do everywhere."""
+#: A hundred cells: these, and five for each region.
+_SALES = '''
+%% markdown
+# Sales by region
 
-import base64
-import random
-import struct
-import zlib
-
-from IPython.display import display
-
-
-class Table:
-    def __init__(self, columns, rows):
-        self.columns, self.rows = columns, rows
-
-    def __len__(self):
-        return len(self.rows)
-
-    def column(self, name):
-        if name not in self.columns:
-            raise KeyError(name)
-        at = self.columns.index(name)
-        return [row[at] for row in self.rows]
-
-    def by(self, name):
-        groups = {}
-        for row in self.rows:
-            groups.setdefault(row[self.columns.index(name)], []).append(row[-1])
-        sums = [(key, len(v), sum(v), max(v)) for key, v in sorted(groups.items())]
-        return Table([name, "orders", "total", "largest"], sums)
-
-    def shown(self):
-        columns, rows = list(self.columns), [[n, *row] for n, row in enumerate(self.rows)]
-        if len(columns) > 20:
-            columns[10:-10] = ["..."]
-            for row in rows:
-                row[11:-10] = ["..."]
-        return [["", *columns], *rows]
-
-    def __repr__(self):
-        cells = self.shown()
-        texts = [[str(cell) for cell in row] for row in cells]
-        widths = [max(map(len, column)) for column in zip(*texts)]
-        blocks, start = [], 1
-        while start < len(widths):
-            end, width = start, widths[0]
-            while end < len(widths) and width + widths[end] + 2 <= 80:
-                width += widths[end] + 2
-                end += 1
-            shown = [0, *range(start, max(end, start + 1))]
-            lines = ["  ".join(row[at].rjust(widths[at]) for at in shown) for row in texts]
-            more = "  \\\\" if shown[-1] < len(widths) - 1 else ""
-            blocks.append("\\n".join([lines[0] + more, *lines[1:]]))
-            start = shown[-1] + 1
-        return "\\n\\n".join(blocks)
-
-    def _repr_html_(self):
-        names, *rows = self.shown()
-        head = "".join(f"<th>{name}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\\n" for row in rows
-        )
-        return f'<table border="1" class="dataframe"><thead><tr>{head}</tr></thead>{body}</table>'
-
-
-def orders(region):
-    made = random.Random(region)
-    months = [f"2026-{month:02d}" for month in range(1, 13)]
-    rows = [
-        (made.choice(months), f"c{made.randrange(40):03d}", made.randrange(1, 9), made.randrange(400))
-        for _ in range(240)
-    ]
-    return Table(["month", "customer", "items", "amount"], rows)
-
-
-def features(count, rows):
-    made = random.Random(count)
-    names = [f"feature_{n:02d}" for n in range(count)]
-    return Table(names, [[round(made.gauss(0, 1), 4) for _ in names] for _ in range(rows)])
-
-
-def plot(values, width=640, height=480):
-    pixels = [bytearray(b"\\xff" * width * 3) for _ in range(height)]
-    made, top = random.Random(len(values)), max(values) or 1
-    for x in range(width):
-        value = values[x * len(values) // width]
-        for y in range(height - int(value / top * height * 0.9), height):
-            pixels[y][x * 3 : x * 3 + 3] = bytes((31, 119, 180 + made.randrange(20)))
-    raw = zlib.compress(b"".join(b"\\0" + bytes(row) for row in pixels))
-
-    def chunk(kind, data):
-        body = kind + data
-        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    png = b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", header) + chunk(b"IDAT", raw) + chunk(b"IEND", b"")
-    data = {"image/png": base64.b64encode(png).decode(), "text/plain": "<Figure size 640x480 with 1 Axes>"}
-    display(data, raw=True)
+Orders of 2026, one section for each region.
+%% code
+from shop import Table, features, orders, plot
+%% code
+discount = 0.05
+vat = 0.19
+shipping_fee = 4.9
+currency = 'EUR'
+%% code
+def net(amount, discount):
+    """What is left of an amount after discount and tax."""
+    return round(amount * (1 - discount) / (1 + vat), 2)
+%% code
+# scratch
+net(100, discount)
 '''
 
+_SECTION = """
+%% markdown
+## {region}
 
-def sales() -> dict[str, Any]:
-    """A hundred cells: five to set up, then five for each of nineteen regions."""
-    cells = [
-        markdown(
-            "sales-title", "# Sales by region\n\nOrders of 2026, one section for each region."
-        ),
-        code("sales-import", "from shop import Table, features, orders, plot"),
-        code("sales-rates", "discount = 0.05\nvat = 0.19\nshipping_fee = 4.9\ncurrency = 'EUR'"),
-        code(
-            "sales-net",
-            "def net(amount, discount):\n"
-            '    """What is left of an amount after discount and tax."""\n'
-            "    return round(amount * (1 - discount) / (1 + vat), 2)",
-        ),
-        code("sales-try", "# scratch\nnet(100, discount)"),
-    ]
-    for number, region in enumerate(REGIONS):
-        cells += _section(number, region)
-    return notebook(cells)
+Orders of {region} by month. The forecast takes the last months and carries on with their mean; \
+see the notes of the sales team.
+%% code
+orders_{name} = orders('{region}')
+print(len(orders_{name}), 'orders')
+%% code
+months_{name} = orders_{name}.by('month')
+months_{name}
+%% code
+amounts = orders_{name}.column('{column}')
+net_{name} = sum(net(amount, {rate}) for amount in amounts){fee}
+largest = max(amounts)
+print(f'{region}: {{net_{name}:.2f}} {{currency}} net, largest {{largest}}')
+%% code
+{scratch}def forecast_{name}(ahead=3, window=6):
+    totals = months_{name}.column('total')[-window:]
+    for _ in range(ahead):
+        totals.append(round(sum(totals[-window:]) / window))
+    return totals[-ahead:]
 
+forecast_{name}()
+"""
 
-def _section(number: int, region: str) -> list[dict[str, Any]]:
-    name = region.lower()
-    rate = "discount" if number % 3 == 0 else "0"
-    column = "price" if region == "Stonebridge" else "amount"
-    scratch = "# scratch\n" if number % 5 == 1 else ""
-    fee = f"\nfees_{name} = shipping_fee * len(orders_{name})" if number in (4, 11) else ""
-    return [
-        markdown(
-            f"{name}-head",
-            f"## {region}\n\nOrders of {region} by month. The forecast takes the last months and "
-            "carries on with their mean; see the notes of the sales team.",
-        ),
-        code(
-            f"{name}-load",
-            f"orders_{name} = orders('{region}')\nprint(len(orders_{name}), 'orders')",
-        ),
-        code(f"{name}-month", f"months_{name} = orders_{name}.by('month')\nmonths_{name}"),
-        code(
-            f"{name}-net",
-            f"amounts = orders_{name}.column('{column}')\n"
-            f"net_{name} = sum(net(amount, {rate}) for amount in amounts){fee}\n"
-            f"largest = max(amounts)\n"
-            f"print(f'{region}: {{net_{name}:.2f}} {{currency}} net, largest {{largest}}')",
-        ),
-        code(
-            f"{name}-forecast",
-            f"{scratch}def forecast_{name}(ahead=3, window=6):\n"
-            f"    totals = months_{name}.column('total')[-window:]\n"
-            "    for _ in range(ahead):\n"
-            "        totals.append(round(sum(totals[-window:]) / window))\n"
-            "    return totals[-ahead:]\n\n"
-            f"forecast_{name}()",
-        ),
-    ]
+#: Prose and small computations.
+_REPORT = """
+%% markdown
+# Yearly report
 
+For the board.
+%% code
+from shop import Table, features, orders, plot
+%% markdown
+## Load
 
-def report() -> dict[str, Any]:
-    """Sixteen cells of prose and small computations."""
-    parts = [
-        ("Load", "Here we recieve the orders of two regions.", "north, south = orders('Northgate'), orders('Upland')\nlen(north), len(south)"),
-        ("Months", "The totals of each month.", "by_month = north.by('month')\nby_month"),
-        ("Customers", "Who did recieve most goods.", "best = sorted(north.by('customer').rows, key=lambda row: -row[2])[:5]\nfor name, count, total, _ in best:\n    print(name, count, total)"),
-        ("Growth", "From the first half to the second.", "totals = by_month.column('total')\ngrowth = sum(totals[6:]) / sum(totals[:6]) - 1\nprint(f'{growth:+.1%}')"),
-        ("Returns", "Goods that we recieve back.", "returned = [row for row in south.rows if row[3] < 20]\nlen(returned)"),
-    ]  # fmt: skip
-    cells = [
-        markdown("report-title", "# Yearly report\n\nFor the board."),
-        code("report-import", "from shop import Table, features, orders, plot"),
-    ]
-    for title, text, source in parts:
-        name = title.lower()
-        cells += [
-            markdown(f"report-{name}", f"## {title}\n\n{text}"),
-            code(f"report-{name}-code", source),
-        ]
-    cells += [
-        code(
-            "report-notes",
-            "The figures of the south are preliminary.\nAsk the sales team before you publish.",
-        ),
-        markdown("report-conclusion", "## Conclusion\n\nA good year in the north."),
-        code("report-plot", "plot(totals)"),
-        markdown("report-end", "Made by the data team; we recieve comments until Friday."),
-    ]
-    return notebook(cells)
+Here we recieve the orders of two regions.
+%% code
+north, south = orders('Northgate'), orders('Upland')
+len(north), len(south)
+%% markdown
+## Months
 
+The totals of each month.
+%% code
+by_month = north.by('month')
+by_month
+%% markdown
+## Customers
 
-def training() -> dict[str, Any]:
-    """Twelve cells: features, a model that is trained, a log; its last run stopped in the middle."""
-    train = (
-        "import time\n\nlosses = []\nfor epoch in range(1, 121):\n"
-        "    losses.append(round(2 / epoch**0.5, 4))\n"
-        "    print(f'epoch {epoch:3d}/120 loss {losses[-1]:.4f}', flush=True)\n"
-        "    time.sleep(0.03)"
-    )
-    return notebook(
-        [
-            markdown("train-title", "# Training\n\nA model on 60 features."),
-            code("train-import", "from shop import Table, features, orders, plot"),
-            code("train-data", "data = features(60, 40)\nlen(data)"),
-            code("train-scale", "def scale(values):\n    low, high = min(values), max(values)\n    return [(value - low) / (high - low) for value in values]"),
-            code("train-scaled", "scaled = {name: scale(data.column(name)) for name in data.columns}\nlen(scaled)"),
-            code("train-mean", "means = {name: sum(column) / len(colum) for name, column in scaled.items()}\nprint(len(means), 'means')"),
-            markdown("train-fit", "## Fit"),
-            code("train-loop", train),
-            code("train-losses", "plot(losses)"),
-            code("train-log", "for step in range(4_000):\n    print(f'step {step:05d} lr=0.001 gradient={step % 97 / 97:.6f} ok')\nprint('finished: 4000 steps, 0 skipped')"),
-            code("train-wide", "data"),
-            code("train-best", "best = min(losses)\nprint('best loss', best)"),
-        ]
-    )  # fmt: skip
+Who did recieve most goods.
+%% code
+best = sorted(north.by('customer').rows, key=lambda row: -row[2])[:5]
+for name, count, total, _ in best:
+    print(name, count, total)
+%% markdown
+## Growth
+
+From the first half to the second.
+%% code
+totals = by_month.column('total')
+growth = sum(totals[6:]) / sum(totals[:6]) - 1
+print(f'{growth:+.1%}')
+%% markdown
+## Returns
+
+Goods that we recieve back.
+%% code
+returned = [row for row in south.rows if row[3] < 20]
+len(returned)
+%% code
+The figures of the south are preliminary.
+Ask the sales team before you publish.
+%% markdown
+## Conclusion
+
+A good year in the north.
+%% code
+plot(totals)
+%% markdown
+Made by the data team; we recieve comments until Friday.
+"""
+
+#: A model that is trained; the last run of the notebook stopped in the middle.
+_TRAINING = """
+%% markdown
+# Training
+
+A model on 60 features.
+%% code
+from shop import Table, features, orders, plot
+%% code
+data = features(60, 40)
+len(data)
+%% code
+def scale(values):
+    low, high = min(values), max(values)
+    return [(value - low) / (high - low) for value in values]
+%% code
+scaled = {name: scale(data.column(name)) for name in data.columns}
+len(scaled)
+%% code
+means = {name: sum(column) / len(colum) for name, column in scaled.items()}
+print(len(means), 'means')
+%% markdown
+## Fit
+%% code
+import time
+
+losses = []
+for epoch in range(1, 121):
+    losses.append(round(2 / epoch**0.5, 4))
+    print(f'epoch {epoch:3d}/120 loss {losses[-1]:.4f}', flush=True)
+    time.sleep(0.03)
+%% code
+plot(losses)
+%% code
+for step in range(4_000):
+    print(f'step {step:05d} lr=0.001 gradient={step % 97 / 97:.6f} ok')
+print('finished: 4000 steps, 0 skipped')
+%% code
+data
+%% code
+best = min(losses)
+print('best loss', best)
+"""
 
 
 def make(root: Path) -> None:
     """Write all of it into a folder, run by a kernel of this environment."""
-    (root / "shop.py").write_text(SHOP)
-    for path, content, stops in ((SALES, sales(), False), (REPORT, report(), False), (TRAINING, training(), True)):  # fmt: skip
-        _run(root, path, content, stops)
+    shutil.copy(Path(__file__).parent / "shop.py", root)
+    sections = (_section(number, region) for number, region in enumerate(REGIONS.split()))
+    _run(root / SALES, _SALES + "".join(sections))
+    _run(root / REPORT, _REPORT)
+    _run(root / TRAINING, _TRAINING, stops=True)
 
 
-def _run(root: Path, path: str, content: dict[str, Any], stops: bool) -> None:
-    for cell in content["cells"]:
-        # As JupyterLab makes them.
-        cell["id"] = str(uuid5(NAMESPACE_URL, cell["id"]))
-    node = from_dict(content)
+def _section(number: int, region: str) -> str:
+    name = region.lower()
+    return _SECTION.format(
+        region=region,
+        name=name,
+        column="price" if region == "Stonebridge" else "amount",
+        rate="discount" if number % 3 == 0 else "0",
+        fee=f"\nfees_{name} = shipping_fee * len(orders_{name})" if number in (4, 11) else "",
+        scratch="# scratch\n" if number % 5 == 1 else "",
+    )
+
+
+def _run(file: Path, text: str, stops: bool = False) -> None:
+    """Write a notebook of which all cells were run, or those up to the first error."""
+    node = from_dict(notebook(_cells(file.stem, text)))  # type: ignore[no-untyped-call]
     client = NotebookClient(
         node,
         allow_errors=not stops,
         store_widget_state=False,
         record_timing=False,
-        resources={"metadata": {"path": str(root)}},
+        resources={"metadata": {"path": str(file.parent)}},
     )
     try:
         client.execute()
     except CellExecutionError:
         if not stops:
             raise
-    write(node, root / path)
+    write(node, file)  # type: ignore[no-untyped-call]
+
+
+def _cells(name: str, text: str) -> list[dict[str, Any]]:
+    made = []
+    _, *parts = re.split(r"^%% (code|markdown)\n", text, flags=re.MULTILINE)
+    for number, (kind, source) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
+        # As JupyterLab makes ids.
+        cell_id = str(uuid5(NAMESPACE_URL, f"{name}/{number}"))
+        made.append((code if kind == "code" else markdown)(cell_id, source.strip("\n")))
+    return made

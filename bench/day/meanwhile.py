@@ -10,9 +10,10 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from ..measuring import Row
-from .intents import INTENTS, Intent
+from .intents import INTENTS
+from .intents.intent import Intent
 from .places import Place
-from .sides import Ours
+from .sides import Peer
 
 SEED = 7
 
@@ -26,19 +27,21 @@ _MARK = re.compile(r"\n?# Ana \d+")
 CONTESTED = tuple(intent for intent in INTENTS if intent.contested)
 
 
-def copies(root: Path) -> None:
+def _copy(start: Path, root: Path) -> None:
     """Notebooks for each kind, so that all begin alike."""
     for path in {intent.path for intent in CONTESTED}:
         for kind in _KINDS:
-            shutil.copy(root / path, root / _path(path, kind))
+            shutil.copy(start / path, root / _path(path, kind))
 
 
 def _path(path: str, kind: str) -> str:
     return path.replace(".ipynb", f"-{kind.replace(' ', '-')}.ipynb")
 
 
-async def disturbed(here: Place, there: Place) -> list[Row]:
-    """Rows about each kind of disturbance."""
+async def disturbed(here: Place, there: Place, start: Path) -> list[Row]:
+    """Rows about each kind of disturbance; `start` has the notebooks as they were."""
+    for place in (here, there):
+        _copy(start, place.server.root)
     rows = []
     quiet_calls: dict[Place, int] = {}
     quiet_cells: dict[tuple[Place, str], list[str]] = {}
@@ -77,13 +80,12 @@ async def _afternoon(place: Place, kind: str) -> tuple[int, int]:
     for number, intent in enumerate(CONTESTED):
         path = _path(intent.path, kind)
         place.side.begin(intent.request)
+        if isinstance(place.side, Peer):
+            place.side.wary = True
         if kind != QUIET:
             place.side.before_change = _act(place, path, intent, kind, number, plan.random())
             marks += 1
-        if isinstance(place.side, Ours):
-            await intent.ours(place.side, path)
-        else:
-            await intent.peer(place.side, path)
+        await intent.fulfil(place.side, path)
         calls += place.side.cost.calls
     return calls, marks
 

@@ -9,7 +9,7 @@ import venv
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import urlencode
 
 from mcp import Client
@@ -53,8 +53,8 @@ def make_peer() -> None:
         return
     print(f"making {PEER_VENV.name} with {_REQUIREMENTS[0]}", file=sys.stderr, flush=True)
     venv.create(PEER_VENV, with_pip=True, clear=True)
-    install = [PEER_VENV / "bin" / "python", "-m", "pip", "install", "--quiet", *_REQUIREMENTS]
-    subprocess.run(install, check=True)
+    python = str(PEER_VENV / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *_REQUIREMENTS], check=True)
     (PEER_VENV / ".made").touch()
 
 
@@ -121,8 +121,12 @@ async def peers(root: Path) -> AsyncIterator[Place]:
         command = StdioServerParameters(
             command=str(programs / "jupyter-mcp-server"), env=environment, cwd=server.home
         )
-        with Path(os.devnull).open("w") as nowhere:
+        with _nowhere() as log:
             async with Client(
-                stdio_client(command, errlog=nowhere), read_timeout_seconds=_PATIENCE
+                stdio_client(command, errlog=log), read_timeout_seconds=_PATIENCE
             ) as client:
                 yield Place(server, Peer(client))
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w")

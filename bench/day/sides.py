@@ -85,8 +85,8 @@ class Side:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.cost = Cost()
-        self.log: list[tuple[str, str, Answer]] = []
-        """Tool, arguments and answer of each call since the request."""
+        self.log: list[tuple[str, Answer]] = []
+        """Calls since the request, with their answers."""
         self.before_change: BeforeChange | None = None
         """Called once, before the first change of an intent: the person's moment."""
         self._known = ""
@@ -120,7 +120,7 @@ class Side:
         sent = compact({"name": tool, "arguments": arguments})
         size = len(result.model_dump_json(by_alias=True, exclude_none=True).encode())
         self.cost += Cost(1, len(sent), sum(map(len, texts)), images, size, seconds)
-        self.log.append((tool, sent, answer))
+        self.log.append((sent, answer))
         self._known += "\n" + answer.text
         return answer
 
@@ -188,27 +188,30 @@ class Ours(Side):
     )
 
     async def update(self, path: str, *updates: Mapping[str, Any], **more: Any) -> Answer:
-        """Change cells that were read; where somebody was faster, look and try again."""
-        answer = await self.attempt(
-            "batch_update_notebook_cells", path=path, updates=list(updates), **more
-        )
+        """Change cells that were read; where somebody was faster, see what they did and repeat."""
+        tool = "batch_update_notebook_cells"
+        answer = await self.attempt(tool, path=path, updates=list(updates), **more)
         tries = 0
-        while answer.is_error and "stale_revision" in answer.text and tries < len(updates):
-            # The error shows the cell's text and its revision: no need to read again.
-            revision = re.findall(r"(?:r:|@|revision\W+)([0-9a-f]{6})\b", answer.text)
+        while answer.is_error and tries < len(updates):
             updates = tuple(
-                {**update, "if_revision": next(r for r in revision if r != update["if_revision"])}
+                {**update, "if_revision": newer(answer, update["if_revision"])}
                 if str(update["cell_id"]) in answer.text
                 else update
                 for update in updates
             )
-            answer = await self.attempt(
-                "batch_update_notebook_cells", path=path, updates=list(updates), **more
-            )
+            answer = await self.attempt(tool, path=path, updates=list(updates), **more)
             tries += 1
         if answer.is_error:
             raise Illegal(answer.text)
         return answer
+
+
+def newer(answer: Answer, revision: str) -> str:
+    """The revision of a cell that somebody has changed, from the error that shows it."""
+    if "stale_revision" not in answer.text:
+        raise Illegal(answer.text)
+    found = re.finditer(r"(?:r:|@|if_revision\W+)([0-9a-f]{6})\b", answer.text)
+    return next(str(other[1]) for other in found if other[1] != revision)
 
 
 class Peer(Side):
@@ -232,6 +235,8 @@ class Peer(Side):
         super().__init__(client)
         self.notebook = ""
         """The one that is activated."""
+        self.wary = False
+        """Whether others may be editing: then it asks to see what it deletes."""
 
     async def use(self, path: str, **more: Any) -> Answer | None:
         """Activate a notebook, unless it is; the answer shows its first cells."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from ..sides import Answer, Handle, Illegal, Ours, Peer, handles
+from ..sides import Answer, Handle, Illegal, Ours, Peer, Side, handles
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,13 @@ class Intent:
     """Part of a cell that a person may edit after the agent has read it."""
     overtaken: tuple[str, str] | None = None
     """What a person replaces, and with what, after the agent has read it, on every day."""
+
+    async def fulfil(self, side: Side, path: str) -> None:
+        """Do what is asked, in this notebook or a copy of it."""
+        if isinstance(side, Ours):
+            await self.ours(side, path)
+        elif isinstance(side, Peer):
+            await self.peer(side, path)
 
 
 def cell(answer: Answer, wanted: str) -> Handle:

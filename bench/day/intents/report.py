@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from ..corpus import REPORT
-from ..sides import Illegal, Ours, Peer, handles
+from ..sides import Illegal, Ours, Peer, handles, newer
 from .intent import Intent, Line, at, cell, cells_with, details, edit, find, overview, run
+
+#: How an answer of ours begins to say what others have changed.
+OTHERS = "Since you last looked"
 
 
 async def _understand_ours(ours: Ours, path: str) -> None:
@@ -13,6 +16,9 @@ async def _understand_ours(ours: Ours, path: str) -> None:
 
 async def _understand_peer(peer: Peer, path: str) -> None:
     (await details(peer, path)).line_with("growth = ")
+
+
+NOTE = "The figures of the south"
 
 
 async def _convert_ours(ours: Ours, path: str) -> None:
@@ -25,27 +31,21 @@ async def _convert_ours(ours: Ours, path: str) -> None:
 
 
 async def _convert_peer(peer: Peer, path: str) -> None:
-    index = at(await overview(peer, path), "figures of the south")
-    shown = await peer.call("read_cell", cell_index=index, include_outputs=False)
-    source = shown.text.split("=====\n", 1)[1]
-    answer = await peer.call("delete_cell", cell_indices=[index])
-    deleted = answer.text.split("deleted cell source:\n", 1)[1].split("\n\n---", 1)[0]
-    if deleted != source:
-        await _repair(peer, index, deleted, source)
-        if not deleted.startswith("The figures of the south"):
-            index = at(await overview(peer, path), "figures of the south")
-            await peer.call("delete_cell", cell_indices=[index])
-        else:
-            source = deleted
+    index = at(await overview(peer, path), NOTE)
+    source = await _delete(peer, index)
+    if not source.startswith(NOTE):
+        # Cells have moved, and another one is gone instead.
+        kind = "markdown" if source.startswith("#") else "code"
+        await peer.call("insert_cell", cell_index=index, cell_type=kind, cell_source=source)
+        index = at(await overview(peer, path), NOTE)
+        source = await _delete(peer, index)
     await peer.call("insert_cell", cell_index=index, cell_type="markdown", cell_source=source)
 
 
-async def _repair(peer: Peer, index: int, deleted: str, source: str) -> None:
-    """Bring back a cell that was deleted because cells had moved."""
-    if deleted.startswith(source.splitlines()[0]):
-        return  # the right one; somebody has written into it meanwhile
-    kind = "markdown" if deleted.startswith("#") else "code"
-    await peer.call("insert_cell", cell_index=index, cell_type=kind, cell_source=deleted)
+async def _delete(peer: Peer, index: int) -> str:
+    """Delete a cell at the peer, and return its source."""
+    answer = await peer.call("delete_cell", cell_indices=[index])
+    return answer.text.split("deleted cell source:\n", 1)[1].split("\n\n---", 1)[0]
 
 
 async def _run_all_ours(ours: Ours, path: str) -> None:
@@ -115,10 +115,17 @@ async def _title_peer(peer: Peer, path: str) -> None:
 async def _move_ours(ours: Ours, path: str) -> None:
     found = await find(ours, path, "## ")
     conclusion, title = cell(found, "## Conclusion"), cell(found, "## Load")
-    # There is no "before this cell": after the one above it, which the search has not shown.
-    await ours.call(
+    answer = await ours.call(
         "move_notebook_cells", path=path, cell_ids=[conclusion.id], to_index=title.index
     )
+    if OTHERS in answer.text:
+        # An index has no guard: look where the cell has come to stand.
+        found = await find(ours, path, "## ")
+        title = cell(found, "## Load")
+        if cell(found, "## Conclusion").index != title.index - 1:
+            await ours.call(
+                "move_notebook_cells", path=path, cell_ids=[conclusion.id], to_index=title.index
+            )
 
 
 async def _move_peer(peer: Peer, path: str) -> None:
@@ -150,7 +157,7 @@ async def _notes_ours(ours: Ours, path: str) -> None:
     answer = await ours.call(
         "batch_insert_notebook_cells", path=path, cells=cells, positions=before, exec=False
     )
-    if "since you last looked" in answer.text or "Since you last looked" in answer.text:
+    if OTHERS in answer.text:
         # Somebody has inserted or deleted cells: look where the notes stand, and do it again.
         shown = await ours.call("get_notebook", path=path, format="outline")
         found = [cell(shown, first).index for first in NOTES]
@@ -212,9 +219,10 @@ async def _function_ours(ours: Ours, path: str) -> None:
     read = handles(shown.text)[0]
     update = {"cell_id": read.id, "content": FUNCTION, "if_revision": read.revision}
     answer = await ours.attempt("batch_update_notebook_cells", path=path, updates=[update])
-    if answer.is_error and "stale_revision" in answer.text:
+    if answer.is_error:
         content = "\n".join([FUNCTION, *_added(answer.text)])
-        await ours.update(path, {**update, "content": content})
+        revision = newer(answer, read.revision)
+        await ours.update(path, {**update, "content": content, "if_revision": revision})
 
 
 async def _function_peer(peer: Peer, path: str) -> None:
@@ -276,7 +284,7 @@ INTENTS = (
         "In report.ipynb the cell about the figures of the south is no code; make it Markdown.",
         _convert_ours,
         _convert_peer,
-        contested="The figures of the south",
+        contested=NOTE,
     ),
     Intent(
         "run a small notebook",
