@@ -123,6 +123,7 @@ def _rows(
             CALM_TOKENS,
         ),
         beside(f"all {len(pairs)}", their_day.calls, our_day.calls, CALLS, "calls"),
+        beside(f"all {len(pairs)} without schemas", their_day.tokens, our_day.tokens),
         beside(f"all {len(pairs)}, written", their_day.written / 4, our_day.written / 4),
         beside(f"all {len(pairs)}, pictures", their_day.images, our_day.images, unit="pictures"),
         beside(f"all {len(pairs)}", their_day.size / 1e3, our_day.size / 1e3, unit="KB"),

@@ -195,7 +195,7 @@ class Ours(Side):
         while answer.is_error and tries < len(updates):
             updates = tuple(
                 {**update, "if_revision": newer(answer, update["if_revision"])}
-                if str(update["cell_id"]) in answer.text
+                if "if_revision" in update and str(update["cell_id"]) in answer.text
                 else update
                 for update in updates
             )

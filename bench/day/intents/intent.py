@@ -39,15 +39,20 @@ class Intent:
             await self.peer(side, path)
 
 
-def cell(answer: Answer, wanted: str) -> Handle:
-    """The cell of ours whose line, or a line below it, has a text."""
+def cell(answer: Answer, wanted: str, ends: bool = False) -> Handle:
+    """The cell of ours whose line, or a line below it, has a text, or ends with it."""
     found: Handle | None = None
     shown = {handle.line: handle for handle in handles(answer.text)}
     for line in answer.text.splitlines():
         found = next((shown[text] for text in shown if text in line), found)
-        if wanted in line and found is not None:
+        if found is not None and (line.endswith(wanted) if ends else wanted in line):
             return found
     raise Illegal(f"{wanted!r} is not in the answer: {answer.text[:2_000]}")
+
+
+def replace(handle: Handle, old: str, new: str) -> dict[str, str]:
+    """An update of a cell of ours. Text that must match once needs no further guard."""
+    return {"cell_id": handle.id, "old_text": old, "new_text": new}
 
 
 async def find(ours: Ours, path: str, query: str) -> Answer:

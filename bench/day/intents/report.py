@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ..corpus import REPORT
 from ..sides import Illegal, Ours, Peer, handles, newer
-from .intent import Intent, Line, at, cell, cells_with, details, edit, find, overview, run
+from .intent import Intent, Line, at, cell, cells_with, details, edit, find, overview, replace, run
 
-#: How an answer of ours begins to say what others have changed.
-OTHERS = "Since you last looked"
+#: How an answer of ours says that others have added or removed cells.
+_SHIFTED = re.compile(r"^Since you last looked.*(inserted|deleted|moved)", re.MULTILINE)
 
 
 async def _understand_ours(ours: Ours, path: str) -> None:
@@ -73,15 +75,7 @@ async def _plot_peer(peer: Peer, path: str) -> None:
 async def _typo_ours(ours: Ours, path: str) -> None:
     found = handles((await find(ours, path, "recieve")).text)
     assert len(found) == 4
-    updates = [
-        {
-            "cell_id": handle.id,
-            "old_text": "recieve",
-            "new_text": "receive",
-            "if_revision": handle.revision,
-        }
-        for handle in found
-    ]
+    updates = [replace(handle, "recieve", "receive") for handle in found]
     await ours.update(path, *updates, exec=False)
 
 
@@ -101,10 +95,7 @@ async def _title_ours(ours: Ours, path: str) -> None:
     )
     if answer.is_error:
         title = handles((await find(ours, path, "Yearly report")).text)[0]
-        change.pop("index")
-        await ours.update(
-            path, {**change, "cell_id": title.id, "if_revision": title.revision}, exec=False
-        )
+        await ours.update(path, replace(title, "Yearly report", "Report for 2026"), exec=False)
 
 
 async def _title_peer(peer: Peer, path: str) -> None:
@@ -118,7 +109,7 @@ async def _move_ours(ours: Ours, path: str) -> None:
     answer = await ours.call(
         "move_notebook_cells", path=path, cell_ids=[conclusion.id], to_index=title.index
     )
-    if OTHERS in answer.text:
+    if _SHIFTED.search(answer.text):
         # An index has no guard: look where the cell has come to stand.
         found = await find(ours, path, "## ")
         title = cell(found, "## Load")
@@ -157,7 +148,7 @@ async def _notes_ours(ours: Ours, path: str) -> None:
     answer = await ours.call(
         "batch_insert_notebook_cells", path=path, cells=cells, positions=before, exec=False
     )
-    if OTHERS in answer.text:
+    if _SHIFTED.search(answer.text):
         # Somebody has inserted or deleted cells: look where the notes stand, and do it again.
         shown = await ours.call("get_notebook", path=path, format="outline")
         found = [cell(shown, first).index for first in NOTES]

@@ -13,6 +13,7 @@ from .intent import (
     edit,
     find,
     overview,
+    replace,
     run,
 )
 
@@ -31,16 +32,7 @@ async def _failing_ours(ours: Ours, path: str) -> None:
     failing = handles((await find(ours, path, "Error")).text)[0]
     shown = await ours.call("get_notebook", path=path, cell_ids=[failing.id], include_outputs=True)
     shown.line_with("KeyError: 'price'")
-    await ours.update(
-        path,
-        {
-            "cell_id": failing.id,
-            "old_text": "'price'",
-            "new_text": "'amount'",
-            "if_revision": failing.revision,
-        },
-        exec=False,
-    )
+    await ours.update(path, replace(failing, "'price'", "'amount'"), exec=False)
 
 
 async def _failing_peer(peer: Peer, path: str) -> None:
@@ -66,12 +58,11 @@ async def _run_all_peer(peer: Peer, path: str) -> None:
 
 async def _rename_ours(ours: Ours, path: str) -> None:
     found = await find(ours, path, "discount")
-    updates = []
-    for handle in handles(found.text):
-        name = {"cell_id": handle.id, "if_revision": handle.revision}
-        for old in _quotable(_lines_of(found, handle.id)):
-            updates.append({**name, "old_text": old, "new_text": old.replace("discount", "rebate")})
-            name = {"cell_id": handle.id}
+    updates = [
+        replace(handle, old, old.replace("discount", "rebate"))
+        for handle in handles(found.text)
+        for old in _quotable(_lines_of(found, handle.id))
+    ]
     await ours.update(path, *updates)
 
 
@@ -115,17 +106,8 @@ async def _section_ours(ours: Ours, path: str) -> None:
     found = await find(ours, path, "lakeside")
     first = cell(found, "orders_lakeside = ")
     last = cell(found, "def forecast_lakeside")
-    answer = await ours.update(
-        path,
-        {
-            "cell_id": last.id,
-            "old_text": "window=6",
-            "new_text": "window=4",
-            "if_revision": last.revision,
-        },
-        exec=False,
-    )
-    moved = handles(answer.text)[0].index
+    answer = await ours.update(path, replace(last, "window=6", "window=4"), exec=False)
+    moved = next((handle.index for handle in handles(answer.text)), last.index)
     await ours.call(
         "batch_execute_notebook_cells",
         path=path,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..corpus import TRAINING
 from ..sides import Ours, Peer, handles, newer
-from .intent import Intent, at, cell, edit, find, overview, run
+from .intent import Intent, at, cell, edit, find, overview, replace, run
 
 NEW = "checks.ipynb"
 
@@ -16,15 +16,7 @@ async def _resume_ours(ours: Ours, path: str) -> None:
     )
     answer.line_with("NameError: name 'colum' is not defined")
     failed = cell(answer, "FAILED")
-    answer = await ours.update(
-        path,
-        {
-            "cell_id": failed.id,
-            "old_text": "len(colum)",
-            "new_text": "len(column)",
-            "if_revision": failed.revision,
-        },
-    )
+    answer = await ours.update(path, replace(failed, "len(colum)", "len(column)"))
     answer.line_with("60 means")
 
 
@@ -77,8 +69,8 @@ async def _log_peer(peer: Peer, path: str) -> None:
 
 
 async def _wide_ours(ours: Ours, path: str) -> None:
-    shown = await ours.call("get_notebook", path=path, format="outline")
-    answer = await ours.call("execute_notebook_cell", path=path, cell_id=cell(shown, '"data"').id)
+    found = cell(await find(ours, path, "data"), " data", ends=True)
+    answer = await ours.call("execute_notebook_cell", path=path, cell_id=found.id)
     answer.line_with("feature_00")
 
 
@@ -113,12 +105,7 @@ OLD, NEWER = "'best loss', best", "f'best loss {best} after {len(losses)} epochs
 
 async def _stale_ours(ours: Ours, path: str) -> None:
     found = cell(await find(ours, path, "best loss"), "best loss")
-    update = {
-        "cell_id": found.id,
-        "old_text": OLD,
-        "new_text": NEWER,
-        "if_revision": found.revision,
-    }
+    update = {**replace(found, OLD, NEWER), "if_revision": found.revision}
     answer = await ours.attempt("batch_update_notebook_cells", path=path, updates=[update])
     revision = newer(answer, found.revision)
     [old, new] = (text.replace("best loss", "lowest loss") for text in (OLD, NEWER))
@@ -162,7 +149,7 @@ async def _create_ours(ours: Ours, path: str) -> None:
         ],
     )
     answer.line_with("all amounts are positive")
-    if handles(answer.text)[0].index == 1:
+    if [handle.index for handle in handles(answer.text)][:1] == [1]:
         # A new notebook has an empty cell, which nobody has asked for.
         await ours.call("batch_delete_notebook_cells", path=NEW, start_index=0)
 
