@@ -122,6 +122,11 @@ def _rows(
             sum(a.tokens for _, a, _ in calm) + both[1],
             CALM_TOKENS,
         ),
+        beside(
+            "the same, if the agent still knows where cells are",
+            sum(b.tokens_if_known for _, _, b in calm) + both[0],
+            sum(a.tokens_if_known for _, a, _ in calm) + both[1],
+        ),
         beside(f"all {len(pairs)}", their_day.calls, our_day.calls, CALLS, "calls"),
         beside(f"all {len(pairs)} without schemas", their_day.tokens, our_day.tokens),
         beside(f"all {len(pairs)}, written", their_day.written / 4, our_day.written / 4),

@@ -36,10 +36,17 @@ class Cost:
     size: int = 0
     """Bytes of the answers, as they come over the wire."""
     seconds: float = 0
+    looking: int = 0
+    """Characters, of all these, for where a cell is, which an agent may still know."""
 
     @property
     def tokens(self) -> float:
         return (self.written + self.read) / CHARACTERS_PER_TOKEN + self.images * IMAGE_TOKENS
+
+    @property
+    def tokens_if_known(self) -> float:
+        """Without the calls that only tell where a cell is."""
+        return self.tokens - self.looking / CHARACTERS_PER_TOKEN
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -49,6 +56,7 @@ class Cost:
             self.images + other.images,
             self.size + other.size,
             self.seconds + other.seconds,
+            self.looking + other.looking,
         )
 
 
@@ -103,6 +111,13 @@ class Side:
         answer = await self.attempt(tool, **arguments)
         if answer.is_error:
             raise Illegal(f"{self.name}: {tool} {arguments}: {answer.text}")
+        return answer
+
+    async def look(self, tool: str, **arguments: Any) -> Answer:
+        """Make a call that tells where cells are."""
+        before = self.cost.written + self.cost.read
+        answer = await self.call(tool, **arguments)
+        self.cost.looking += self.cost.written + self.cost.read - before
         return answer
 
     async def attempt(self, tool: str, **arguments: Any) -> Answer:

@@ -57,7 +57,7 @@ def replace(handle: Handle, old: str, new: str) -> dict[str, str]:
 
 async def find(ours: Ours, path: str, query: str) -> Answer:
     """Look for a text in a notebook of ours."""
-    return await ours.call("get_notebook", path=path, query=query)
+    return await ours.look("get_notebook", path=path, query=query)
 
 
 _ROW = re.compile(r"^(\d+)\t(code|markdown|raw)\t(\S+)\t(.*)$", re.MULTILINE)
@@ -86,7 +86,8 @@ async def overview(peer: Peer, path: str) -> list[Line]:
     if used is not None and f"Showing first {len(shown)} cells" in used.text and len(shown) < 20:
         return shown
     rest = {} if used is None else {"start_index": len(shown)}
-    answer = await peer.call("read_notebook", notebook_name=_name(path), limit=0, **rest)
+    read = peer.look if used is None else peer.call
+    answer = await read("read_notebook", notebook_name=_name(path), limit=0, **rest)
     return shown + lines(answer)
 
 
