@@ -11,7 +11,7 @@ from typing import Any
 from mcp import Client
 from mcp_types import ImageContent, TextContent
 
-from ..tools import CHARACTERS_PER_TOKEN, compact
+from ..tokens import CHARACTERS_PER_TOKEN, compact
 
 #: What a model pays for one picture, whichever server sends it. A picture that comes as base64
 #: text counts as text.
@@ -176,6 +176,11 @@ class Handle:
     revision: str
     line: str = field(compare=False)
 
+    @property
+    def guarded(self) -> str:
+        """What to name it with, so that nothing happens to it if it has changed."""
+        return f"{self.id}@{self.revision}"
+
 
 #: `[3] 8f2c41d0 r:9ab1c2`, and `[3] 8f2c41d0@9ab1c2`.
 _HANDLE = re.compile(r"\[(\d+)\] ([\w-]+)(?:@| r:)([0-9a-f]{6})\b[^\n]*")
@@ -208,12 +213,7 @@ class Ours(Side):
         answer = await self.attempt(tool, path=path, updates=list(updates), **more)
         tries = 0
         while answer.is_error and tries < len(updates):
-            updates = tuple(
-                {**update, "if_revision": newer(answer, update["if_revision"])}
-                if "if_revision" in update and str(update["cell_id"]) in answer.text
-                else update
-                for update in updates
-            )
+            updates = tuple(_renewed(update, answer) for update in updates)
             answer = await self.attempt(tool, path=path, updates=list(updates), **more)
             tries += 1
         if answer.is_error:
@@ -221,12 +221,21 @@ class Ours(Side):
         return answer
 
 
-def newer(answer: Answer, revision: str) -> str:
-    """The revision of a cell that somebody has changed, from the error that shows it."""
+def _renewed(update: Mapping[str, Any], answer: Answer) -> Mapping[str, Any]:
+    cell_id, _, revision = str(update["cell_id"]).partition("@")
+    if not revision or cell_id not in answer.text:
+        return update
+    return {**update, "cell_id": newer(answer, str(update["cell_id"]))}
+
+
+def newer(answer: Answer, guarded: str) -> str:
+    """A cell that somebody has changed, as it is now, from the error that shows it."""
     if "stale_revision" not in answer.text:
         raise Illegal(answer.text)
+    cell_id, _, revision = guarded.partition("@")
     found = re.finditer(r"(?:r:|@|if_revision\W+)([0-9a-f]{6})\b", answer.text)
-    return next(str(other[1]) for other in found if other[1] != revision)
+    now = next(other[1] for other in found if other[1] != revision)
+    return f"{cell_id}@{now}"
 
 
 class Peer(Side):

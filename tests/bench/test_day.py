@@ -23,8 +23,8 @@ def test_cells_are_found_however_an_answer_shows_them(shown: str) -> None:
 
 
 def test_a_refused_edit_shows_the_revision_to_go_on_with() -> None:
-    error = Answer("stale_revision: Cell [3] 8f2c41d0 is at r:9ab1c2, not r:0000ff", True)
-    assert newer(error, "0000ff") == "9ab1c2"
+    error = Answer("stale_revision: Cell [3] 8f2c41d0@9ab1c2 is not at 0000ff any more.", True)
+    assert newer(error, "8f2c41d0@0000ff") == "8f2c41d0@9ab1c2"
 
 
 @pytest.mark.anyio

@@ -105,12 +105,12 @@ OLD, NEWER = "'best loss', best", "f'best loss {best} after {len(losses)} epochs
 
 async def _stale_ours(ours: Ours, path: str) -> None:
     found = cell(await find(ours, path, "best loss"), "best loss")
-    update = {**replace(found, OLD, NEWER), "if_revision": found.revision}
+    update = {**replace(found, OLD, NEWER), "cell_id": found.guarded}
     answer = await ours.attempt("batch_update_notebook_cells", path=path, updates=[update])
-    revision = newer(answer, found.revision)
     [old, new] = (text.replace("best loss", "lowest loss") for text in (OLD, NEWER))
     answer.line_with(old)
-    await ours.update(path, {**update, "old_text": old, "new_text": new, "if_revision": revision})
+    now = newer(answer, found.guarded)
+    await ours.update(path, {"cell_id": now, "old_text": old, "new_text": new})
 
 
 async def _stale_peer(peer: Peer, path: str) -> None:
@@ -179,9 +179,7 @@ async def _repair_ours(ours: Ours, path: str) -> None:
     answer.line_with("NameError")
     made = handles(answer.text)[0]
     content = "sum(losses) / len(losses)"
-    answer = await ours.update(
-        path, {"cell_id": made.id, "content": content, "if_revision": made.revision}
-    )
+    answer = await ours.update(path, {"cell_id": made.guarded, "content": content})
     answer.line_with("0.341")
 
 
