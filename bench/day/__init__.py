@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from ..measuring import Goal, Row, Sizes
+from ..tokens import CHARACTERS_PER_TOKEN
 from . import corpus
 from .agreement import agree
 from .intents import INTENTS
@@ -129,7 +130,11 @@ def _rows(
         ),
         beside(f"all {len(pairs)}", their_day.calls, our_day.calls, CALLS, "calls"),
         beside(f"all {len(pairs)} without schemas", their_day.tokens, our_day.tokens),
-        beside(f"all {len(pairs)}, written", their_day.written / 4, our_day.written / 4),
+        beside(
+            f"all {len(pairs)}, what the model writes",
+            their_day.written / CHARACTERS_PER_TOKEN,
+            our_day.written / CHARACTERS_PER_TOKEN,
+        ),
         beside(f"all {len(pairs)}, pictures", their_day.images, our_day.images, unit="pictures"),
         beside(f"all {len(pairs)}", their_day.size / 1e3, our_day.size / 1e3, unit="KB"),
         beside(f"all {len(pairs)}", their_day.seconds, our_day.seconds, unit="s"),

@@ -107,7 +107,10 @@ async def our_client(server: JupyterProcess, **query: str) -> AsyncIterator[Clie
 
 @asynccontextmanager
 async def peers(root: Path) -> AsyncIterator[Place]:
-    """The peer over stdio beside a Jupyter server, as its documentation starts it."""
+    """The peer over stdio beside a Jupyter server, as its documentation starts it.
+
+    Nobody has JupyterLab open, so it has none of the tools that work through a browser.
+    """
     programs = PEER_VENV / "bin"
     async with JupyterProcess(
         root, extensions=_PEER_EXTENSIONS, python=programs / "python"

@@ -1,7 +1,7 @@
 """What somebody asks of an agent, and the cheapest way to do it at either server.
 
 An agent comes to a request with nothing but its words: it reads what it has to know, and quotes
-only what it has read. It works on the live notebook with the tools for that. Code in a kernel is
+only what it has read; what it knew from an earlier request is forgotten. It works on the live notebook with the tools for that. Code in a kernel is
 for looking at variables and data; the notebook's own file is no source, for it lacks what is not
 saved yet.
 """
@@ -51,8 +51,11 @@ def cell(answer: Answer, wanted: str, ends: bool = False) -> Handle:
 
 
 def replace(handle: Handle, old: str, new: str) -> dict[str, str]:
-    """An update of a cell of ours. Text that must match once needs no further guard."""
-    return {"cell_id": handle.id, "old_text": old, "new_text": new}
+    """An update of a cell of ours, named as it was shown.
+
+    Text that must match once would do without the guard, but then the answer shows a diff.
+    """
+    return {"cell_id": handle.guarded, "old_text": old, "new_text": new}
 
 
 async def find(ours: Ours, path: str, query: str) -> Answer:

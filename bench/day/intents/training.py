@@ -105,7 +105,7 @@ OLD, NEWER = "'best loss', best", "f'best loss {best} after {len(losses)} epochs
 
 async def _stale_ours(ours: Ours, path: str) -> None:
     found = cell(await find(ours, path, "best loss"), "best loss")
-    update = {**replace(found, OLD, NEWER), "cell_id": found.guarded}
+    update = replace(found, OLD, NEWER)
     answer = await ours.attempt("batch_update_notebook_cells", path=path, updates=[update])
     [old, new] = (text.replace("best loss", "lowest loss") for text in (OLD, NEWER))
     answer.line_with(old)
