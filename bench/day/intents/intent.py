@@ -1,9 +1,9 @@
 """What somebody asks of an agent, and the cheapest way to do it at either server.
 
 An agent comes to a request with nothing but its words: it reads what it has to know, and quotes
-only what it has read; what it knew from an earlier request is forgotten. It works on the live notebook with the tools for that. Code in a kernel is
-for looking at variables and data; the notebook's own file is no source, for it lacks what is not
-saved yet.
+only what it has read; what it knew from an earlier request is forgotten. It works on the live
+notebook with the tools for that. Code in a kernel is for looking at variables and data; the
+notebook's own file is no source, for it lacks what is not saved yet.
 """
 
 from __future__ import annotations
