@@ -27,6 +27,7 @@ BENCHMARKS = (
     "agents",
     "memory",
     "tokens",
+    "day",
     "start",
 )
 

@@ -32,10 +32,12 @@ class Sizes:
     """Of the tree that is listed."""
     starts: int = 7
     """Of a Jupyter server, with and without the extension each."""
+    intents: int = 30
+    """Of an agent's day."""
 
 
 FULL = Sizes()
-QUICK = Sizes(calls=5, warm_up=1, cells=(10, 100, 200), rounds=2, files=500, starts=1)
+QUICK = Sizes(calls=5, warm_up=1, cells=(10, 100, 200), rounds=2, files=500, starts=1, intents=3)
 
 
 @dataclass(frozen=True, slots=True)

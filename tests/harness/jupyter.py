@@ -68,6 +68,7 @@ class JupyterProcess:
         extensions: Server extensions to enable or disable by name, whatever is installed.
         config: More of `jupyter_server_config.json`.
         certificate: Serve https with it.
+        python: The interpreter, of an environment of its own if not ours.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class JupyterProcess:
         extensions: Mapping[str, bool] | None = None,
         config: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
+        python: Path | None = None,
     ) -> None:
         self.root = root
         self.token = secrets.token_hex(16) if token is None else token
@@ -101,6 +103,7 @@ class JupyterProcess:
         )
         self.home = Path(self._home.name)
         self._log_file = self.home / "jupyter.log"
+        self._python = sys.executable if python is None else str(python)
         self._command = self._make_command(app, extra_args, certificate)
         # Nothing of ours runs in it: nothing is to be measured, nor to be seen of how it ends.
         self._is_stock = not (extensions or {}).get("jupyter_collaboration_mcp", True)
@@ -211,7 +214,7 @@ class JupyterProcess:
         self, app: str, extra_args: Sequence[str], certificate: Certificate | None
     ) -> list[str]:
         command = [
-            sys.executable,
+            self._python,
             "-m",
             _MODULES[app],
             "--allow-root",
