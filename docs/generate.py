@@ -34,9 +34,10 @@ _RULES = """\
 eight characters, and as many as no other cell has) and its revision, `[3] 8f2c41d0@9ab1c2`.
 Wherever a cell id goes in, `8f2c41d0@9ab1c2` goes too, and then the call is guarded: nothing
 happens if the cell has another revision by now. An id alone, the beginning of one, or an index
-works without a guard. Ids stay when cells move; indexes shift while others work. Reading never
-minds an old handle. Where an answer only reports what others changed, cells are named without a
-revision, because the agent has not read them.
+works without a guard, and so does a text that only one cell has: `cell_ids=["df.plot("]`. Ids
+stay when cells move; indexes shift while others work. Reading never minds an old handle. Where an
+answer only reports what others changed, cells are named without a revision, because the agent has
+not read them.
 
 **Ranges** are half-open, as in Python: `start_index` is in, `end_index` is out. Negative indexes
 count from the end. When reading, a missing end means "to the end", and a range that reaches over
@@ -206,7 +207,8 @@ _NOTES: Mapping[str, str] = {
     ),
     "create_document": (
         "A notebook gets the ending `.ipynb` and the server's default kernel, or `kernel`. Its "
-        "`content` is a notebook as JSON, or the code of its first cell. `template` is the path of "
+        "`content` is a notebook as JSON, or code in which a line `# %%` begins a cell, and "
+        "`# %% [markdown]` one of text, commented out or not. `template` is the path of "
         "a document that is there; of a notebook the outputs are left out. Folders on the way are "
         "made and named in the answer. With `overwrite`, a text file that is open is changed in "
         "its room, so that people see it and the agent can undo it."

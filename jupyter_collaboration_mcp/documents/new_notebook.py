@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import uuid
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import InvalidArgument
@@ -18,7 +19,8 @@ def new_notebook(content: str | None = None) -> dict[str, Any]:
     """A notebook that nobody has run.
 
     Args:
-        content: A notebook as JSON, or the code of its first cell.
+        content: A notebook as JSON, or the text of its cells: a line that begins with `# %%`
+            begins a cell, as in a script of Spyder or Jupytext.
 
     Raises:
         InvalidArgument: The JSON is a notebook that cannot be read as one.
@@ -26,10 +28,25 @@ def new_notebook(content: str | None = None) -> dict[str, Any]:
     if content is not None and content.lstrip().startswith("{") and '"nbformat"' in content:
         return _valid(content)
     notebook: dict[str, Any] = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}
-    if content is not None:
-        cell = {**new_cell("code", content), "id": str(uuid.uuid4()), "metadata": {}}
+    for cell_type, source in _cells(content) if content is not None else ():
+        cell = {**new_cell(cell_type, source), "id": str(uuid.uuid4()), "metadata": {}}
         notebook["cells"].append(cell)
     return notebook
+
+
+_MARK = re.compile(r"^# %%(?: *\[(markdown|raw)\])?[^\n]*\n?", re.MULTILINE)
+
+
+def _cells(content: str) -> Iterator[tuple[str, str]]:
+    """Types and sources of the cells in a script."""
+    before, *parts = _MARK.split(content)
+    if before.strip() or not parts:
+        yield "code", before if not parts else before.strip("\n")
+    for cell_type, part in zip(parts[::2], parts[1::2], strict=True):
+        source = part.strip("\n")
+        if cell_type is not None:
+            source = re.sub(r"^# ?", "", source, flags=re.MULTILINE)
+        yield cell_type or "code", source
 
 
 def from_template(template: Mapping[str, Any]) -> dict[str, Any]:

@@ -137,8 +137,12 @@ def full(
     return _packed(cells, block, max_length, "\n\n")
 
 
-def matches(cells: Sequence[CellView], query: str, *, max_length: int) -> Rendered:
+def matches(
+    cells: Sequence[CellView], query: str, *, max_length: int, include_outputs: bool = False
+) -> Rendered:
     """The cells whose source or outputs contain `query`, whatever its case, with those lines.
+
+    Few cells that are short come whole: whoever looked for them reads them next.
 
     Raises:
         InvalidArgument: `query` is empty.
@@ -148,6 +152,16 @@ def matches(cells: Sequence[CellView], query: str, *, max_length: int) -> Render
     pattern = re.compile(re.escape(query), re.IGNORECASE)
     found = {cell.index: _found(cell, pattern) for cell in cells}
     matching = [cell for cell in cells if found[cell.index]]
+
+    def with_lines(facts: dict[str, Any]) -> dict[str, Any]:
+        return {**facts, "matches": [line.strip() for line in found[facts["index"]]]}
+
+    if len(matching) <= _FEW:
+        in_outputs = any("  output " in line for cell in matching for line in found[cell.index])
+        wanted = include_outputs or in_outputs
+        whole = source(matching, include_outputs=wanted, max_length=max_length)
+        if size(whole.text) <= _SHORT and whole.shown == len(matching):
+            return whole._replace(facts=lambda: [*map(with_lines, whole.facts())])
 
     def block(cell: CellView, room: int) -> _Block:
         content = "\n".join([_header(cell), *found[cell.index]])
@@ -177,6 +191,10 @@ def people(states: Mapping[int, Mapping[str, Any]]) -> list[str]:
 
 _MOST_PEOPLE = 200
 _FIRST_LINE = 60
+
+#: Lines from which on an outline says how many a cell has.
+_MANY_LINES = 5
+
 _MOST_OUTPUTS = 12
 _LONGEST_METADATA = 1_000
 
@@ -221,11 +239,12 @@ def _outlined(cell: CellView) -> str:
 
 
 def _make_outlined(cell: CellView) -> str:
-    lines, kinds = _line_count(cell.source), ", ".join(outputs.kinds(cell.outputs))
+    lines = _line_count(cell.source)
+    kinds = ", ".join(kind for kind in outputs.kinds(cell.outputs) if kind != "text")
     parts = [
         "" if cell.cell_type == "code" else _word(cell.cell_type),
         *_state(cell),
-        f"{lines:,}L" if lines > 1 else "",
+        f"{lines:,}L" if lines >= _MANY_LINES else "",
         f"-> {kinds}" if kinds else "",
         "" if cell.source.strip() else "empty",
     ]
@@ -342,6 +361,10 @@ def _described(output: Mapping[str, Any], limit: int) -> str:
 # Looking for text
 
 _MOST_LINES = 20
+
+#: Matching cells up to which they come whole, if they have no more than so many characters.
+_FEW, _SHORT = 3, 3_000
+
 #: Characters that are searched in one go: a millisecond or two.
 _LARGEST_PIECE = 100_000
 _AROUND = 80

@@ -14,7 +14,9 @@ from ..documents.text import unified
 from ..workspace.workspace import OpenDocument
 from .registry import Answer
 
-CellIds = Annotated[list[str | int] | None, Field(description="handles, ids or indexes")]
+CellIds = Annotated[
+    list[str | int] | None, Field(description="handles, ids, indexes, or text only one has")
+]
 Revisions = Annotated[
     str | list[str] | None, Field(description="expected revision, one for each cell")
 ]

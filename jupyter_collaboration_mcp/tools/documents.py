@@ -178,7 +178,8 @@ class DocumentTools(PlacedTools):
         written = await here.perform(change_text(here, changes, name, limits, if_revision))
         await here.peer.acknowledged()
         guarded = here.expected is not None or if_revision is not None
-        expected = guarded or before.revision == known or len(before.source) > _LARGE
+        unread = known is None or len(before.source) > _LARGE
+        expected = guarded or unread or before.revision == known
         seen = here.peer.shown.get(known or "")
         return _changed(here, written, None if expected else seen or before.source)
 

@@ -55,7 +55,8 @@ class FileTools(PlacedTools):
         path: str,
         type: Literal["notebook", "file", "markdown", "directory"] = "notebook",  # noqa: A002
         content: Annotated[
-            str | None, Field(description="text; of a notebook its JSON or the first cell's code")
+            str | None,
+            Field(description="text; of a notebook its JSON, or code with # %% between cells"),
         ] = None,
         template: Annotated[
             str | None, Field(description="path of a document to begin with, without outputs")

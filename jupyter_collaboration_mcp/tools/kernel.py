@@ -27,8 +27,9 @@ from .running import RunAnswers
 
 RunId = Annotated[str, Field(description="from an earlier answer")]
 
-#: Characters of a preview of a variable, and of all of them.
+#: Characters of a preview of a variable that is named, of one among others, and of all of them.
 _PREVIEW = 300
+_SHORT_PREVIEW = 100
 _PREVIEWS = 24_000
 
 
@@ -197,7 +198,7 @@ class KernelTools(PlacedTools):
         """Look at the variables in a Python kernel: names, types, shapes, previews. Leaves no
         trace, runs nothing of yours. Refused while the kernel is busy."""
         here = await self._open(call, Level.execute, path)
-        preview = min(_PREVIEW, _PREVIEWS // max_results)
+        preview = min(_PREVIEW if names else _SHORT_PREVIEW, _PREVIEWS // max_results)
         found = await self._runs(here).inspect(here, names, max_results, preview)
         return _inspected(here, found)
 

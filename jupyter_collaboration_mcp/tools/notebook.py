@@ -9,10 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.files import Listing
-from ..documents.foreign_text import ID, listed
-from ..documents.handles import brief_id
 from ..documents.text_document import TextDocument
-from ..errors import CollaborationError, InvalidArgument
+from ..errors import AmbiguousCell, CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
 from ..workspace import editing
 from ..workspace.permissions import Level
@@ -158,8 +156,9 @@ class NotebookTools(PlacedTools):
         timeout: Timeout = 30,
     ) -> Answer:
         """Changes cells, all or nothing, and runs them unless exec=false. Give whole content, or
-        old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range.
-        A handle refuses a cell that changed since you read it. Returns new handles."""
+        old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range,
+        unless only one cell has old_text. A handle refuses a cell that changed since you read it.
+        Returns new handles."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
@@ -279,7 +278,7 @@ class NotebookTools(PlacedTools):
         await here.peer.acknowledged()
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
-        text = f"Deleted {how_many(len(gone))} ({listed(map(brief_id, gone), ID)}); {left} left."
+        text = f"Deleted {how_many(len(gone))}; {left} left."
         return answer(here, [f"{text} {on_disk(here, facts)}"], facts)
 
     @tool("Move cells", Level.write)
@@ -307,7 +306,7 @@ class NotebookTools(PlacedTools):
         self,
         call: Call,
         path: str,
-        cell_id: Annotated[str | int, Field(description="id or index")],
+        cell_id: Annotated[str | int, Field(description="handle, id, index, or text only it has")],
         timeout: Timeout = 30,
         if_revision: str | None = None,
     ) -> Answer:
@@ -367,7 +366,7 @@ class NotebookTools(PlacedTools):
         }
         lines = [f"{head} {on_disk(here, facts)}", *cell_lines(here, cells)]
         if done.removed:
-            lines.append(f"Removed again: {listed(map(brief_id, done.removed), ID)}")
+            lines.append(f"Removed {how_many(len(done.removed))} again.")
         return answer(here, [*lines, *done.notes], facts)
 
     async def _running(self, call: Call, wanted: bool, here: OpenDocument) -> editing.Running:
@@ -433,6 +432,10 @@ def _name_cells(
     cells: list[str | int | None] = [
         update.index if update.cell_id is None else update.cell_id for update in updates
     ]
+    named = start_index is not None or cell_ids is not None
+    for number, update in enumerate(updates):
+        if cells[number] is None and update.old_text and not named:
+            cells[number] = _place_of(here, update.old_text)
     if start_index is not None or cell_ids is not None:
         if any(cell is not None for cell in cells):
             raise InvalidArgument(
@@ -461,3 +464,15 @@ def _name_cells(
         )
         for cell, update in zip(cells, updates, strict=True)
     ]
+
+
+def _place_of(here: OpenDocument, old_text: str) -> int | None:
+    """The only cell that has a text which is to be replaced."""
+    found = editing.with_text(here.peer.notebook, old_text)
+    if len(found) > 1:
+        handles = ", ".join(map(here.peer.notebook.handle, found[:5]))
+        raise AmbiguousCell(
+            f"old_text is in {len(found)} cells: {handles}. Nothing was changed.",
+            "Name the cell, or give more of its text.",
+        )
+    return found[0] if found else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -63,13 +64,18 @@ def _fitting(entries: Sequence[tuple[Site, FileEntry]]) -> Iterator[tuple[Site, 
         yield site, entry
 
 
+def _moment(time: object) -> str:
+    """A time to the second, as servers write it."""
+    return re.sub(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00)$", r"\1Z", str(time))
+
+
 def _line(site: Site, entry: FileEntry) -> str:
     size = "" if entry.size is None else f" {entry.size:,} bytes"
     kind = "/" if entry.type == "directory" else ""
     open_by = f", open by {listed(entry.people)}" if entry.people else ", open"
     read_only = "" if entry.writable else ", read-only"
     return (
-        f"{site.show(entry.path)}{kind}{size}, changed {entry.last_modified}"
+        f"{site.show(entry.path)}{kind}{size}, changed {_moment(entry.last_modified)}"
         f"{open_by if entry.open else ''}{read_only}"
     )
 

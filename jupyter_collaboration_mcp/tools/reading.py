@@ -75,26 +75,32 @@ class Reading:
         rendered = await made_of(cells, lambda: self._render(cells))
         here.peer.shown.add(cells)
         self._remember(here, cells[: rendered.shown], rendered)
-        head = f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"
         facts: dict[str, Any] = {
             **about(here),
             "cell_count": len(notebook),
             "cells": rendered.facts,
         }
-        lines = [head + self._more(here, cells, rendered, facts)]
+        lines = [self._head(here) + self._more(here, cells, rendered, facts)]
         if rendered.text:
             lines.append(rendered.text)
         elif self.query is not None:
-            lines.append(f"Nothing here contains {quoted(self.query, 80)}.")
+            lines.append(f"Nothing contains {quoted(self.query, 80)}.")
         if state:
             line, facts["collaboration"] = company(here)
             lines += [line] if line else []
         return answer(here, lines, facts, pictures=await self._pictures(cells[: rendered.shown]))
 
+    def _head(self, here: OpenDocument) -> str:
+        """What is read. The version is for who begins with something: undo may go back to it."""
+        head = f"{here.shown}: {how_many(len(here.peer.notebook))}"
+        begins = self.query is None and self.cells.cell_ids is None
+        return f"{head}, version {here.peer.version}" if begins else head
+
     def _render(self, cells: Sequence[CellView]) -> Rendered:
         length, start = self.length, self.start_position
         if self.query is not None:
-            return render.matches(cells, self.query, max_length=length)
+            wanted = self.outputs or self.format == "full"
+            return render.matches(cells, self.query, max_length=length, include_outputs=wanted)
         if self.format == "outline":
             return render.outline(cells, max_length=length)
         if self.format == "full":

@@ -42,7 +42,7 @@ _LINKED = 5
 _SLOW, _SHARE = 1.0, 0.25
 
 #: Places that a line names.
-_PLACES = 30
+_PLACES = 8
 
 _WORDS = {
     RunState.queued: "queued",
@@ -108,7 +108,7 @@ class RunAnswers:
         facts = _facts(run, name)
         outputs = run.log.outputs()
         made = await self._digest(run, outputs, length, told)
-        told.lines.append(" ".join(filter(None, [name.text, _standing(run)])))
+        told.lines += filter(None, [" ".join(filter(None, [name.text, _standing(run)]))])
         if made.text:
             told.lines.append(made.text)
         if run.missing is not None:
@@ -147,8 +147,8 @@ class RunAnswers:
             ("With output", [run for run in runs if len(run.log)]),
         ):
             if left := [run for run in chosen if run not in shown]:
-                places = [names[run.id].index for run in left]
-                told.lines.append(f"{word}: {_ranges(places)}.")
+                places = _ranges([names[run.id].index for run in left])
+                told.lines.append(f"{word}: {places or f'{len(left)} cells'}.")
         return told
 
     async def _digest(
@@ -223,6 +223,8 @@ def _standing(run: Run) -> str:
     count = f"In[{run.count}] " if run.count is not None and run.cell_id is not None else ""
     nothing = "" if len(run.log) else ", no output"
     match run.state:
+        case RunState.completed if run.seconds < _SLOW:
+            return "" if len(run.log) and run.cell_id is None else f"{count}completed{nothing}."
         case RunState.completed:
             return f"{count}completed in {took}{nothing}."
         case RunState.failed:
@@ -264,7 +266,7 @@ def _has_stderr(run: Run) -> bool:
 
 
 def _ranges(indexes: Sequence[int | None]) -> str:
-    """Cells by index, neighbours together."""
+    """Cells by index, neighbours together; empty if that would be long."""
     ranges: list[list[int]] = []
     for index in indexes:
         if index is None:
@@ -273,11 +275,11 @@ def _ranges(indexes: Sequence[int | None]) -> str:
             ranges[-1].append(index)
         else:
             ranges.append([index])
-    said = [f"[{r[0]}]" if len(r) == 1 else f"[{r[0]}] to [{r[-1]}]" for r in ranges[:_PLACES]]
+    if len(ranges) > _PLACES:
+        return ""
+    said = [f"[{r[0]}]" if len(r) == 1 else f"[{r[0]}] to [{r[-1]}]" for r in ranges]
     deleted = sum(index is None for index in indexes)
-    said += [f"{len(ranges) - _PLACES} more places"] * (len(ranges) > _PLACES)
-    said += [f"{deleted} deleted since"] * bool(deleted)
-    return ", ".join(said)
+    return ", ".join([*said, *[f"{deleted} deleted since"] * bool(deleted)])
 
 
 def _progress(run: Run) -> str:

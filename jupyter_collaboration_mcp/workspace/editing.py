@@ -15,12 +15,14 @@ from ..collaboration import undo
 from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..documents import json_values, text
 from ..documents.differ import Differ
-from ..documents.handles import Handle, parse_cell, parse_revision
+from ..documents.handles import Handle, looks_like_handle, parse_cell, parse_revision
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
 from ..documents.revisions import revision
 from ..documents.text_document import Document
 from ..errors import (
+    AmbiguousCell,
+    CellNotFound,
     CollaborationError,
     InvalidArgument,
     KernelBusy,
@@ -102,8 +104,8 @@ class Updated:
     ids: list[str]
     """Of the cells, in the order of the updates."""
     unexpected: dict[str, str] = field(default_factory=dict)
-    """By cell: what it said before, where the caller replaced a part of a text that it did not
-    know."""
+    """By cell: what it said before, where the caller replaced a part of a text that others had
+    changed since it read it."""
 
 
 @dataclass(slots=True)
@@ -153,7 +155,7 @@ def update_cells(
         for index, wanted in pending.items():
             cell_id, known = notebook.id_at(index), here.seat.known
             before = revision(notebook.cell_type(index), wanted.before)
-            if not wanted.whole and before not in (known.get(cell_id), *guarded):
+            if not wanted.whole and before not in (known.get(cell_id) or before, *guarded):
                 unexpected[cell_id] = wanted.before
             _apply(notebook, index, wanted, differ, record)
         return Updated(ids, unexpected)
@@ -511,12 +513,15 @@ def _named(
     if cell is None:
         raise InvalidArgument(
             "An update does not say which cell it is for.",
-            "Give cell_id or index in each update, or cell_ids, or start_index.",
+            "Give cell_id or index in each update, or cell_ids, or start_index; or old_text that "
+            "only one cell has.",
         )
     given = parse_revision(if_revision) if if_revision is not None else None
     if isinstance(cell, int):
         return notebook.position(cell), given
-    # Ids have no at-sign, unless a program made them that does not care.
+    # Ids have no at-sign and no space, unless a program made them that does not care.
+    if not notebook.has(cell) and not looks_like_handle(cell):
+        return _only_with(notebook, cell), given
     handle = Handle(cell) if notebook.has(cell) else parse_cell(cell)
     if given and handle.revision and given != handle.revision:
         raise InvalidArgument(
@@ -524,6 +529,32 @@ def _named(
             "Give the revision once: the handle alone is enough.",
         )
     return notebook.find(handle.name), handle.revision or given
+
+
+def _only_with(notebook: Notebook, wanted: str) -> int:
+    """The one cell whose source has a text in it."""
+    found = with_text(notebook, wanted)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise CellNotFound(
+            f"No cell has the id {wanted[:80]!r}, and none has that text.",
+            "Call get_notebook with format=outline to see the cells.",
+            cell_id=wanted,
+        )
+    handles = ", ".join(map(notebook.handle, found[:5]))
+    raise AmbiguousCell(
+        f"{len(found)} cells have the text {wanted[:80]!r}: {handles}.",
+        "Repeat with the handle of the one you mean, or with more of its text.",
+        cell_id=wanted,
+        candidates=[notebook.id_at(index) for index in found[:5]],
+    )
+
+
+def with_text(notebook: Notebook, wanted: str) -> list[int]:
+    """The cells whose source has a text in it, literally."""
+    with notebook.doc.transaction():  # one for all of them
+        return [n for n in range(len(notebook)) if wanted in notebook.source(n)]
 
 
 def _index(notebook: Notebook, cell: CellRef | None) -> int:
@@ -710,8 +741,7 @@ def _placed(error: TextMismatch, notebook: Notebook, index: int, old_text: str) 
     """The same error, with the handle of the cell that was meant, if there is only one."""
     if error.detail.get("matches"):
         return error
-    with notebook.doc.transaction():  # one for all of them
-        found = [n for n in range(len(notebook)) if n != index and old_text in notebook.source(n)]
+    found = with_text(notebook, old_text)  # it is not in the cell itself
     if len(found) != 1:
         return error
     handle = notebook.handle(found[0])

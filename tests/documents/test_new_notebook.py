@@ -129,3 +129,22 @@ def test_a_server_without_kernels_can_have_notebooks() -> None:
     for_kernel(notebook, {}, chosen=False)
     nbformat.validate(notebook)
     assert notebook["metadata"] == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "cells"),
+    [
+        ("x = 1\n", [("code", "x = 1\n")]),
+        ("", [("code", "")]),
+        ("# %%\nx = 1\n\n# %% a title\ny\n", [("code", "x = 1"), ("code", "y")]),
+        (
+            "import a\n# %% [markdown]\n# # Title\n#\n# text\n# %%\nx",
+            [("code", "import a"), ("markdown", "# Title\n\ntext"), ("code", "x")],
+        ),
+        ("# %% [markdown]\nplain\n# %%", [("markdown", "plain"), ("code", "")]),
+        ("print('# %%')", [("code", "print('# %%')")]),
+    ],
+)
+def test_a_script_becomes_cells(content: str, cells: list[tuple[str, str]]) -> None:
+    made = new_notebook(content)["cells"]
+    assert [(cell["cell_type"], cell["source"]) for cell in made] == cells

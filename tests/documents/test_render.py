@@ -45,15 +45,16 @@ class TestOutline:
         [
             (
                 cell(3, "\nimport pandas as pd\nx", execution_count=5, outputs=[TEXT, IMAGE]),
-                " In[5] 3L -> text, image/png: import pandas as pd",
+                " In[5] -> image/png: import pandas as pd",
             ),
             (cell(3), ": x = 1"),
             (cell(3, ""), " empty"),
-            (cell(3, " \n "), " 2L empty"),
+            (cell(3, " \n "), " empty"),
+            (cell(3, "a\n" * 5), " 6L: a"),
             (cell(3, execution_state="running"), " running: x = 1"),
             (
                 cell(3, execution_count=2.0, outputs=[TEXT, ERROR]),
-                " In[2] ERROR NameError -> text, error: x = 1",
+                " In[2] ERROR NameError -> error: x = 1",
             ),
         ],
     )
@@ -152,6 +153,22 @@ class TestFull:
 
 
 class TestMatches:
+    @pytest.fixture(autouse=True)
+    def _many(self, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+        """As if so many cells matched that their lines are shown, not they themselves."""
+        if "few" not in request.node.name:
+            monkeypatch.setattr(render, "_FEW", -1)
+
+    def test_few_cells_come_whole_with_the_outputs_that_match(self) -> None:
+        cells = [cell(0, "import x\nx"), cell(1, "plain", outputs=[TEXT]), cell(2, "other")]
+        found = render.matches(cells, "import", max_length=500)
+        assert found.text == "[0] 00000000@9ab1c2\n```\nimport x\nx\n```"
+        assert found.facts()[0]["matches"] == ["1: import x"]
+        found = render.matches(cells, "world", max_length=500)
+        assert found.text.endswith("1 output:\n```\nhello\nWorld\n```")
+        found = render.matches([cell(0, "x = 1\n" * 900)], "x", max_length=40_000)
+        assert found.text.endswith("... 880 more lines")
+
     def test_matching_lines_are_shown_with_their_numbers(self) -> None:
         cells = [
             cell(0, "import x\n\nprint('Hello hello')\nhello"),

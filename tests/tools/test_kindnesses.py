@@ -135,23 +135,44 @@ async def test_who_replaces_a_part_of_what_others_changed_is_shown_how_it_reads_
     )
 
 
-async def test_who_edits_what_it_has_not_read_is_shown_the_lines_around(
-    server: JupyterProcess, ada: AgentClient, new: New
+async def test_the_same_goes_for_text_files(
+    server: JupyterProcess, ada: AgentClient, bob: AgentClient
 ) -> None:
-    path = new("first\nsecond\nthird")
-    said = await ada.say(
-        "batch_update_notebook_cells",
-        path=path,
-        exec=False,
-        updates=[replacing(0, "second", "2nd")],
-    )
-    assert " first\n-second\n+2nd\n third" in said
-    file = Path(server.root) / f"{path}.md"
+    file = Path(server.root) / "known.md"
     file.write_text("first\nsecond\nthird\n")
-    change = {"path": file.name, "operations": [{"old_text": "second", "new_text": "2nd"}]}
-    assert " first\n-second\n+2nd\n third" in await ada.say("batch_update_document", **change)
-    back = {"path": file.name, "operations": [{"old_text": "2nd", "new_text": "second"}]}
-    assert "could not know" not in await ada.say("batch_update_document", **back)
+
+    async def replace(client: AgentClient, old: str, new: str) -> str:
+        operations = [{"old_text": old, "new_text": new}]
+        return await client.say("batch_update_document", path=file.name, operations=operations)
+
+    assert "could not know" not in await replace(ada, "first", "1st")  # nor has it read it
+    await replace(bob, "second", "2nd")
+    assert "-second\n-third\n+2nd\n+3rd" in await replace(ada, "third", "3rd")
+    assert "could not know" not in await replace(ada, "1st", "first")
+
+
+# -- a cell by what it says ------------------------------------------------------------------------
+
+
+async def test_a_text_that_only_one_cell_has_names_that_cell(ada: AgentClient, warm: Warm) -> None:
+    path = await warm("total = 1 + 1", "print(total)", "print('other')")
+    await ada.ask("batch_execute_notebook_cells", path=path, cell_ids=["total = ", "print(total)"])
+    assert "print(total)" in await ada.say("get_notebook", path=path, cell_ids=["(total)"])
+    update = {"old_text": "'other'", "new_text": "'changed'"}
+    await ada.ask("batch_update_notebook_cells", path=path, updates=[update], exec=False)
+    assert (await ada.sources(path))[2] == "print('changed')"
+    several = await ada.refused("execute_notebook_cell", path=path, cell_id="print(")
+    assert several["code"] == "ambiguous_cell"
+    assert "[1] cell-1@" in several["message"]
+    assert "[2] cell-2@" in several["message"]
+    none = await ada.refused("execute_notebook_cell", path=path, cell_id="no such text")
+    assert none["code"] == "cell_not_found"
+    update = {"old_text": "print(", "new_text": "show("}
+    error = await ada.refused("batch_update_notebook_cells", path=path, updates=[update])
+    assert error["code"] == "ambiguous_cell"
+    update = {"old_text": "nowhere at all", "new_text": ""}
+    error = await ada.refused("batch_update_notebook_cells", path=path, updates=[update])
+    assert error["code"] == "invalid_argument"
 
 
 # -- what failed -------------------------------------------------------------------------------
