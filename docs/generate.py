@@ -34,7 +34,7 @@ _RULES = """\
 eight characters, and as many as no other cell has) and its revision, `[3] 8f2c41d0@9ab1c2`.
 Wherever a cell id goes in, `8f2c41d0@9ab1c2` goes too, and then the call is guarded: nothing
 happens if the cell has another revision by now. An id alone, the beginning of one, or an index
-works without a guard, and so does a text that only one cell has: `cell_ids=["df.plot("]`. Ids
+works without a guard, and so does a text that only one cell has: `text:df.plot(`. Ids
 stay when cells move; indexes shift while others work. Reading never minds an old handle. Where an
 answer only reports what others changed, cells are named without a revision, because the agent has
 not read them.

@@ -159,7 +159,8 @@ def _quotes(value: object) -> Iterator[str]:
         for name, inner in value.items():
             if name in _QUOTED:
                 for text in inner if isinstance(inner, list) else [inner]:
-                    yield from str(text).split("@") if "cell" in name else [str(text)]
+                    said = str(text).removeprefix("text:")
+                    yield from said.split("@") if "cell" in name else [said]
             else:
                 yield from _quotes(inner)
     elif isinstance(value, list):

@@ -26,8 +26,8 @@ _INDEX = re.compile(r"\[-?\d{1,9}\]\s+")
 #: An id that cannot look like anything else.
 _PLAIN = re.compile(r"[\w.+-]{1,64}")
 
-#: What has the shape of an id or a handle, right or wrong.
-_LIKE = re.compile(r"[\w.+-]*(@[\w:.@+-]*)?")
+#: Stands before what a cell says, where a cell is named by that. Ids have no colon.
+TEXT = "text:"
 
 _EXAMPLE = "8f2c41d0@9ab1c2"
 
@@ -58,11 +58,6 @@ def parse_cell(given: str) -> Handle:
             f"Copy the handle from an answer, such as {_EXAMPLE}, or give the id alone.",
         )
     return Handle(cell_id, parse_revision(revision))
-
-
-def looks_like_handle(given: str) -> bool:
-    """Whether a text can be meant as an id or a handle, not as something that a cell says."""
-    return _LIKE.fullmatch(_INDEX.sub("", given.strip(), count=1)) is not None
 
 
 def parse_path(given: str) -> Handle:

@@ -15,7 +15,8 @@ from ..workspace.workspace import OpenDocument
 from .registry import Answer
 
 CellIds = Annotated[
-    list[str | int] | None, Field(description="handles, ids, indexes, or text only one has")
+    list[str | int] | None,
+    Field(description="handles, ids, indexes, or text:WORDS"),
 ]
 Revisions = Annotated[
     str | list[str] | None, Field(description="expected revision, one for each cell")

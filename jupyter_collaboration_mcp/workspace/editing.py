@@ -15,7 +15,7 @@ from ..collaboration import undo
 from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..documents import json_values, text
 from ..documents.differ import Differ
-from ..documents.handles import Handle, looks_like_handle, parse_cell, parse_revision
+from ..documents.handles import TEXT, Handle, parse_cell, parse_revision
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
 from ..documents.revisions import revision
@@ -519,9 +519,9 @@ def _named(
     given = parse_revision(if_revision) if if_revision is not None else None
     if isinstance(cell, int):
         return notebook.position(cell), given
-    # Ids have no at-sign and no space, unless a program made them that does not care.
-    if not notebook.has(cell) and not looks_like_handle(cell):
-        return _only_with(notebook, cell), given
+    # Ids have no at-sign and no colon, unless a program made them that does not care.
+    if cell.startswith(TEXT) and not notebook.has(cell):
+        return _only_with(notebook, cell.removeprefix(TEXT)), given
     handle = Handle(cell) if notebook.has(cell) else parse_cell(cell)
     if given and handle.revision and given != handle.revision:
         raise InvalidArgument(
@@ -533,12 +533,12 @@ def _named(
 
 def _only_with(notebook: Notebook, wanted: str) -> int:
     """The one cell whose source has a text in it."""
-    found = with_text(notebook, wanted)
+    found = with_text(notebook, wanted) if wanted else []
     if len(found) == 1:
         return found[0]
     if not found:
         raise CellNotFound(
-            f"No cell has the id {wanted[:80]!r}, and none has that text.",
+            f"No cell has the text {wanted[:80]!r}.",
             "Call get_notebook with format=outline to see the cells.",
             cell_id=wanted,
         )

@@ -156,17 +156,22 @@ async def test_the_same_goes_for_text_files(
 
 async def test_a_text_that_only_one_cell_has_names_that_cell(ada: AgentClient, warm: Warm) -> None:
     path = await warm("total = 1 + 1", "print(total)", "print('other')")
-    await ada.ask("batch_execute_notebook_cells", path=path, cell_ids=["total = ", "print(total)"])
-    assert "print(total)" in await ada.say("get_notebook", path=path, cell_ids=["(total)"])
+    await ada.ask(
+        "batch_execute_notebook_cells", path=path, cell_ids=["text:total =", "text:print(total)"]
+    )
+    assert "print(total)" in await ada.say("get_notebook", path=path, cell_ids=["text:(total)"])
     update = {"old_text": "'other'", "new_text": "'changed'"}
     await ada.ask("batch_update_notebook_cells", path=path, updates=[update], exec=False)
     assert (await ada.sources(path))[2] == "print('changed')"
-    several = await ada.refused("execute_notebook_cell", path=path, cell_id="print(")
+    several = await ada.refused("execute_notebook_cell", path=path, cell_id="text:print(")
     assert several["code"] == "ambiguous_cell"
     assert "[1] cell-1@" in several["message"]
     assert "[2] cell-2@" in several["message"]
-    none = await ada.refused("execute_notebook_cell", path=path, cell_id="no such text")
+    none = await ada.refused("execute_notebook_cell", path=path, cell_id="text:nowhere")
     assert none["code"] == "cell_not_found"
+    for name in ("other", "text:"):  # a word alone is an id: that of a cell which is gone, say
+        error = await ada.refused("execute_notebook_cell", path=path, cell_id=name)
+        assert error["code"] == "cell_not_found"
     update = {"old_text": "print(", "new_text": "show("}
     error = await ada.refused("batch_update_notebook_cells", path=path, updates=[update])
     assert error["code"] == "ambiguous_cell"

@@ -24,12 +24,8 @@ NOTE = "The figures of the south"
 
 
 async def _convert_ours(ours: Ours, path: str) -> None:
-    notes = handles((await find(ours, path, "figures of the south")).text)[0]
-    await ours.update(
-        path,
-        {"cell_id": notes.guarded, "cell_type": "markdown"},
-        exec=False,
-    )
+    named = {"cell_id": "text:figures of the south", "cell_type": "markdown"}
+    await ours.update(path, named, exec=False)
 
 
 async def _convert_peer(peer: Peer, path: str) -> None:
@@ -71,8 +67,8 @@ async def _run_all_peer(peer: Peer, path: str) -> None:
 
 
 async def _plot_ours(ours: Ours, path: str) -> None:
-    plot = cell(await find(ours, path, "plot(totals)"), "plot(totals)")
-    answer = await ours.call("get_notebook", path=path, cell_ids=[plot.id], include_outputs=True)
+    named = ["text:plot(totals)"]
+    answer = await ours.call("get_notebook", path=path, cell_ids=named, include_outputs=True)
     assert answer.images == 1
 
 
@@ -215,9 +211,7 @@ FUNCTION = (
 
 
 async def _function_ours(ours: Ours, path: str) -> None:
-    found = cell(await find(ours, path, "growth"), "growth = ")
-    shown = await ours.call("get_notebook", path=path, cell_ids=[found.id])
-    read = handles(shown.text)[0]
+    read = cell(await find(ours, path, "growth"), "growth = ")
     update = {"cell_id": read.guarded, "content": FUNCTION}
     answer = await ours.attempt("batch_update_notebook_cells", path=path, updates=[update])
     if answer.is_error:

@@ -29,9 +29,9 @@ async def _orient_peer(peer: Peer, path: str) -> None:
 
 
 async def _failing_ours(ours: Ours, path: str) -> None:
-    failing = handles((await find(ours, path, "Error")).text)[0]
-    shown = await ours.call("get_notebook", path=path, cell_ids=[failing.id], include_outputs=True)
+    shown = await find(ours, path, "Error")
     shown.line_with("KeyError: 'price'")
+    failing = handles(shown.text)[0]
     await ours.update(path, replace(failing, "'price'", "'amount'"), exec=False)
 
 
@@ -124,8 +124,9 @@ async def _section_peer(peer: Peer, path: str) -> None:
 
 
 async def _table_ours(ours: Ours, path: str) -> None:
-    found = cell(await find(ours, path, "months_valley = "), "months_valley = ")
-    shown = await ours.call("get_notebook", path=path, cell_ids=[found.id], include_outputs=True)
+    shown = await ours.look(
+        "get_notebook", path=path, query="months_valley = ", include_outputs=True
+    )
     shown.line_with("2026-12")
 
 
@@ -135,9 +136,7 @@ async def _table_peer(peer: Peer, path: str) -> None:
 
 
 async def _explain_ours(ours: Ours, path: str) -> None:
-    found = cell(await find(ours, path, "def forecast_winslow"), "def forecast_winslow")
-    shown = await ours.call("get_notebook", path=path, cell_ids=[found.id])
-    shown.line_with("totals.append")
+    (await find(ours, path, "def forecast_winslow")).line_with("totals.append")
 
 
 async def _explain_peer(peer: Peer, path: str) -> None:
