@@ -157,7 +157,7 @@ class NotebookTools(PlacedTools):
     ) -> Answer:
         """Changes cells, all or nothing, and runs them unless exec=false. Give whole content, or
         old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range,
-        unless only one cell has old_text. A handle refuses a cell that changed since you read it."""
+        unless only one has old_text. A handle refuses a cell that changed since you read it."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)

@@ -67,7 +67,7 @@ async def _log_peer(peer: Peer, path: str) -> None:
 
 
 async def _wide_ours(ours: Ours, path: str) -> None:
-    found = cell(await find(ours, path, "data"), " data", ends=True)
+    found = cell(await find(ours, path, "data"), "data", ends=True)
     answer = await ours.call("execute_notebook_cell", path=path, cell_id=found.id)
     answer.line_with("feature_00")
 
