@@ -543,7 +543,8 @@ async def test_a_copy_has_what_nobody_has_saved_yet(lazy: JupyterProcess) -> Non
         operation = {"old_text": "one", "new_text": "and Ada's"}
         await ada.ask("batch_update_document", path="text.md", operations=[operation])
         await ada.write("n.ipynb", "cell-00001", "Ada's")
-        assert (root / "text.md").read_text() == "one\n"
+        # Nobody has saved it yet, unless this machine was so busy that we did, after four seconds.
+        assert (root / "text.md").read_text() in ("one\n", "Ana's and Ada's\n")
         told = await ada.ask("copy_document", path="text.md", copyPath="made/copy.md")
         assert (told["path"], told["source_path"]) == ("made/copy.md", "text.md")
         assert told["folders"] == ["made"]

@@ -385,7 +385,7 @@ async def test_a_picture_is_stored_as_it_is_and_shown_to_the_agent(
     assert picture[:40] not in json.dumps(result.structured_content)
 
 
-async def test_a_large_picture_is_scaled_for_the_agent_and_whole_behind_its_link(
+async def test_a_large_picture_is_scaled_for_the_agent_and_whole_behind_its_uri(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     picture = png(1500, 900)
@@ -395,8 +395,10 @@ async def test_a_large_picture_is_scaled_for_the_agent_and_whole_behind_its_link
     (image,) = [part for part in result.content if isinstance(part, ImageContent)]
     content = base64.b64decode(image.data, validate=True)
     assert struct.unpack(">II", content[16:24])[0] <= 700
-    (link,) = [part for part in result.content if isinstance(part, ResourceLink)]
-    (behind,) = (await ada.client.read_resource(str(link.uri))).contents
+    # It is all that a model can look at, so there is no link; the whole one is there all the same.
+    assert not any(isinstance(part, ResourceLink) for part in result.content)
+    run_id = result.structured_content["runs"][0]["run_id"]
+    (behind,) = (await ada.client.read_resource(f"notebook://runs/{run_id}/0")).contents
     assert isinstance(behind, BlobResourceContents)
     assert behind.mime_type == "image/png"
     assert behind.blob == picture
@@ -457,7 +459,7 @@ async def test_a_large_table_has_a_link_to_its_plain_text_alone(
 ) -> None:
     data = FRAMES["sixty_rows"]["data"]
     result = await run(ada, await warm(f"display({data!r}, raw=True)"))
-    assert "table 60 rows x 3 columns: the first 5 rows; full: notebook://" in text_of(result)
+    assert "table 60 rows x 3 columns: the first 5 rows; full: get_run(run_id=" in text_of(result)
     (link,) = [part for part in result.content if isinstance(part, ResourceLink)]
     assert await whole(ada, str(link.uri)) == data["text/plain"]
 
