@@ -1,14 +1,20 @@
-"""Reading: outlines of 500 cells, and one cell of few or very many, against a no-op."""
+"""Reading: outlines of 500 cells, and one cell of few or very many, against a no-op.
+
+The outline also against that of jupyter-mcp-server, if `bench day` has made its environment.
+"""
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
 from tests.harness.agents import AgentClient, text_of
 
 from .bare import NOOP
-from .measuring import Goal, Row, Sizes, interleave
+from .day.places import has_peer, peers
+from .measuring import Call, Goal, Row, Sizes, interleave
 from .serving import connect, jupyter, make_notebook, saved, source
 from .tokens import CHARACTERS_PER_TOKEN
 
@@ -27,6 +33,7 @@ async def run(sizes: Sizes) -> list[Row]:
         jupyter() as server,
         connect(server.url, server.token, structured="false") as ada,
         connect(server.url, server.token, "Bob") as bob,
+        AsyncExitStack() as stack,
     ):
         for path, cells in ((_OUTLINE, CELLS), (_CHANGING, CELLS), ("few", few), ("many", many)):
             make_notebook(Path(server.root), _named(path), cells)
@@ -40,8 +47,10 @@ async def run(sizes: Sizes) -> list[Row]:
         async def changed() -> object:
             return await ada.call("get_notebook", path=_CHANGING, format="outline")
 
+        theirs = {"peer": await _peers_outline(stack)} if has_peer() else {}
         times = await interleave(
             {
+                **theirs,
                 "no-op": partial(ada.call, NOOP),
                 "outline": partial(ada.call, "get_notebook", path=_OUTLINE, format="outline"),
                 "change": change,
@@ -55,7 +64,7 @@ async def run(sizes: Sizes) -> list[Row]:
     floor = times["no-op"]
     tokens = len(text_of(answer)) / CHARACTERS_PER_TOKEN
     compare = partial(Row.compare, "read")
-    return [
+    rows = [
         compare(f"outline, {CELLS} cells, one changed", floor, times["changed"], Goal(3)),
         compare(f"outline, {CELLS} cells, unchanged", floor, times["outline"], Goal(2)),
         compare(
@@ -63,6 +72,21 @@ async def run(sizes: Sizes) -> list[Row]:
         ),
         Row.absolute("read", f"outline, {CELLS} cells", [tokens], Goal(PEERS_TOKENS), "tokens"),
     ]
+    if "peer" in times:
+        case = f"outline, {CELLS} cells, one changed, against the peer's"
+        rows.append(compare(case, times["peer"], times["changed"], Goal(0.4)))
+    return rows
+
+
+async def _peers_outline(stack: AsyncExitStack) -> Call:
+    """How the peer reads the same outline, in a notebook that it has activated."""
+    root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+    make_notebook(root, _OUTLINE, CELLS)
+    place = await stack.enter_async_context(peers(root))
+    name = _OUTLINE.removesuffix(".ipynb")
+    client = place.side.client
+    await client.call_tool("use_notebook", {"notebook_name": name, "notebook_path": _OUTLINE})
+    return partial(client.call_tool, "read_notebook", {"notebook_name": name, "limit": 0})
 
 
 async def _one(client: AgentClient, path: str) -> object:

@@ -11,7 +11,7 @@ import sys
 import uuid
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -112,6 +112,8 @@ class Notebook:
         self._hints: dict[str, int] = {}
         self._sorted: list[str] | None = None
         self._kept = 0  # characters of the views that are kept
+        self.outline: tuple[Mark, Hashable, Any] | None = None
+        """What was last made of many cells: when, for what wish, and that."""
         self._own: list[CellChange] = []  # structural changes of ours, already in the mirror
         self._heard: list[CellChange] = []  # ... of this transaction
         self._splice(0, 0, [self._mirrored(str(cell["id"]), cell) for cell in self._array])

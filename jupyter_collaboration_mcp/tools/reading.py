@@ -20,6 +20,9 @@ from .answers import about, answer, company, how_many
 from .registry import Answer
 from .running import has_pictures
 
+#: Characters of the cells of an outline that is kept.
+_KEPT = 2_000_000
+
 #: Cells whose pictures an answer shows, if their outputs are wanted.
 _WITH_PICTURES = 5
 
@@ -67,14 +70,7 @@ class Reading:
     async def answer(self, here: OpenDocument, state: bool) -> Answer:
         """The cells as they are now, as many as fit."""
         notebook = here.peer.notebook
-        outline = self.format == "outline"
-        needs_outputs = self.format != "source" or self.outputs or self.query is not None
-        enough = None if self.query is not None or outline else self.length
-        cells = await look(notebook, lambda: self.cells.indexes(here), needs_outputs, enough)
-        self._check_position(cells)
-        rendered = await made_of(cells, lambda: self._render(cells))
-        here.peer.shown.add(cells)
-        self._remember(here, cells[: rendered.shown], rendered)
+        cells, rendered = await self._made(here)
         facts: dict[str, Any] = {
             **about(here),
             "cell_count": len(notebook),
@@ -89,6 +85,28 @@ class Reading:
             line, facts["collaboration"] = company(here)
             lines += [line] if line else []
         return answer(here, lines, facts, pictures=await self._pictures(cells[: rendered.shown]))
+
+    async def _made(self, here: OpenDocument) -> tuple[Sequence[CellView], Rendered]:
+        """The cells, and the text made of them; an outline again if nothing has changed since."""
+        notebook, outline = here.peer.notebook, self.format == "outline"
+        wish = (self.cells.start_index, self.cells.end_index, self.length)
+        whole = outline and self.query is None and self.cells.cell_ids is None
+        if whole and notebook.outline is not None:
+            mark, wished, made = notebook.outline
+            if (mark, wished) == (notebook.mark(), wish):
+                found: tuple[Sequence[CellView], Rendered] = made
+                return found
+        needs_outputs = self.format != "source" or self.outputs or self.query is not None
+        enough = None if self.query is not None or outline else self.length
+        mark = notebook.mark()
+        cells = await look(notebook, lambda: self.cells.indexes(here), needs_outputs, enough)
+        self._check_position(cells)
+        rendered = await made_of(cells, lambda: self._render(cells))
+        if whole and mark == notebook.mark() and sum(cell.weight for cell in cells) < _KEPT:
+            notebook.outline = (mark, wish, (cells, rendered))
+        here.peer.shown.add(cells)
+        self._remember(here, cells[: rendered.shown], rendered)
+        return cells, rendered
 
     def _head(self, here: OpenDocument) -> str:
         """What is read. The version is for who begins with something: undo may go back to it."""
