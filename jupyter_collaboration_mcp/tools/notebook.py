@@ -349,7 +349,7 @@ class NotebookTools(PlacedTools):
         done = await here.perform(editing.take_back(here, steps, since, force))
         await here.peer.acknowledged()
         left = len(here.seat.undo)
-        head = f"Took back {done.steps} of your calls ({', '.join(done.calls)}); {left} left."
+        head = f"Undid {done.steps} of your calls ({', '.join(done.calls)}); {left} left."
         if isinstance(here.peer.document, TextDocument):
             revision = here.peer.document.view().revision
             facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}

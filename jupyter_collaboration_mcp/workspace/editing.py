@@ -637,7 +637,7 @@ def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
     shown = text.clip(source, _SHOWN_SOURCE)
     here.peer.shown.add([notebook.view(index, outputs=False)])
     return StaleRevision(
-        f"Cell {handle} is not at {wanted} any more. Nothing was applied.{unknown}{changed}\n"
+        f"Cell {handle} is not at revision {wanted}. Nothing was applied.{unknown}{changed}\n"
         f"It now says:\n{fenced(shown)}",
         f"Redo it on this text with the handle {handle.partition(' ')[2]}.",
         index=index,

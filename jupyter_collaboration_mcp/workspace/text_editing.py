@@ -148,7 +148,7 @@ def guard(here: OpenDocument, wanted: str | None) -> None:
     shown = text.clip(now.source, _SHOWN)
     here.peer.shown.add([now])
     raise StaleRevision(
-        f"{handle} is not at {wanted} any more. Nothing was applied.{unknown}{changed}\n"
+        f"{handle} is not at revision {wanted}. Nothing was applied.{unknown}{changed}\n"
         f"It now says:\n{fenced(shown)}",
         f"Redo it on this text with the path {handle}.",
         revision=now.revision,

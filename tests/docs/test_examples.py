@@ -195,7 +195,7 @@ async def test_the_example_of_the_readme_runs(server: JupyterProcess, tmp_path: 
     assert inserted.startswith("Inserted [")
     assert ran.startswith("completed in")
     assert "42" in ran
-    assert undone.startswith("Took back 1 of your calls")
+    assert undone.startswith("Undid 1 of your calls")
 
 
 @pytest.mark.anyio
