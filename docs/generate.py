@@ -61,8 +61,8 @@ meaning but its order. `undo_agent_changes(since=...)` takes one.
 another one by now, nothing in the whole call is applied. The error shows the current source and
 revision, and a diff if the older text is still known. A call that is repeated because its answer
 was lost is stopped by the same guard instead of being applied twice.
-`batch_insert_notebook_cells` and `undo_agent_changes` have no guard: read before you repeat one
-of them.
+`batch_insert_notebook_cells` without the handle of a cell, and `undo_agent_changes`, are not
+guarded: read before you repeat one of them.
 
 **All or nothing.** A call is checked whole before anything changes, then applied in one
 transaction. Indexes and positions in a call mean the notebook as it was before the call.
@@ -126,9 +126,9 @@ more than 48,000 even if `max_content_length` asks for it. Where something is le
 **Many runs.** Of up to eight runs an answer tells each; of more it gives the counts, what did not
 complete in full, and which cells were slow, wrote to stderr, or have output or pictures.
 
-**What you could not know.** Who replaces a part of a text that others changed since, or that it
-never read, gets a diff with the answer. After a failure the answer names the variables in the line
-that failed, if the kernel is idle.
+**What you could not know.** If others changed a text since you read it, the answer to an edit of
+a part of it has a diff. After a failure the answer names the variables on the line that failed, if
+the kernel is idle.
 
 **Arguments.** Their spelling may differ in case and underscores: `new_path` is `newPath`. Unknown
 ones are refused, not ignored, and the error says which one was probably meant and which there are.

@@ -150,8 +150,8 @@ class JupyterCollaborationMCP(ExtensionApp):
 
     preload = Bool(
         True,
-        help="Whether to get ready for the first agent once Jupyter is up and idle. It takes a "
-        "second and 45 MB, which the first request takes otherwise.",
+        help="Whether to load the MCP library once Jupyter is idle, so that the first request does "
+        "not wait for it (about 1 s, 45 MB).",
     ).tag(config=True)
 
     _shared_route: str | None = None

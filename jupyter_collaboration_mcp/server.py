@@ -29,7 +29,7 @@ from pydantic import AnyUrl, PrivateAttr
 
 from . import __version__
 from .documents.images import ImageLimits
-from .documents.text import clip, size
+from .documents.text import clip_bytes, size
 from .errors import CollaborationError, InternalError, PermissionRefused
 from .panics import contained
 from .resources.outputs import TEMPLATES, OutputResources, next_page
@@ -396,7 +396,7 @@ def _bounded(text: str) -> str:
     if size(text) <= MOST_LENGTH:
         return text
     first = f"Of {len(text):,} characters, some in the middle are left out. Ask for less.\n"
-    return first + clip(text, MOST_LENGTH * len(text) // size(text) - len(first))
+    return first + clip_bytes(text, MOST_LENGTH - len(first))
 
 
 def _error_facts(error: CollaborationError, echoes: Echoes) -> dict[str, Any]:

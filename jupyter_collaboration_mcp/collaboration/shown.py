@@ -33,11 +33,13 @@ class ShownSources:
 
     def add(self, cells: Iterable[Shown]) -> None:
         for cell in cells:
-            if cell.revision in self._sources:
+            known = self._sources.get(cell.revision)
+            if known is not None and len(known) == len(cell.source):
                 self._sources.move_to_end(cell.revision)
-            else:
-                self._sources[cell.revision] = cell.source
-                self._length += len(cell.source)
+                continue
+            self._length += len(cell.source) - len(known or "")
+            self._sources[cell.revision] = cell.source
+            self._sources.move_to_end(cell.revision)
         while self._length > _KEPT:
             _, source = self._sources.popitem(last=False)
             self._length -= len(source)

@@ -21,7 +21,7 @@ _SHORTEST, _WHOLE = 8, 12
 _REVISION = re.compile(r"[0-9a-f]{6}")
 
 #: What stands before a handle, if it is copied with all that an answer shows.
-_INDEX = re.compile(r"\[-?\d{1,9}\]\s+")
+_INDEX = re.compile(r"^\[-?\d{1,9}\]\s+")
 
 #: An id that cannot look like anything else.
 _PLAIN = re.compile(r"[\w.+-]{1,64}")
@@ -48,13 +48,14 @@ def parse_cell(given: str) -> Handle:
         InvalidArgument: It is neither.
     """
     text = _INDEX.sub("", given.strip(), count=1)
-    if "@" not in text:
-        return Handle(text)
-    cell_id, _, revision = text.partition("@")
+    cell_id, rest = _unquoted(text)
+    if not rest:
+        return Handle(cell_id)
+    revision = rest[1:]
     if not cell_id or not revision or "@" in revision:
-        wrong = "two at-signs" if "@" in revision else f"no {'revision' if cell_id else 'id'}"
+        wrong = "two @ signs" if "@" in revision else f"no {'revision' if cell_id else 'id'}"
         raise InvalidArgument(
-            f"{given[:80]!r} is no handle of a cell: it has {wrong}. Nothing was done.",
+            f"{given[:80]!r} is not a valid cell handle: it has {wrong}. Nothing was done.",
             f"Copy the handle from an answer, such as {_EXAMPLE}, or give the id alone.",
         )
     return Handle(cell_id, parse_revision(revision))
@@ -77,10 +78,22 @@ def parse_revision(given: str) -> str:
     revision = given.strip().rpartition("@")[2].removeprefix("r:")
     if not _REVISION.fullmatch(revision):
         raise InvalidArgument(
-            f"{given[:80]!r} is no revision: those have six hexadecimal digits. Nothing was done.",
+            f"{given[:80]!r} is not a revision, which is six hexadecimal digits. Nothing was done.",
             f"Copy it from an answer: in {_EXAMPLE} it is what follows the at-sign.",
         )
     return revision
+
+
+def _unquoted(text: str) -> tuple[str, str]:
+    """An id and what follows it, from the at-sign on. An odd id is shown in quotes."""
+    if text.startswith('"'):
+        try:
+            cell_id, end = json.JSONDecoder().raw_decode(text)
+            return str(cell_id), text[end:]
+        except ValueError:
+            pass
+    cell_id, at, revision = text.partition("@")
+    return cell_id, at + revision
 
 
 def cell_handle(index: int, short_id: str, revision: str) -> str:

@@ -34,7 +34,8 @@ def new_notebook(content: str | None = None) -> dict[str, Any]:
     return notebook
 
 
-_MARK = re.compile(r"^# %%(?: *\[(markdown|raw)\])?[^\n]*\n?", re.MULTILINE)
+#: Type and title of a cell; `# %%time` is a magic that somebody has commented out.
+_MARK = re.compile(r"^# %%(?![^\s])[ \t]*(?:\[(markdown|raw)\])?[ \t]*([^\n]*)\n?", re.MULTILINE)
 
 
 def _cells(content: str) -> Iterator[tuple[str, str]]:
@@ -42,11 +43,14 @@ def _cells(content: str) -> Iterator[tuple[str, str]]:
     before, *parts = _MARK.split(content)
     if before.strip() or not parts:
         yield "code", before if not parts else before.strip("\n")
-    for cell_type, part in zip(parts[::2], parts[1::2], strict=True):
+    for cell_type, title, part in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         source = part.strip("\n")
-        if cell_type is not None:
+        if cell_type is None:
+            yield "code", f"# {title}\n{source}" if title.strip() else source
+            continue
+        if all(re.match(r"#( |$)", line) for line in source.split("\n") if line.strip()):
             source = re.sub(r"^# ?", "", source, flags=re.MULTILINE)
-        yield cell_type or "code", source
+        yield cell_type, source
 
 
 def from_template(template: Mapping[str, Any]) -> dict[str, Any]:

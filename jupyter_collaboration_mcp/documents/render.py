@@ -15,7 +15,7 @@ from . import outputs, tables
 from .foreign_text import NAME, words
 from .handles import cell_handle
 from .json_values import flaw
-from .text import beginning, clip, size
+from .text import beginning, clip, clip_bytes, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,15 @@ class Rendered(NamedTuple):
     """The first character that is not there of the only cell in the text, which is too long."""
     facts: Callable[[], list[dict[str, Any]]]
     """Makes the facts of the shown cells for `structuredContent`."""
+    cells: Sequence[CellView] = ()
+    """The shown cells."""
+    blocks: Sequence[str] = ()
+    """What is shown of each, without its name."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all cells are there, and whole."""
+        return self.next_index is None and self.next_position is None
 
 
 def outline(cells: Sequence[CellView], *, max_length: int) -> Rendered:
@@ -88,7 +97,7 @@ def outline(cells: Sequence[CellView], *, max_length: int) -> Rendered:
             lines = _line_count(cell.source)
             return _facts(cell, lines=lines, first_line=_first_line(cell.source))
 
-        return _Block(clip(cell.handle + _outlined(cell), room), facts)
+        return _Block(clip_bytes(cell.handle + _outlined(cell), room), facts)
 
     return _packed(cells, block, max_length, "\n")
 
@@ -159,14 +168,14 @@ def matches(
     if len(matching) <= _FEW:
         in_outputs = any("  output " in line for cell in matching for line in found[cell.index])
         wanted = include_outputs or in_outputs
-        whole = source(matching, include_outputs=wanted, max_length=max_length)
-        if size(whole.text) <= _SHORT and whole.shown == len(matching):
+        whole = source(matching, include_outputs=wanted, max_length=min(max_length, _SHORT))
+        if whole.is_all and all(pattern.search(text) for text in whole.blocks):
             return whole._replace(facts=lambda: [*map(with_lines, whole.facts())])
 
     def block(cell: CellView, room: int) -> _Block:
         content = "\n".join([_header(cell), *found[cell.index]])
         lines = [line.strip() for line in found[cell.index]]
-        return _Block(clip(content, room), lambda: _facts(cell, matches=lines))
+        return _Block(clip_bytes(content, room), lambda: _facts(cell, matches=lines))
 
     return _packed(matching, block, max_length, "\n")
 
@@ -344,7 +353,7 @@ def _outputs(cell: CellView, limit: int, room: int) -> str:
     described = [_described(output, limit) for output in shown]
     if left_out > 0:
         described.insert(-1, f"... {_count(left_out, 'output')} cut ...")
-    return clip("\n".join(described), room)
+    return clip_bytes("\n".join(described), room)
 
 
 def _described(output: Mapping[str, Any], limit: int) -> str:
@@ -436,6 +445,8 @@ def _packed(
         made = block(cell, _UNBOUNDED)
         if not blocks and size(made.text) > room:
             made = block(cell, room)
+            if size(made.text) > room:  # there has to be progress
+                made = made._replace(text=beginning(made.text, room))
         if size(made.text) > room:
             break
         blocks.append(made)
@@ -446,6 +457,8 @@ def _packed(
         next_index=cells[len(blocks)].index if len(blocks) < len(cells) else None,
         next_position=blocks[0].next_position if blocks else None,
         facts=lambda: [made.facts() for made in blocks],
+        cells=cells[: len(blocks)],
+        blocks=[made.text.partition("\n")[2] for made in blocks],
     )
 
 

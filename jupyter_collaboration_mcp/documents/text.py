@@ -130,6 +130,18 @@ def clip(text: str, limit: int) -> str:
     return f"{head}\n... {len(text) - len(head) - len(tail):,} characters cut ...\n{tail}"
 
 
+def clip_bytes(text: str, limit: int) -> str:
+    """The same, where the limit is in bytes."""
+    made = clip(text, limit)
+    while (length := size(made)) > limit > 0 and len(made) > _NOTE:
+        made = clip(text, max(0, len(made) * limit // length - 1))
+    return made
+
+
+#: Characters of the note about what is cut; a text cannot be cut to less.
+_NOTE = 60
+
+
 # Applying
 
 #: pycrdt looks for each place from the beginning, past all edits before it: what one costs grows

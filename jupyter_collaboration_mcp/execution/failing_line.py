@@ -1,4 +1,7 @@
-"""The names in the line of a cell that failed, for a reader who wonders what they held."""
+"""The names in the line of a cell that failed, for a reader who wonders what they held.
+
+Only in a line outside of functions: what is inside of one the kernel does not know by then.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _ARROW = re.compile(r"^-+> *\d+ (.*)$", re.MULTILINE)
 
 #: A name that is no attribute, and no argument that is named in a call.
 _NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w|\s*=(?!=))")
-_TEXTS = re.compile(r"""("[^"]*"|'[^']*'|\#.*)""")
+_TEXTS = re.compile(r"""(\b[rbfuRBFU]{1,2})?("[^"]*"|'[^']*')|\#.*""")
 
 _KNOWN = frozenset((*keyword.kwlist, *dir(builtins)))
 
@@ -38,5 +41,7 @@ def names_at_failure(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _pointed_at(frame: str) -> str | None:
+    if ", in " in frame.partition("\n")[0]:
+        return None
     found = _ARROW.search(frame)
     return None if found is None else found[1]

@@ -146,12 +146,14 @@ def surprising(here: OpenDocument, unexpected: Mapping[str, str]) -> list[str]:
         unexpected: By cell, what it said before.
     """
     notebook, lines = here.peer.notebook, []
-    for cell_id, before in list(unexpected.items())[:_SURPRISES]:
+    for cell_id in list(unexpected)[:_SURPRISES]:
         if notebook.has(cell_id):
             index = notebook.find(cell_id)
             known = here.peer.shown.get(here.seat.known.get(cell_id) or "")
-            diff = unified(before if known is None else known, notebook.source(index), limit=1_500)
-            lines.append(f"What you could not know of {notebook.handle(index)}:\n{fenced(diff)}")
+            if known is not None:
+                diff = unified(known, notebook.source(index), limit=1_500)
+                handle = notebook.handle(index)
+                lines.append(f"Others had changed {handle} since you read it:\n{fenced(diff)}")
     return lines
 
 

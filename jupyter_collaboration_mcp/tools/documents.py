@@ -181,7 +181,7 @@ class DocumentTools(PlacedTools):
         unread = known is None or len(before.source) > _LARGE
         expected = guarded or unread or before.revision == known
         seen = here.peer.shown.get(known or "")
-        return _changed(here, written, None if expected else seen or before.source)
+        return _changed(here, written, None if expected else seen)
 
 
 def file_facts(site: Site, entry: Any) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def _changed(here: OpenDocument, written: Sequence[Written], unexpected: str | N
     lines = [f"{text} {on_disk(here, facts)}"]
     if unexpected is not None:
         diff = unified(unexpected, now.source, limit=1_500)
-        lines.append(f"What you could not know:\n{render.fenced(diff)}")
+        lines.append(f"Others had changed it since you read it:\n{render.fenced(diff)}")
     return answer(here, lines, facts)
 
 

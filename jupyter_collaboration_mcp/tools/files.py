@@ -123,8 +123,9 @@ class FileTools(PlacedTools):
     ) -> Answer:
         """Delete a file or a folder, into the trash if the server has one. Anyone who has it open
         is notified. This cannot be undone."""
-        site, local = await self._guarded(call, path)
+        site, local, _ = await self._named(call, Level.write, path)
         await self._looked(site, local, path)
+        await self._guarded(call, path)
         entry, trash = await site.workspace.filing.delete(local, recursive, _by_path(call))
         where = " It is in the server's trash." if trash else ""
         facts = {"path": site.name(local), "type": entry.type, "deleted": True}

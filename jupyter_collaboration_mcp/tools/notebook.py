@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.files import Listing
-from ..documents.text_document import TextDocument
-from ..errors import AmbiguousCell, CollaborationError, InvalidArgument
+from ..documents.text_document import WHOLE, TextDocument
+from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
 from ..workspace import editing
 from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
-from ..workspace.text_editing import guard
 from ..workspace.workspace import OpenDocument
 from .answers import (
     CellIds,
@@ -326,8 +325,8 @@ class NotebookTools(PlacedTools):
         if_revision: Revisions = None,
     ) -> Answer:
         """Run cells in order: those named, a half-open range, or all code cells if none is named.
-        Stops at the first error. Returns outputs (of many cells what is unusual) and run_ids of
-        what is not over."""
+        Stops at the first error. Returns outputs (a summary of many) and run_ids of what is not
+        over."""
         return await self._execute(
             call, path, cell_ids, start_index, end_index, timeout, stop_on_error, if_revision
         )
@@ -344,18 +343,18 @@ class NotebookTools(PlacedTools):
         """Undo your own latest calls in a notebook or text file, one step a call. Other people's
         text stays as it is; where that is impossible nothing happens and you get the diff."""
         here = await self._open(call, Level.write, path, None)
-        if here.expected is not None:
-            guard(here, here.expected)
         done = await here.perform(editing.take_back(here, steps, since, force))
         await here.peer.acknowledged()
         left = len(here.seat.undo)
         head = f"Undid {done.steps} of your calls ({', '.join(done.calls)}); {left} left."
         if isinstance(here.peer.document, TextDocument):
             revision = here.peer.document.view().revision
+            here.seat.known.add(WHOLE, revision)
             facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}
             head += f" Now {here.shown}@{revision}. {on_disk(here, facts)}"
             return answer(here, [head, *done.notes], facts)
         cells = cell_facts(here, done.cell_ids)
+        learnt(here, cells)
         facts = {
             **about(here),
             "steps": done.steps,
@@ -431,10 +430,8 @@ def _name_cells(
     cells: list[str | int | None] = [
         update.index if update.cell_id is None else update.cell_id for update in updates
     ]
-    named = start_index is not None or cell_ids is not None
-    for number, update in enumerate(updates):
-        if cells[number] is None and update.old_text and not named:
-            cells[number] = _place_of(here, update.old_text)
+    if start_index is None and cell_ids is None:
+        cells = editing.by_old_text(here.peer.notebook, cells, [each.old_text for each in updates])
     if start_index is not None or cell_ids is not None:
         if any(cell is not None for cell in cells):
             raise InvalidArgument(
@@ -463,15 +460,3 @@ def _name_cells(
         )
         for cell, update in zip(cells, updates, strict=True)
     ]
-
-
-def _place_of(here: OpenDocument, old_text: str) -> int | None:
-    """The only cell that has a text which is to be replaced."""
-    found = editing.with_text(here.peer.notebook, old_text)
-    if len(found) > 1:
-        handles = ", ".join(map(here.peer.notebook.handle, found[:5]))
-        raise AmbiguousCell(
-            f"old_text is in {len(found)} cells: {handles}. Nothing was changed.",
-            "Name the cell, or give more of its text.",
-        )
-    return found[0] if found else None

@@ -34,23 +34,28 @@ class Found:
     start: int
     """How many come before these."""
     complete: bool
-    """Whether nothing comes after these on the servers that were asked."""
+    """Whether these are all on the servers that were asked."""
+    more: bool
+    """Whether there are more, and it is known where to go on."""
     survey: Survey[Listing]
     """What each server has said."""
 
     def text(self, nothing: str) -> str:
         """A line for each; the first line says how to go on, if there are more."""
         lines = [_line(site, entry) for site, entry in self.entries] or [nothing]
-        if not self.complete:
-            end = self.start + len(self.entries)
-            lines.insert(0, f"{self.start} to {end - 1} of more; go on with start_index={end}")
+        end = self.start + len(self.entries)
+        if self.more:
+            said = f"Entries {self.start} to {end - 1}; more follow, go on with start_index={end}"
+            lines.insert(0, said)
+        elif not self.complete:
+            lines.insert(0, "Not all folders were searched; narrow the path.")
         return "\n".join([*lines, *self.survey.lines])
 
     @property
     def facts(self) -> dict[str, Any]:
         """Whether these are all, and what is wrong with servers that could not be asked."""
         complete = self.complete and not self.survey.troubles
-        more = {} if self.complete else {"next_index": self.start + len(self.entries)}
+        more = {"next_index": self.start + len(self.entries)} if self.more else {}
         return {"complete": complete, **more, **self.survey.facts}
 
 
@@ -133,11 +138,13 @@ class PlacedTools:
     async def _named(self, call: Call, level: Level, path: str) -> tuple[Site, str, str | None]:
         """The server, the path there, and the revision if the path is a handle."""
         handle = parse_path(path)
-        if handle.revision is not None:
-            site, local = self._sites.find(path)
-            if not await site.workspace.filing.exists(clean_path(local)):  # such a name is rare
-                return *await self._place(call, level, handle.name), handle.revision
-        return *await self._place(call, level, path), None
+        if handle.revision is None:
+            return *await self._place(call, level, path), None
+        named = await self._place(call, level, handle.name)
+        site, local = self._sites.find(path)
+        if await site.workspace.filing.exists(clean_path(local)):  # its name is like a handle
+            return *await self._place(call, level, path), None
+        return *named, handle.revision
 
     async def _place(self, call: Call, level: Level, path: str) -> tuple[Site, str]:
         """The server and the path there, if the caller may do what it wants to there."""
@@ -164,14 +171,19 @@ class PlacedTools:
 
         said = await survey(self._sites if everywhere else [site], listing)
         entries = [(site, entry) for site, found in said.answers for entry in found.entries]
-        complete = all(found.complete for _, found in said.answers)
         if start and start >= len(entries) and not said.troubles:
             raise InvalidArgument(
                 f"start_index is {start}, and there are {len(entries)}.",
                 "Begin with an earlier one; the first is 0.",
             )
         shown = list(_fitting(entries[start : start + limit]))
-        return Found(shown, start, complete and start + len(shown) >= len(entries), said)
+        end = start + len(shown)
+        stopped = any(
+            not found.complete and len(found.entries) >= start + limit for _, found in said.answers
+        )
+        more = bool(shown) and (end < len(entries) or stopped)
+        complete = not more and all(found.complete for _, found in said.answers)
+        return Found(shown, start, complete, more, said)
 
     def _site(self, here: OpenDocument) -> Site:
         return self._sites.get(here.alias)

@@ -70,13 +70,13 @@ class Reading:
     async def answer(self, here: OpenDocument, state: bool) -> Answer:
         """The cells as they are now, as many as fit."""
         notebook = here.peer.notebook
-        cells, rendered = await self._made(here)
+        rendered = await self._made(here)
         facts: dict[str, Any] = {
             **about(here),
             "cell_count": len(notebook),
             "cells": rendered.facts,
         }
-        lines = [self._head(here) + self._more(here, cells, rendered, facts)]
+        lines = [self._head(here) + self._more(rendered, facts)]
         if rendered.text:
             lines.append(rendered.text)
         elif self.query is not None:
@@ -84,18 +84,20 @@ class Reading:
         if state:
             line, facts["collaboration"] = company(here)
             lines += [line] if line else []
-        return answer(here, lines, facts, pictures=await self._pictures(cells[: rendered.shown]))
+        return answer(here, lines, facts, pictures=await self._pictures(rendered.cells))
 
-    async def _made(self, here: OpenDocument) -> tuple[Sequence[CellView], Rendered]:
-        """The cells, and the text made of them; an outline again if nothing has changed since."""
+    async def _made(self, here: OpenDocument) -> Rendered:
+        """The text made of the cells; of an outline the same if nothing has changed since."""
         notebook, outline = here.peer.notebook, self.format == "outline"
         wish = (self.cells.start_index, self.cells.end_index, self.length)
-        whole = outline and self.query is None and self.cells.cell_ids is None
+        plain = self.query is None and self.cells.cell_ids is None and not self.start_position
+        whole = outline and plain
         if whole and notebook.outline is not None:
             mark, wished, made = notebook.outline
             if (mark, wished) == (notebook.mark(), wish):
-                found: tuple[Sequence[CellView], Rendered] = made
-                return found
+                kept: Rendered = made
+                here.peer.shown.add(kept.cells)
+                return kept
         needs_outputs = self.format != "source" or self.outputs or self.query is not None
         enough = None if self.query is not None or outline else self.length
         mark = notebook.mark()
@@ -103,10 +105,10 @@ class Reading:
         self._check_position(cells)
         rendered = await made_of(cells, lambda: self._render(cells))
         if whole and mark == notebook.mark() and sum(cell.weight for cell in cells) < _KEPT:
-            notebook.outline = (mark, wish, (cells, rendered))
-        here.peer.shown.add(cells)
-        self._remember(here, cells[: rendered.shown], rendered)
-        return cells, rendered
+            notebook.outline = (mark, wish, rendered)
+        here.peer.shown.add(rendered.cells)
+        self._remember(here, rendered)
+        return rendered
 
     def _head(self, here: OpenDocument) -> str:
         """What is read. The version is for who begins with something: undo may go back to it."""
@@ -125,11 +127,11 @@ class Reading:
             return render.full(cells, max_length=length, start=start, all_metadata=self.metadata)
         return render.source(cells, include_outputs=self.outputs, max_length=length, start=start)
 
-    def _remember(self, here: OpenDocument, cells: Sequence[CellView], shown: Rendered) -> None:
+    def _remember(self, here: OpenDocument, shown: Rendered) -> None:
         """Note what the agent knows now: who has seen one line of a cell does not know it."""
         whole = self.query is None and self.format != "outline" and shown.next_position is None
         if whole and not self.start_position:
-            for cell in cells:
+            for cell in shown.cells:
                 here.seat.known.add(cell.id, cell.revision)
 
     def _check_position(self, cells: Sequence[CellView]) -> None:
@@ -149,18 +151,12 @@ class Reading:
                 length=length,
             )
 
-    def _more(
-        self,
-        here: OpenDocument,
-        cells: Sequence[CellView],
-        rendered: Rendered,
-        facts: dict[str, Any],
-    ) -> str:
+    def _more(self, rendered: Rendered, facts: dict[str, Any]) -> str:
         """What is shown of how much, and how to go on, if not all is shown."""
         said = ""
         if rendered.next_position is not None:
             facts["next_position"] = rendered.next_position
-            first = cells[0]
+            first = rendered.cells[0]
             said += (
                 f"; of {first.handle} characters {self.start_position:,} to "
                 f"{rendered.next_position:,} of {len(first.source):,}, go on with "
@@ -168,17 +164,13 @@ class Reading:
             )
         if rendered.next_index is not None:
             facts["next_index"] = rendered.next_index
-            chosen = self.cells.indexes(here)
+            what = "matching cells" if self.query is not None else "cells"
+            if rendered.cells:
+                said += f"; {what} {rendered.cells[0].index} to {rendered.cells[-1].index} shown"
             if self.cells.cell_ids is not None:
-                left = len(chosen) - rendered.shown
-                said += f"; {rendered.shown} of {len(chosen)} shown, name the last {left} again"
+                said += f", go on with the cell_ids from [{rendered.next_index}] on"
             else:
-                last = cells[rendered.shown - 1].index
-                what = "matches" if self.query is not None else "cells"
-                said += (
-                    f"; {what} {cells[0].index} to {last} shown, "
-                    f"go on with start_index={rendered.next_index}"
-                )
+                said += f", go on with start_index={rendered.next_index}"
         return said
 
     async def _pictures(self, cells: Sequence[CellView]) -> list[Picture]:

@@ -14,6 +14,7 @@ from ..documents.digest import Digest, digest
 from ..documents.foreign_text import quoted
 from ..documents.handles import brief_id
 from ..documents.images import ImageLimits, Picture
+from ..documents.text import size
 from ..execution.run import Run, RunState
 from ..workspace.sites import Sites
 from ..workspace.workspace import OpenDocument
@@ -28,6 +29,9 @@ _ALL = 24_000
 
 #: Characters and bytes of output that are looked at on the event loop.
 _LARGE = 200_000
+
+#: Bytes by which an output may be longer than it should.
+_ROOM = 500
 
 #: Runs up to which an answer tells of each.
 _MANY = 8
@@ -100,6 +104,7 @@ class RunAnswers:
         left = _ALL
         for run in every:
             left -= await self._tell_one(run, here, min(_ONE, max(left, 300)), told)
+        await self._tell_why(every, here, told)
         return told
 
     async def _tell_one(self, run: Run, here: OpenDocument | None, length: int, told: Told) -> int:
@@ -113,15 +118,13 @@ class RunAnswers:
             told.lines.append(made.text)
         if run.missing is not None:
             told.lines.append(f"Output is missing. {run.missing}")
-        if here is not None and run.state is RunState.failed and run.error is None:
-            told.lines += await self._at_failure(run, here)
         if made.facts:
             facts["outputs"] = made.facts
         told.facts.append(facts)
         told.pictures += made.pictures
         if made.cut and len(told.links) < _LINKED:
             told.links += _links(run, made)
-        return len(made.text)
+        return size(made.text)
 
     async def _tell_many(self, runs: Sequence[Run], here: OpenDocument | None, told: Told) -> Told:
         """Counts, what did not go well in full, and where there is something to look at."""
@@ -136,7 +139,13 @@ class RunAnswers:
         for run in shown:
             await self._tell_one(run, here, _ONE if run in troubled else _LAST, told)
             facts[run.id] = told.facts.pop()
+        await self._tell_why(runs, here, told)
         names = {run.id: self._name(run, here) for run in runs}
+        if queued := [run for run in runs if run.state is RunState.queued]:
+            place = names[queued[-1].id].text
+            told.lines.append(
+                f"Last in the queue: {place} as {queued[-1].id}; get_run waits for it."
+            )
         told.facts += [facts.get(run.id) or _facts(run, names[run.id]) for run in runs]
         for word, chosen in (
             ("More that did not complete", troubled[_TROUBLED:]),
@@ -165,6 +174,9 @@ class RunAnswers:
 
         def make() -> Digest:
             made = digest(outputs, link=link, max_length=length, images=images)
+            if size(made.text) > length + _ROOM:  # it counts characters
+                fewer = length * len(made.text) // size(made.text)
+                made = digest(outputs, link=link, max_length=fewer, images=images)
             for facts in made.facts:
                 if "uri" in facts:
                     facts["uri"] = run.short_uri(facts["index"])
@@ -174,14 +186,18 @@ class RunAnswers:
         slow = has_pictures(outputs) or run.log.size > _LARGE
         return await asyncio.to_thread(make) if slow else make()
 
-    async def _at_failure(self, run: Run, here: OpenDocument) -> list[str]:
-        """A line about the variables where a run failed, if the kernel can say."""
-        found = await self._sites.get(here.alias).runs.at_failure(here, run)
+    async def _tell_why(self, runs: Sequence[Run], here: OpenDocument | None, told: Told) -> None:
+        """A line about the variables where the last run failed, if the kernel can say."""
+        failed = [run for run in runs if run.state is RunState.failed and run.error is None]
+        if here is None or not failed:
+            return
+        found = await self._sites.get(here.alias).runs.at_failure(here, failed[-1])
         said = [
             " ".join(filter(None, [held.name, held.type, held.shape or held.preview]))
             for held in found
         ]
-        return [f"There: {quoted('; '.join(said), _ONE)}"] if said else []
+        if said:
+            told.lines.append(f"Variables on the failing line: {quoted('; '.join(said), _ONE)}")
 
     def _name(self, run: Run, here: OpenDocument | None) -> _Name:
         if run.cell_id is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ..collaboration import undo
 from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
@@ -31,12 +31,18 @@ from ..errors import (
     TextMismatch,
     TooLarge,
 )
+from . import text_editing
 from .workspace import Limits, OpenDocument
 
 CellRef = str | int
 """A cell by its id, by the beginning of it, by its handle, or by its index."""
 
+_Named = TypeVar("_Named", CellRef, CellRef | None)
+
 _CELL_TYPES = ("code", "markdown", "raw")
+
+#: Cells of a call that can be named by what they say: to look for them takes time.
+_MOST_TEXTS = 20
 
 #: Characters of a cell that an error shows.
 _SHOWN_SOURCE = 8000
@@ -185,7 +191,8 @@ def insert_cells(
         places = _places(notebook, len(cells), positions, start_position, after_cell)
         ids: list[str] = [""] * len(cells)
         groups: dict[int, list[int]] = {}
-        filled = positions is None and after_cell is None and _is_blank(notebook)
+        anywhere = positions is None and after_cell is None
+        filled = anywhere and bool(cells[0].content) and _is_blank(notebook)
         if filled:  # and the others come after it
             ids[0] = notebook.id_at(0)
             wanted = _Pending(cells[0].content, "", cells[0].cell_type)
@@ -296,6 +303,7 @@ def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) ->
         return seat.undo.last(steps) if since is None else seat.undo.since(since)
 
     def begin() -> Work[TakenBack]:
+        text_editing.guard(here, here.expected)
         taken = wanted()
 
         def work(document: Document, record: CallRecord) -> TakenBack:
@@ -437,7 +445,7 @@ def targets(
         if_revision: One for each cell.
         count: How many cells a range without an end means.
     """
-    chosen = _chosen(notebook, start_index, end_index, cell_ids, count)
+    chosen = _found(notebook, _chosen(notebook, start_index, end_index, cell_ids, count))
     if if_revision is None:
         revisions: Sequence[str | None] = [None] * len(chosen)
     else:
@@ -448,6 +456,21 @@ def targets(
             "Give one revision for each cell, in the same order.",
         )
     return Targets.of(_named(notebook, *pair) for pair in zip(chosen, revisions, strict=True))
+
+
+def _found(notebook: Notebook, cells: Sequence[_Named]) -> list[_Named | str]:
+    """The same cells, with ids in place of what they say: looked for once."""
+    texts = {
+        cell: cell.removeprefix(TEXT)
+        for cell in cells
+        if isinstance(cell, str) and cell.startswith(TEXT) and not notebook.has(cell)
+    }
+    found = with_texts(notebook, [said for said in texts.values() if said])
+    ids = {
+        cell: notebook.id_at(_only(notebook, said, found.get(said, [])))
+        for cell, said in texts.items()
+    }
+    return [ids.get(cell, cell) if isinstance(cell, str) else cell for cell in cells]
 
 
 def _chosen(
@@ -531,9 +554,38 @@ def _named(
     return notebook.find(handle.name), handle.revision or given
 
 
+def by_old_text(
+    notebook: Notebook, cells: Sequence[CellRef | None], old_texts: Sequence[str | None]
+) -> list[CellRef | None]:
+    """The cells of updates, of which some are only named by what they say.
+
+    Raises:
+        TextMismatch: No cell has such a text.
+        AmbiguousCell: Several have it.
+    """
+    pairs = list(zip(cells, old_texts, strict=True))
+    found = with_texts(notebook, [old for cell, old in pairs if cell is None and old])
+    named: list[CellRef | None] = []
+    for cell, old in pairs:
+        if cell is not None or not old:
+            named.append(cell)
+        elif places := found[old]:
+            named.append(notebook.id_at(_only(notebook, old, places)))
+        else:
+            raise TextMismatch(
+                f"old_text {old[:80]!r} is in no cell. Nothing was changed.",
+                "Read the cell again, and quote its text as it is.",
+                matches=0,
+            )
+    return list(_found(notebook, named))
+
+
 def _only_with(notebook: Notebook, wanted: str) -> int:
     """The one cell whose source has a text in it."""
-    found = with_text(notebook, wanted) if wanted else []
+    return _only(notebook, wanted, with_texts(notebook, [wanted])[wanted] if wanted else [])
+
+
+def _only(notebook: Notebook, wanted: str, found: Sequence[int]) -> int:
     if len(found) == 1:
         return found[0]
     if not found:
@@ -551,10 +603,25 @@ def _only_with(notebook: Notebook, wanted: str) -> int:
     )
 
 
-def with_text(notebook: Notebook, wanted: str) -> list[int]:
-    """The cells whose source has a text in it, literally."""
+def with_texts(notebook: Notebook, wanted: Sequence[str]) -> dict[str, list[int]]:
+    """The cells whose source has each of some texts in it, literally.
+
+    Raises:
+        TooLarge: They are more than can be looked for while everybody waits.
+    """
+    if len(wanted) > _MOST_TEXTS:
+        raise TooLarge(
+            f"{len(wanted)} cells are named by their text; at most {_MOST_TEXTS} can be.",
+            "Name the others by their handles.",
+        )
+    found: dict[str, list[int]] = {text: [] for text in wanted}
     with notebook.doc.transaction():  # one for all of them
-        return [n for n in range(len(notebook)) if wanted in notebook.source(n)]
+        for index in range(len(notebook) if wanted else 0):
+            source = notebook.source(index)
+            for text, places in found.items():
+                if text in source:
+                    places.append(index)
+    return found
 
 
 def _index(notebook: Notebook, cell: CellRef | None) -> int:
@@ -633,7 +700,7 @@ def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
     seen = here.peer.shown.get(wanted)
     diff = None if seen is None else text.unified(seen, source)
     changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
-    unknown = "" if seen is not None else f" Nobody was shown {wanted} here lately."
+    unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
     shown = text.clip(source, _SHOWN_SOURCE)
     here.peer.shown.add([notebook.view(index, outputs=False)])
     return StaleRevision(
@@ -741,7 +808,7 @@ def _placed(error: TextMismatch, notebook: Notebook, index: int, old_text: str) 
     """The same error, with the handle of the cell that was meant, if there is only one."""
     if error.detail.get("matches"):
         return error
-    found = with_text(notebook, old_text)  # it is not in the cell itself
+    found = with_texts(notebook, [old_text])[old_text]  # it is not in the cell itself
     if len(found) != 1:
         return error
     handle = notebook.handle(found[0])

@@ -292,14 +292,14 @@ class Runs:
         Nothing, if the kernel is busy again, does not answer at once, or is none of Python.
         """
         names = names_at_failure(run.log.outputs())
-        info = await self._kernels.find(here.room_path) if names else None
-        executor = None if info is None else self._executors.get(info.id)
-        if executor is None or executor.busy or executor.lost is not None:
-            return []
-        if executor.link.language not in ("python", "ipython"):
-            return []
         asked = introspection.expression(names, len(names), _PREVIEW)
         try:
+            info = await self._kernels.find(here.room_path) if names else None
+            executor = None if info is None else self._executors.get(info.id)
+            if executor is None or executor.busy or executor.lost is not None:
+                return []
+            if executor.link.language not in ("python", "ipython"):
+                return []
             reply = await executor.ask({introspection.KEY: asked}, _AT_FAILURE)
             return introspection.parse(reply).variables
         except (CollaborationError, introspection.InspectionFailed):

@@ -143,7 +143,7 @@ def guard(here: OpenDocument, wanted: str | None) -> None:
     seen = here.peer.shown.get(wanted)
     diff = None if seen is None else text.unified(seen, now.source)
     changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
-    unknown = "" if seen is not None else f" Nobody was shown {wanted} here lately."
+    unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
     handle = f"{here.shown}@{now.revision}"
     shown = text.clip(now.source, _SHOWN)
     here.peer.shown.add([now])

@@ -27,6 +27,10 @@ IDS = st.text("ab-c0", min_size=1, max_size=14)
         (" 8f2c41d0@r:9ab1c2 ", Handle("8f2c41d0", "9ab1c2")),
         ("[3] 8f2c41d0@9ab1c2", Handle("8f2c41d0", "9ab1c2")),
         ("[3] 8f2c41d0", Handle("8f2c41d0")),
+        ("8f2c[0] 41d0", Handle("8f2c[0] 41d0")),
+        ('"an odd id"@9ab1c2', Handle("an odd id", "9ab1c2")),
+        ('"an odd id"', Handle("an odd id")),
+        ('"not closed', Handle('"not closed')),
     ],
 )
 def test_a_cell_comes_back_as_it_was_shown(given: str, expected: Handle) -> None:
@@ -36,11 +40,11 @@ def test_a_cell_comes_back_as_it_was_shown(given: str, expected: Handle) -> None
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("a@9ab1c2@9ab1c2", "two at-signs"),
+        ("a@9ab1c2@9ab1c2", "two @ signs"),
         ("@9ab1c2", "no id"),
         ("8f2c41d0@", "no revision"),
         ("@", "no id"),
-        ("8f2c41d0@latest", "no revision: those have six hexadecimal digits"),
+        ("8f2c41d0@latest", "not a revision, which is six hexadecimal digits"),
         ("8f2c41d0@9AB1C2", "six hexadecimal digits"),
         ("8f2c41d0@9ab1c", "six hexadecimal digits"),
     ],

@@ -136,7 +136,12 @@ def test_a_server_without_kernels_can_have_notebooks() -> None:
     [
         ("x = 1\n", [("code", "x = 1\n")]),
         ("", [("code", "")]),
-        ("# %%\nx = 1\n\n# %% a title\ny\n", [("code", "x = 1"), ("code", "y")]),
+        ("# %%\nx = 1\n\n# %% a title\ny\n", [("code", "x = 1"), ("code", "# a title\ny")]),
+        ("x\n# %%time\ny", [("code", "x\n# %%time\ny")]),
+        (
+            "# %% [markdown]\n# Title\n\ntext\n## Section",
+            [("markdown", "# Title\n\ntext\n## Section")],
+        ),
         (
             "import a\n# %% [markdown]\n# # Title\n#\n# text\n# %%\nx",
             [("code", "import a"), ("markdown", "# Title\n\ntext"), ("code", "x")],

@@ -169,6 +169,25 @@ class TestMatches:
         found = render.matches([cell(0, "x = 1\n" * 900)], "x", max_length=40_000)
         assert found.text.endswith("... 880 more lines")
 
+    @pytest.mark.parametrize("place", [0, 15])
+    def test_of_few_cells_the_match_itself_is_always_shown(self, place: int) -> None:
+        lines = [f"line {n}" for n in range(4_000)]
+        lines[2_000] = "the NEEDLE"
+        outputs = [TEXT] * 30
+        outputs[place] = TEXT | {"text": "\n".join(lines)}
+        found = render.matches([cell(0), cell(7, outputs=outputs)], "needle", max_length=9_000)
+        assert "output" in found.text
+        assert "the NEEDLE" in found.text
+        assert [view.index for view in found.cells] == [7]
+
+    @pytest.mark.parametrize("form", range(5))
+    def test_there_is_progress_in_any_script(self, form: int) -> None:
+        wide = {"output_type": "stream", "name": "stdout", "text": "\u65e5a" * 2_000}
+        view = cell(0, "\u65e5a\n" * 2_000, outputs=[wide] * 12)
+        rendered = forms()[form]([view, cell(1, "a")], 5_000)
+        assert rendered.shown > 0
+        assert len(rendered.text.encode()) <= 5_000
+
     def test_matching_lines_are_shown_with_their_numbers(self) -> None:
         cells = [
             cell(0, "import x\n\nprint('Hello hello')\nhello"),

@@ -336,7 +336,7 @@ async def test_a_listing_is_bounded_and_says_so(ada: AgentClient, folder: Path) 
         assert [entry["name"] for entry in facts["documents"]] == ["a.md", "b.TXT", "c.py"]
         assert facts["complete"] is False
         text = await ada.say("list_documents", path="kinds", max_results=3, **search)
-        assert text.startswith("0 to 2 of more; go on with start_index=3\n")
+        assert text.startswith("Entries 0 to 2; more follow, go on with start_index=3\n")
     exactly = await ada.ask("list_documents", path="kinds", max_results=6)
     assert (len(exactly["documents"]), exactly["complete"]) == (6, True)
 

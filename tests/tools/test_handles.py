@@ -123,8 +123,8 @@ async def test_a_reader_may_use_an_old_handle(ada: AgentClient, new: New, tab: T
 @pytest.mark.parametrize(
     ("name", "code_", "said"),
     [
-        ("cell-0@ffffff", "stale_revision", "Nobody was shown ffffff here lately."),
-        ("cell-0@a@b", "invalid_argument", "two at-signs"),
+        ("cell-0@ffffff", "stale_revision", "Revision ffffff was not shown here lately."),
+        ("cell-0@a@b", "invalid_argument", "two @ signs"),
         ("@9ab1c2", "invalid_argument", "no id"),
         ("cell-0@", "invalid_argument", "no revision"),
         ("cell-0@newest", "invalid_argument", "six hexadecimal digits"),
@@ -160,6 +160,14 @@ async def test_a_handle_and_another_revision_contradict_each_other(
 async def test_an_id_with_an_at_sign_is_an_id(ada: AgentClient, new: New) -> None:
     path = new(code("a@9ab1c2", "x"), code("b", "y"))
     await ada.ask("batch_delete_notebook_cells", path=path, cell_ids=["a@9ab1c2"])
+    assert await ada.sources(path) == ["y"]
+
+
+async def test_an_odd_id_goes_back_in_as_it_came_out(ada: AgentClient, new: New) -> None:
+    path = new(code("an odd id, with space", "x"), code("b", "y"))
+    text = await ada.say("get_notebook", path=path, format="outline")
+    (handle,) = re.findall(r"^\[0\] (.*?@[0-9a-f]{6})", text, re.MULTILINE)
+    await ada.ask("batch_delete_notebook_cells", path=path, cell_ids=[handle])
     assert await ada.sources(path) == ["y"]
 
 

@@ -13,7 +13,7 @@ from tests.harness import notebooks
 from tests.harness.agents import AgentClient, text_of
 from tests.harness.jupyter import JupyterProcess
 
-from .conftest import New, Tab, Warm
+from .conftest import MakeGate, New, Tab, Warm
 from .test_outputs import png
 
 pytestmark = pytest.mark.anyio
@@ -117,20 +117,20 @@ async def test_who_replaces_a_part_of_what_others_changed_is_shown_how_it_reads_
     plain = await ada.say(
         "batch_update_notebook_cells", **call, updates=[replacing(0, "a = 1", "a = 10")]
     )
-    assert "What you could not know" not in plain
+    assert "Others had changed" not in plain
     await bob.replace(path, "cell-0", "b = 2", "b = 20")
     said = await ada.say(
         "batch_update_notebook_cells", **call, updates=[replacing(0, "c = 3", "c = 30")]
     )
-    assert "What you could not know of [0] cell-0@" in said
+    assert "Others had changed [0] cell-0@" in said
     assert "-b = 2\n-c = 3\n+b = 20\n+c = 30" in said
     again = await ada.say(
         "batch_update_notebook_cells", **call, updates=[replacing(0, "a = 10", "a = 1")]
     )
-    assert "What you could not know" not in again
+    assert "Others had changed" not in again
     await bob.replace(path, "cell-0", "b = 20", "b = 2")
     whole = {"index": 0, "content": "all of it"}
-    assert "could not know" not in await ada.say(
+    assert "Others had changed" not in await ada.say(
         "batch_update_notebook_cells", **call, updates=[whole]
     )
 
@@ -145,10 +145,10 @@ async def test_the_same_goes_for_text_files(
         operations = [{"old_text": old, "new_text": new}]
         return await client.say("batch_update_document", path=file.name, operations=operations)
 
-    assert "could not know" not in await replace(ada, "first", "1st")  # nor has it read it
+    assert "Others had changed" not in await replace(ada, "first", "1st")  # nor has it read it
     await replace(bob, "second", "2nd")
     assert "-second\n-third\n+2nd\n+3rd" in await replace(ada, "third", "3rd")
-    assert "could not know" not in await replace(ada, "1st", "first")
+    assert "Others had changed" not in await replace(ada, "1st", "first")
 
 
 # -- a cell by what it says ------------------------------------------------------------------------
@@ -177,7 +177,10 @@ async def test_a_text_that_only_one_cell_has_names_that_cell(ada: AgentClient, w
     assert error["code"] == "ambiguous_cell"
     update = {"old_text": "nowhere at all", "new_text": ""}
     error = await ada.refused("batch_update_notebook_cells", path=path, updates=[update])
-    assert error["code"] == "invalid_argument"
+    assert (error["code"], "is in no cell" in error["message"]) == ("text_mismatch", True)
+    many = [f"text:word {n}" for n in range(21)]
+    error = await ada.refused("batch_execute_notebook_cells", path=path, cell_ids=many)
+    assert error["code"] == "too_large"
 
 
 # -- what failed -------------------------------------------------------------------------------
@@ -189,7 +192,26 @@ async def test_the_variables_of_the_line_that_failed_are_named(
     path = await warm("rows = [1, 2]\nlimit = 5\nprint(rows[limit])")
     text = await ada.say("execute_notebook_cell", path=path, cell_id=0)
     assert "IndexError" in text
-    assert "There: 'rows list [1, 2]; limit int 5'" in text
+    assert "Variables on the failing line: 'rows list [1, 2]; limit int 5'" in text
+
+
+async def test_the_variables_of_a_function_are_not_mistaken_for_those_outside(
+    ada: AgentClient, warm: Warm
+) -> None:
+    path = await warm("def half(part, whole):\n    return part / whole\nwhole = 10\nhalf(1, 0)")
+    text = await ada.say("execute_notebook_cell", path=path, cell_id=0)
+    assert "ZeroDivisionError" in text
+    assert "whole int" not in text
+
+
+async def test_undo_is_nothing_that_others_did(ada: AgentClient, new: New) -> None:
+    path = new("a = 1\nb = 2")
+    await ada.sources(path)
+    await ada.replace(path, "cell-0", "a = 1", "a = 10")
+    await ada.ask("undo_agent_changes", path=path)
+    updates = [replacing("cell-0", "b = 2", "b = 20")]
+    call = {"path": path, "exec": False, "updates": updates}
+    assert "Others had changed" not in await ada.say("batch_update_notebook_cells", **call)
 
 
 async def test_an_error_without_variables_has_no_such_line(ada: AgentClient, warm: Warm) -> None:
@@ -197,7 +219,7 @@ async def test_an_error_without_variables_has_no_such_line(ada: AgentClient, war
     for cell in (0, 1):
         text = await ada.say("execute_notebook_cell", path=path, cell_id=cell)
         assert "FAILED" in text
-        assert "There: " not in text
+        assert "failing line" not in text
 
 
 # -- many runs ---------------------------------------------------------------------------------
@@ -222,6 +244,23 @@ async def test_running_many_cells_is_answered_in_a_few_lines(ada: AgentClient, w
     assert re.match(r"84 cells in \d+\.\d\d s: 40 completed, 1 FAILED, 43 not run\.\n\[40\] ", text)
     assert "NameError" in text
     assert "Not run: [41] to [83]." in text
+
+
+async def test_of_many_runs_that_wait_the_last_is_named(
+    ada: AgentClient, warm: Warm, gate: MakeGate
+) -> None:
+    door = gate()
+    path = await warm(door.code, *[f"x{n} = {n}" for n in range(20)])
+    text = await ada.say("batch_execute_notebook_cells", path=path, timeout=0)
+    (run_id,) = re.findall(r"Last in the queue: \[20\] \S+ as (run-\w+);", text)
+    door.open()
+    assert "completed" in await ada.say("get_run", run_id=run_id, wait=60)
+
+
+async def test_output_in_any_script_fits(ada: AgentClient, warm: Warm) -> None:
+    path = await warm(*["print('\u65e5\u672c\u8a9e' * 20_000)"] * 4)
+    text = await ada.say("batch_execute_notebook_cells", path=path, timeout=60)
+    assert len(text.encode()) < 40_000
 
 
 # -- pictures, and long cells ------------------------------------------------------------------
