@@ -11,6 +11,7 @@ from ..documents.foreign_text import inline, listed
 from ..documents.handles import cell_handle
 from ..documents.render import fenced, people
 from ..documents.text import unified
+from ..documents.text_document import TextView
 from ..workspace.workspace import OpenDocument
 from .registry import Answer
 
@@ -133,10 +134,12 @@ def edited(
 def learnt(here: OpenDocument, cells: Sequence[dict[str, Any]]) -> None:
     """Note that an agent knows what it has written."""
     notebook = here.peer.notebook
+    revisions = {cell["index"]: cell["revision"] for cell in cells}  # one may be there often
     for cell in cells:
         here.seat.known.add(cell["id"], cell["revision"])
-    indexes = [cell["index"] for cell in cells[:_SHOWN]]
-    here.peer.shown.add(notebook.views(indexes, outputs=False))
+    here.peer.shown.add(
+        TextView(revisions[index], notebook.source(index)) for index in list(revisions)[:_SHOWN]
+    )
 
 
 def surprising(here: OpenDocument, unexpected: Mapping[str, str]) -> list[str]:

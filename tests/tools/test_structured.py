@@ -33,7 +33,7 @@ async def test_answers_and_errors_are_text_and_pictures_alone(
         ran = await ada.call("run_code", path=path, code=PLOT)
         error = await ada.call("get_notebook", path="nowhere.ipynb")
     assert (ran.structured_content, error.structured_content) == (None, None)
-    assert "completed" in text_of(ran)
+    assert "image/png 8 x 6 (image 1)" in text_of(ran)
     assert any(isinstance(part, ImageContent) for part in ran.content)
     assert error.is_error
     assert text_of(error).startswith("document_not_found: ")
