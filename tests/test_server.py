@@ -62,3 +62,21 @@ async def test_a_panic_in_a_resource_fails_that_request_only(
 class Resources:
     async def read(self, *_: Any) -> Any:
         return panic()
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "日"])
+async def test_no_answer_is_longer_than_clients_show(
+    monkeypatch: pytest.MonkeyPatch, letter: str
+) -> None:
+    class Talkative:
+        @tool("Talk", Level.read)
+        async def talk(self, call: Call, length: int) -> Answer:
+            """Say as much as is wanted."""
+            return Answer("first\n" + letter * 20_000 + "x" * length + letter * 20_000, {})
+
+    monkeypatch.setattr(server, "all_tools", lambda *_: collect("notebook", Talkative()))
+    async with Client(build_server(Sites([]), ServerOptions())) as client:
+        said = text_of(await client.call_tool("talk", {"length": 30_000}))
+        assert len(said.encode()) <= 48_000
+        assert said.startswith("Of 70,006 characters, some in the middle are left out.")
+        assert said.endswith(letter)

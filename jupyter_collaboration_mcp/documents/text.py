@@ -131,7 +131,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def clip_bytes(text: str, limit: int) -> str:
-    """The same, where the limit is in bytes."""
+    """The same, where the limit is in bytes; a text that is as short as the note stays whole."""
     made = clip(text, limit)
     while (length := size(made)) > limit > 0 and len(made) > _NOTE:
         made = clip(text, max(0, len(made) * limit // length - 1))

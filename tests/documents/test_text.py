@@ -247,3 +247,22 @@ class TestClip:
         assert long.startswith(head)
         assert long.endswith(tail)
         assert int(count) == len(long) - len(head) - len(tail)
+
+
+@given(st.text(st.sampled_from("aé日😀\n"), max_size=600), st.integers(0, 900))
+def test_a_text_is_clipped_to_bytes(source: str, limit: int) -> None:
+    clipped = text.clip_bytes(source, limit)
+    if text.size(source) <= limit:
+        assert clipped == source
+    elif len(source) > 60:  # otherwise the note would be longer than what it stands for
+        assert text.size(clipped) <= max(limit, 60)
+        assert "characters cut" in clipped
+
+
+@given(st.text(st.sampled_from("aé日😀"), min_size=1, max_size=300), st.integers(0, 900))
+def test_the_beginning_of_a_text_has_as_many_bytes_as_fit(source: str, limit: int) -> None:
+    found = text.beginning(source, limit)
+    assert source.startswith(found)
+    assert found  # whoever reads on has to come to the end
+    assert len(found) == 1 or text.size(found) <= limit
+    assert text.size(source) > limit or found == source

@@ -201,6 +201,7 @@ class TestTextFiles:
             ("batch_insert_text", {"operations": [{"text": "x", "position": 0}]}),
             ("batch_delete_text", {"operations": [{"position": 0, "length": 1}]}),
             ("delete_document", {}),
+            ("undo_agent_changes", {}),
             ("rename_document", {"newPath": "elsewhere.md"}),
             ("copy_document", {"copyPath": "elsewhere.md"}),
             ("create_document", {"type": "file", "content": "x", "overwrite": True}),

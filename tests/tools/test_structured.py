@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp_types import ImageContent
 
+from jupyter_collaboration_mcp.cli import main
 from tests.conftest import MakeServer
 from tests.harness.agents import agent, over_stdio, text_of
 from tests.harness.jupyter import JupyterProcess
@@ -58,6 +59,11 @@ async def test_a_setting_decides_for_connections_that_do_not_say(
             assert (await ada.call("list_notebooks")).structured_content is not None
         async with agent(server, structured="false") as bob:
             assert (await bob.call("list_notebooks")).structured_content is None
+
+
+def test_a_misspelt_switch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_COLLABORATION_MCP_STRUCTURED", "yes")
+    assert main(["--no-embedded"]) == 2
 
 
 @pytest.mark.parametrize(
