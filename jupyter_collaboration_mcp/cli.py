@@ -338,7 +338,8 @@ def _command() -> list[str]:
         script = Path(sys.executable).with_name(_PROGRAM)
     if not script.is_file():
         return [sys.executable, "-m", f"{__package__}.cli"]
-    return [str(script.absolute())]
+    # Not resolved: a link to the command, as pipx makes one, outlives what it leads to.
+    return [os.path.abspath(script)]  # noqa: PTH100
 
 
 def _with_absolute_root(words: Sequence[str]) -> list[str]:

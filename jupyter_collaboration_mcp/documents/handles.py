@@ -79,7 +79,7 @@ def parse_revision(given: str) -> str:
     if not _REVISION.fullmatch(revision):
         raise InvalidArgument(
             f"{given[:80]!r} is not a revision, which is six hexadecimal digits. Nothing was done.",
-            f"Copy it from an answer: in {_EXAMPLE} it is what follows the at-sign.",
+            f"Copy it from an answer: in {_EXAMPLE} it is the part after the @.",
         )
     return revision
 

@@ -130,7 +130,7 @@ class PlacedTools:
             await here.peer.refresh()
         if revision is not None and isinstance(here.peer.document, Notebook):
             raise InvalidArgument(
-                f"{here.shown} is a notebook: it has no revision, its cells have.",
+                f"{here.shown} is a notebook. Its cells have revisions; the notebook has none.",
                 "Leave @ and the revision out of the path, and name cells by their handles.",
             )
         return here if revision is None else replace(here, expected=revision)
@@ -173,8 +173,8 @@ class PlacedTools:
         entries = [(site, entry) for site, found in said.answers for entry in found.entries]
         if start and start >= len(entries) and not said.troubles:
             raise InvalidArgument(
-                f"start_index is {start}, and there are {len(entries)}.",
-                "Begin with an earlier one; the first is 0.",
+                f"start_index is {start}, but there are only {len(entries)} entries.",
+                "Start from an earlier entry; the first is 0.",
             )
         shown = list(_fitting(entries[start : start + limit]))
         end = start + len(shown)

@@ -46,7 +46,7 @@ class Choice:
         start = 0 if self.start_index is None else self.start_index
         if start and start >= len(notebook):
             raise InvalidArgument(
-                f"start_index is {start}, and {here.shown} has {how_many(len(notebook))}.",
+                f"start_index is {start}, but {here.shown} has only {how_many(len(notebook))}.",
                 "Read from an earlier cell; the first one is 0.",
                 cell_count=len(notebook),
             )
@@ -145,7 +145,7 @@ class Reading:
         length = len(cells[0].source)
         if self.start_position >= length:
             raise InvalidArgument(
-                f"start_position is {self.start_position:,}, and {cells[0].handle} has "
+                f"start_position is {self.start_position:,}, but {cells[0].handle} has only "
                 f"{length:,} characters.",
                 "Read from an earlier character.",
                 length=length,

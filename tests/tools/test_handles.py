@@ -232,4 +232,4 @@ class TestTextFiles:
         path = new("x")
         error = await ada.refused("get_notebook", path=f"{path}@9ab1c2")
         assert error["code"] == "invalid_argument"
-        assert "its cells have" in error["message"]
+        assert "Its cells have revisions" in error["message"]

@@ -296,10 +296,10 @@ async def test_a_long_cell_is_read_in_pieces(ada: AgentClient, new: New) -> None
         start = facts.get("next_position")
     assert read == source
     for more, said in (
-        ({"cell_ids": [0], "start_position": len(source)}, f"has {len(source):,} characters"),
+        ({"cell_ids": [0], "start_position": len(source)}, f"has only {len(source):,} characters"),
         ({"start_position": 5}, "start_position is for one cell"),
         ({"cell_ids": [0], "start_position": 5, "format": "outline"}, "is for one cell"),
-        ({"start_index": 2}, "start_index is 2, and"),
+        ({"start_index": 2}, "start_index is 2, but"),
     ):
         error = await ada.refused("get_notebook", path=path, **more)
         assert (error["code"], said in error["message"]) == ("invalid_argument", True), error
