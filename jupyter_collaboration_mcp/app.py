@@ -15,10 +15,10 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode, validate
 
 from . import __version__, _stay_out
-from .backends.extension_info import INFO_PATH
-from .backends.in_process import InProcessBackend
-from .backends.in_process_kernels import InProcessKernels
-from .backends.journal import Journal, open_journals
+from .backends.in_process.backend import InProcessBackend
+from .backends.in_process.journal import Journal, open_journals
+from .backends.in_process.kernels import InProcessKernels
+from .backends.remote.extension_info import INFO_PATH
 from .documents.output_log import OutputLimits
 from .errors import InvalidArgument
 from .execution.executor import ExecutorSettings
@@ -286,7 +286,7 @@ class JupyterCollaborationMCP(ExtensionApp):
         journal, abandoned = open_journals(directory, above)
         renames: list[tuple[str, str]] = []
         if any(left.unsaved() or left.renames() for left in abandoned):
-            from .backends.recovery import recover
+            from .backends.in_process.recovery import recover
 
             assert self.serverapp is not None
             renames = recover(

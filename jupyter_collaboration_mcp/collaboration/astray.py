@@ -13,10 +13,10 @@ from typing import Any
 
 from pycrdt import Doc
 
-from ..backends.updates import deletion
 from ..documents.differ import Edit
 from ..documents.notebook import Notebook
 from ..documents.text_document import Document
+from ..documents.updates import deletion
 from .reapply import by_cell
 from .unsaved import Clocks, Entry
 

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 from pycrdt import Doc, TransactionEvent, create_update_message
 
-from ..backends.base import Authorship, RoomLink
-from ..backends.updates import decode_state, sole_author
+from ..backends.protocols.rooms import Authorship, RoomLink
 from ..documents.notebook import CellChange, Notebook
 from ..documents.text_document import Document, TextDocument
+from ..documents.updates import decode_state, sole_author
 from ..errors import CollaborationError, DocumentBusy, FileFailed, InternalError
 from ..panics import contained, is_panic
 from .astray import find_astray

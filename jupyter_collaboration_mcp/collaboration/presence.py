@@ -8,7 +8,7 @@ from typing import Any
 
 from pycrdt import Awareness, Doc, create_awareness_message
 
-from ..backends.base import RoomLink
+from ..backends.protocols.rooms import RoomLink
 
 #: A moving caret is shown at most this often, in seconds: edits must not wait for their picture.
 _DELAY = 0.05

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, cast
 
 from pycrdt import Doc
 
-from ..backends.updates import decode_state, encode_state
 from ..documents.differ import edits
 from ..documents.foreign_text import first_of, listed
 from ..documents.notebook import CellType, Notebook
 from ..documents.text_document import Document
+from ..documents.updates import decode_state, encode_state
 from .own_edits import reapplied
 from .undo import (
     Change,

@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..backends.base import Piece
+from ..backends.protocols.rooms import Piece
 from ..documents.differ import Edit, edits, patch
 from ..documents.notebook import Mark
 from ..documents.text_document import Document

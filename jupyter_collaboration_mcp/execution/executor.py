@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from logging import Logger
 from typing import Any, NamedTuple
 
-from ..backends.base import Fate, KernelLink, KernelMessage
+from ..backends.protocols.kernels import Fate, KernelLink, KernelMessage
 from ..documents.foreign_text import inline, quoted
 from ..errors import (
     CollaborationError,

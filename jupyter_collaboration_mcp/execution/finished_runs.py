@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from ..backends.base import KernelMessage
+from ..backends.protocols.kernels import KernelMessage
 from .kernel_output import log_output, update_display
 from .output_writer import OutputWriter
 from .run import Run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..backends import base
-from ..backends.base import KernelMessage
+from ..backends.protocols import kernels as base
+from ..backends.protocols.kernels import KernelMessage
 from ..documents.output_log import OutputLog
 from .run import Run
 

@@ -14,10 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from jupyter_core.paths import jupyter_data_dir
 
-from ..backends.bounded_answers import AnswerLimits
-from ..backends.jupyter_api import JupyterApi, ServerAddress, is_address
-from ..backends.remote import RemoteBackend
-from ..backends.remote_kernels import RemoteKernels
+from ..backends.remote.backend import RemoteBackend
+from ..backends.remote.bounded_answers import AnswerLimits
+from ..backends.remote.jupyter_api import JupyterApi, ServerAddress, is_address
+from ..backends.remote.kernels import RemoteKernels
 from ..documents.output_log import OutputLimits
 from ..errors import CollaborationError, InvalidArgument, UnknownServer
 from ..execution.executor import ExecutorSettings

@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
-from ..backends.locks import lock
+from ..backends.disk.locks import lock
 from ..errors import ServerUnreachable
 from .discovery import EMBEDDED_BASE, is_alive
 
 if TYPE_CHECKING:
-    from ..backends.jupyter_api import ServerAddress
+    from ..backends.remote.jupyter_api import ServerAddress
 
 #: Seconds until it has to answer, and for its end before it is killed.
 START_LIMIT, STOP_LIMIT = 60.0, 15.0
@@ -76,7 +76,7 @@ class EmbeddedServer:
         Raises:
             ServerUnreachable: It ended, or did not answer in time; with the end of its log.
         """
-        from ..backends.jupyter_api import ServerAddress
+        from ..backends.remote.jupyter_api import ServerAddress
 
         if self.is_over:
             self._kill()
@@ -168,7 +168,7 @@ class EmbeddedServer:
     async def _until_it_answers(
         self, address: ServerAddress, process: subprocess.Popen[bytes]
     ) -> None:
-        from ..backends.jupyter_api import JupyterApi, Refused
+        from ..backends.remote.jupyter_api import JupyterApi, Refused
 
         deadline = time.monotonic() + START_LIMIT
         api = JupyterApi(address)

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from ..backends.extension_info import extension_info
-from ..backends.jupyter_api import JupyterApi, Refused, ServerAddress
+from ..backends.remote.extension_info import extension_info
+from ..backends.remote.jupyter_api import JupyterApi, Refused, ServerAddress
 from ..errors import InvalidArgument, ServerError
 from .clients import Endpoint, without_secrets
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..backends.files import Listing
+from ..backends.protocols.files import Listing
 from ..documents import render
 from ..documents.text import unified
 from ..documents.text_document import WHOLE

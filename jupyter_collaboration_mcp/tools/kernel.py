@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from ..backends.base import KernelInfo, KernelSpec
+from ..backends.protocols.kernels import KernelInfo, KernelSpec
 from ..documents import render
 from ..documents.foreign_text import ID, inline, listed
 from ..errors import CollaborationError, InvalidArgument, PermissionRefused

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..backends.files import Listing
+from ..backends.protocols.files import Listing
 from ..documents.text_document import WHOLE, TextDocument
 from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState

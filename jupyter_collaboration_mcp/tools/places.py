@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..backends.base import Kind
-from ..backends.files import FileEntry, Listing, Permit
+from ..backends.protocols.files import FileEntry, Listing, Permit
+from ..backends.protocols.rooms import Kind
 from ..documents.foreign_text import listed
 from ..documents.handles import parse_path
 from ..documents.notebook import Notebook

@@ -11,16 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..backends.base import Kind
-from ..backends.files import (
-    FileEntry,
-    Files,
-    FileType,
-    Listing,
-    Permit,
-    Source,
-    Wanted,
-)
+from ..backends.protocols.files import FileEntry, Files, FileType, Listing, Permit, Source, Wanted
+from ..backends.protocols.rooms import Kind
 from ..documents import file_types
 from ..documents.foreign_text import listed
 from ..errors import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from logging import Logger
 from urllib.parse import quote
 
-from ..backends.base import Fate, KernelInfo, Kernels, KernelSpec
+from ..backends.protocols.kernels import Fate, KernelInfo, Kernels, KernelSpec
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import ID, inline, listed
 from ..documents.notebook import Notebook

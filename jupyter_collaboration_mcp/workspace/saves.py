@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..backends.files import Files
+from ..backends.protocols.files import Files
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import PATH, inline, words
 from ..errors import CollaborationError, FileFailed

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..backends.base import Kind
-from ..backends.files import Permit
+from ..backends.protocols.files import Permit
+from ..backends.protocols.rooms import Kind
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import PATH, inline
 from ..errors import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..backends.room_ids import LARGEST
+from ..backends.protocols.room_ids import LARGEST
 from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..collaboration.undo import SourceChanged
 from ..documents import line_ends, text

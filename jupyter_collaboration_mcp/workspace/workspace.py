@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from logging import Logger
 from typing import TypeVar
 
-from ..backends.base import KINDS, Backend, Kind, RoomLink
-from ..backends.files import Permit
+from ..backends.protocols.files import Permit
+from ..backends.protocols.rooms import KINDS, Backend, Kind, RoomLink
 from ..collaboration.peer import RoomPeer, Seat
 from ..collaboration.prepared import Edit
 from ..collaboration.undo import Step

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycrdt import Doc, Map, Text
 
-from jupyter_collaboration_mcp.backends.room_state import RoomState
+from jupyter_collaboration_mcp.backends.remote.room_state import RoomState
 from jupyter_collaboration_mcp.collaboration.own_edits import reapplied
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.undo import SourceChanged

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc
 
-from jupyter_collaboration_mcp.backends.base import Piece
+from jupyter_collaboration_mcp.backends.protocols.rooms import Piece
 from jupyter_collaboration_mcp.collaboration import unsaved as module
 from jupyter_collaboration_mcp.collaboration.undo import Deleted, Inserted, SourceChanged, Step
 from jupyter_collaboration_mcp.collaboration.unsaved import Unsaved

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
-from jupyter_collaboration_mcp.backends.base import Fate, KernelMessage
+from jupyter_collaboration_mcp.backends.protocols.kernels import Fate, KernelMessage
 from jupyter_collaboration_mcp.documents.output_log import OutputLimits, OutputLog
 from jupyter_collaboration_mcp.errors import (
     InputMissing,

@@ -9,8 +9,8 @@ import sys
 from functools import partialmethod
 
 from jupyter_collaboration_mcp import cli
-from jupyter_collaboration_mcp.backends import room_socket
-from jupyter_collaboration_mcp.backends.remote_kernels import RemoteKernels
+from jupyter_collaboration_mcp.backends.remote import room_socket
+from jupyter_collaboration_mcp.backends.remote.kernels import RemoteKernels
 
 if __name__ == "__main__":
     hasty = partialmethod(RemoteKernels.__init__, grace=3.0)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pycrdt import Doc, TransactionEvent, YMessageType, handle_sync_message
 
-from jupyter_collaboration_mcp.backends.base import Authorship
+from jupyter_collaboration_mcp.backends.protocols.rooms import Authorship
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.prepared import Edit
 from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell

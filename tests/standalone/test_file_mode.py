@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from mcp_types import ResourceLink, TextResourceContents
 
-from jupyter_collaboration_mcp.backends.file_room import FileRoom, FileRooms
-from jupyter_collaboration_mcp.backends.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.file_room import FileRoom, FileRooms
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from tests.conftest import MakeServer

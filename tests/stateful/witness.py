@@ -7,7 +7,7 @@ from collections import Counter
 
 from pycrdt import TransactionEvent
 
-from jupyter_collaboration_mcp.backends.updates import sole_author
+from jupyter_collaboration_mcp.documents.updates import sole_author
 from tests.harness.collaborator import Collaborator
 
 from .ledger import WORD, Ledger

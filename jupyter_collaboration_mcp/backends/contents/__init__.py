@@ -1,0 +1,1 @@
+"""Jupyter's contents API, which contents managers and REST servers share."""

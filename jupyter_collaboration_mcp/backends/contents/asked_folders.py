@@ -1,0 +1,164 @@
+"""Walking through folders that only somebody else can look into: one question for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from ...errors import DocumentNotFound, FileFailed, ReadOnly
+from ..protocols.files import FileEntry, Listing, Shown, Wanted
+
+_Make = Callable[[str], Awaitable[object]]
+_Copy = Callable[[str, str], Awaitable[object]]
+
+#: Folders that are asked for in all.
+_LIMIT = 1000
+
+#: How often the same way has to lead to the same folder for it to be a link back to one above.
+_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFolders:
+    """Folders, by how to ask what is in one of them."""
+
+    ask: Callable[[str], Awaitable[Sequence[FileEntry]]]
+    """What is in a folder, by name."""
+    at_once: int = 1
+    """How many are asked for at the same time."""
+
+    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+        """What may be shown of a folder. It is asked for as a whole: no contents API does less."""
+        found = [child for child in await self.ask(path) if shown(child.path, child.type)]
+        return Listing(tuple(found[:limit]), complete=len(found) <= limit)
+
+    async def walk(
+        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+    ) -> Listing:
+        """What is wanted below a folder, breadth first; hidden folders are left out."""
+        found: list[FileEntry] = []
+        waiting = deque([start])
+        said: dict[str, int] = {}
+        asked = 0
+        while waiting:
+            if asked >= _LIMIT:
+                return Listing(tuple(found), complete=False)
+            some = [waiting.popleft() for _ in range(min(self.at_once, len(waiting)))]
+            asked += len(some)
+            ask = self._beginning if start in some else self._still_there
+            answers = await asyncio.gather(*map(ask, some))
+            for folder, children in zip(some, answers, strict=True):
+                for child in await self._new_in(folder, children, said):
+                    hidden = child.name.startswith(".")
+                    if child.type == "directory" and not hidden and enter(child.path):
+                        waiting.append(child.path)
+                    if wanted(child.path, child.type):
+                        if len(found) == limit:
+                            return Listing(tuple(found), complete=False)
+                        found.append(child)
+        return Listing(tuple(found), complete=True)
+
+    async def copy(
+        self,
+        path: str,
+        new_path: str,
+        make: _Make,
+        copy_file: _Copy,
+        check: _Make | None = None,
+    ) -> None:
+        """Copy a folder with what is in it, by how to make a folder and to copy a file.
+
+        Args:
+            check: Called with each file before anything is made.
+
+        Raises:
+            FileFailed: It has too many folders.
+        """
+        # All of it is listed first: through a link, the copy may be in what is copied.
+        everything = list(chain.from_iterable([some async for some in self.everything(path)]))
+        if check is not None:
+            files = [entry.path for entry in everything if entry.type != "directory"]
+            for at in range(0, len(files), self.at_once):
+                await asyncio.gather(*map(check, files[at : at + self.at_once]))
+        await make(new_path)
+        for entry in everything:
+            target = f"{new_path}{entry.path[len(path) :]}"
+            if entry.type == "directory":
+                await make(target)
+            else:
+                await copy_file(entry.path, target)
+
+    async def everything(self, path: str) -> AsyncGenerator[Sequence[FileEntry]]:
+        """What is in a folder and all folders below it, each before what is in it.
+
+        Raises:
+            FileFailed: It has too many folders.
+        """
+        waiting = deque([path])
+        said: dict[str, int] = {}
+        for _ in range(_LIMIT):
+            if not waiting:
+                return
+            folder = waiting.popleft()
+            children = await self._new_in(folder, await self.ask(folder), said)
+            waiting += [child.path for child in children if child.type == "directory"]
+            yield children
+        if waiting:
+            why = f"it has more than {_LIMIT:,} folders"
+            raise FileFailed.to("look through", path, why)
+
+    async def _beginning(self, path: str) -> Sequence[FileEntry]:
+        """What is in the folder where a search begins; if that cannot be listed, nothing can."""
+        try:
+            return await self.ask(path)
+        except DocumentNotFound:
+            if not path:
+                raise
+            return ()
+
+    async def _still_there(self, path: str) -> Sequence[FileEntry]:
+        try:
+            return await self.ask(path)
+        except (DocumentNotFound, FileFailed, ReadOnly):
+            return ()  # gone or unreadable since it was listed
+
+    async def _new_in(
+        self, folder: str, children: Sequence[FileEntry], said: dict[str, int]
+    ) -> Sequence[FileEntry]:
+        """What is in a folder; nothing if it is one above it once more, through a link.
+
+        From outside a link looks like any folder, but what it leads to lists the same, with the
+        same sizes and times. So may folders that were made in one moment. But only through a link
+        the same way leads to the same again, as often as one goes it.
+
+        Args:
+            said: What is known to be listed where, by path.
+        """
+        said[folder] = now = _said(children)
+        for above in _above(folder) if children else ():
+            if said.get(above) == now and await self._leads_back(folder, above, now):
+                return ()
+        return children
+
+    async def _leads_back(self, folder: str, above: str, now: int) -> bool:
+        way = folder[len(above) :].strip("/")
+        for _ in range(_ROUNDS):
+            folder = f"{folder}/{way}"
+            if _said(await self._still_there(folder)) != now:
+                return False
+        return True
+
+
+def _said(children: Sequence[FileEntry]) -> int:
+    """The same for what lists the same."""
+    return hash(tuple((c.name, c.type, c.size, c.created, c.last_modified) for c in children))
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders that a folder is in, up to the root."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path

@@ -1,0 +1,1 @@
+"""The disk of this machine: opening, copying, walking and locking files safely."""

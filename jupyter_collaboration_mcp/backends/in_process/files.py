@@ -1,0 +1,386 @@
+"""The files of the Jupyter server that this extension runs in, through its contents manager.
+
+Jupyter's own manager of local files is bypassed where it would read whole files to copy them, or
+look at each of thousands to list them; any other one is asked for everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_server.utils import ensure_async
+from tornado.web import HTTPError
+
+from ...documents.foreign_text import words
+from ...errors import (
+    AlreadyExists,
+    CollaborationError,
+    CorruptDocument,
+    DocumentNotFound,
+    FileFailed,
+    InvalidArgument,
+    NotText,
+    PathRefused,
+    ReadOnly,
+)
+from ..contents.asked_folders import AskedFolders
+from ..contents.models import entries_of, entry_of, new_model
+from ..disk.failed_saves import as_before_if_it_fails, reason
+from ..disk.folders import Folders
+from ..disk.local_disk import LocalDisk
+from ..disk.opened_files import opened_files
+from ..protocols.files import FileEntry, FileType, Listing, Names, Permit, Shown, Source, Wanted
+from ..protocols.rooms import Kind
+from ..upstream.held_saves import held
+
+if TYPE_CHECKING:
+    from jupyter_server_ydoc.rooms import DocumentRoom
+
+    from .backend import InProcessBackend
+
+
+class InProcessFiles:
+    """The files of this server."""
+
+    def __init__(self, backend: InProcessBackend) -> None:
+        self._backend = backend
+
+    # -- looking -----------------------------------------------------------------------------
+
+    async def look(self, path: str) -> FileEntry:
+        self.check(path)
+        with self._told("look at", path):
+            model = await ensure_async(self._contents.get(self.followed(path), content=False))
+        people = self._backend.open_paths().get(self.resolved(path))
+        return replace(entry_of(model), path=path).opened(people)
+
+    def resolved(self, path: str) -> str:
+        return path if self._disk is None else self._disk.resolved(path)
+
+    def followed(self, path: str) -> str:
+        """The path under which a file is opened, whatever link it was named by."""
+        return path if self._disk is None else self._disk.followed(path)
+
+    def is_gone(self, path: str) -> bool:
+        return self._disk is not None and not self._disk.real(path).exists()
+
+    def place(self, path: str, follow: bool = False) -> str:
+        at = path if self._disk is None else self._disk.place(path, follow)
+        if at is None:
+            raise _out(path)
+        return at
+
+    def _require_place(self, place: str, follow: bool = False) -> None:
+        """Refuse a place to which a link leads by now."""
+        if self.place(place, follow) != place:
+            raise FileFailed.to("change", place, "a folder in its path became a link meanwhile")
+
+    def placed(self, path: str) -> str:
+        """The path of a file or a link itself, whatever links to folders it was named by."""
+        return path if self._disk is None else self._disk.placed(path)
+
+    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+        self.check(path)
+        if (folders := self._folders()) is None:
+            listing = await self._asked.children(path, shown, limit)
+        else:
+            with self._told("list", path):
+                listing = await asyncio.to_thread(folders.children, path, shown, limit)
+        return Listing(self._with_people(listing.entries), listing.complete)
+
+    async def walk(
+        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+    ) -> Listing:
+        self.check(start)
+        if (folders := self._folders()) is None:
+            listing = await self._asked.walk(start, wanted, enter, limit)
+        else:
+            listing = await asyncio.to_thread(folders.walk, start, wanted, enter, limit)
+        return Listing(self._with_people(listing.entries), listing.complete)
+
+    async def everything(self, path: str) -> AsyncGenerator[Sequence[Names]]:
+        self.check(path)
+        if (folders := self._folders()) is None:
+            async for some in self._asked.everything(path):
+                yield [(entry.path, self.resolved(entry.path)) for entry in some]
+            return
+        found = folders.everything(path)
+        while True:
+            with self._told("look through", path):
+                names: list[Names] | None = await asyncio.to_thread(lambda: next(found, None))
+            if names is None:
+                return
+            yield names
+
+    async def read(self, path: str, kind: Kind, permit: Permit | None = None) -> Any:
+        self.check(path)
+        file_format = "json" if kind == "notebook" else "text"
+        with self._told("read", path), opened_files() as opened:
+            try:
+                model = await ensure_async(self._contents.get(path, type=kind, format=file_format))
+            except HTTPError as error:
+                if error.status_code == 400:
+                    raise await self.unreadable(path, kind, error) from error
+                raise
+        if permit is not None:
+            for file in opened:
+                await permit(self.within(file, path))
+        return model["content"]
+
+    def within(self, file: str, path: str) -> str:
+        """The path of a file that was opened by some path.
+
+        Raises:
+            PathRefused: It is out of the root.
+        """
+        at = None if self._disk is None else self._disk.path_of(file)
+        if at is None:
+            raise _out(path)
+        return at
+
+    def whereabouts(self, path: str) -> str:
+        """Where a path leads to.
+
+        Raises:
+            DocumentNotFound: Nowhere.
+            PathRefused: Out of the root.
+        """
+        if self._disk is None:
+            return path
+        real = self._disk.real(path)
+        if not real.exists():
+            raise DocumentNotFound.at(path)
+        return self.within(str(real), path)
+
+    async def unreadable(self, path: str, kind: str, error: HTTPError) -> CollaborationError:
+        """Why a file cannot be loaded as what it should be."""
+        if error.status_code == 404:
+            return DocumentNotFound.at(path)
+        if kind == "notebook":
+            return CorruptDocument.notebook(path, self._why(path, error))
+        entry = await self.look(path)
+        return NotText.binary(path, entry.size, entry.mimetype)
+
+    def check(self, path: str) -> None:
+        """Refuse a symbolic link that leads out of the root; Jupyter itself follows it.
+
+        Raises:
+            PathRefused: It does.
+        """
+        root = getattr(self._contents, "root_dir", None)
+        if not root or not hasattr(self._contents, "_get_os_path"):
+            return
+        real, root = os.path.realpath(Path(root, path)), os.path.realpath(root)
+        if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
+            raise _out(path)
+
+    async def _check_new(self, path: str) -> None:
+        """Refuse a place in which this server shows nothing; what may be there is not ours."""
+        self.check(path)
+        manager = self._contents
+        with self._told("write", path):
+            hidden = not manager.allow_hidden and await ensure_async(manager.is_hidden(path))
+        if hidden:
+            raise PathRefused(
+                f"{path!r} is hidden, and this server serves no hidden files.",
+                "Choose a name that does not begin with a dot.",
+                path=path,
+            )
+
+    def _check_outside(self, path: str, new_path: str) -> None:
+        """Refuse to move a folder into itself through a link: Jupyter would copy and delete it."""
+        if self._disk is not None and self._disk.is_within(new_path, path):
+            raise InvalidArgument(
+                f"{new_path!r} is the same place, or inside of it.", "Choose another path."
+            )
+
+    def writable(self, path: str) -> bool:
+        """Whether a file may be written, where that is cheap to know."""
+        return self._disk is None or self._disk.writable(path)
+
+    # -- changing ----------------------------------------------------------------------------
+
+    async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
+        await self._check_new(place)
+        async with self.held(place):
+            with self._told("write", place), as_before_if_it_fails(self._disk, place):
+                self._require_place(place, follow=True)
+                saved = await ensure_async(self._contents.save(new_model(kind, content), place))
+        return entry_of(saved)
+
+    async def delete(self, place: str) -> bool | None:
+        self.check(place)
+        if self.resolved(place) != place:
+            # Only the link goes: what people wrote through it belongs to what it leads to.
+            await self._save_all(self._backend.rooms_below(place))
+        async with self.held(place) as rooms:
+            with self._told("delete", place):
+                self._require_place(place)
+                await ensure_async(self._contents.delete(place))
+        for room in rooms:
+            await self._backend.end(room, f"{place} was deleted.")
+        return bool(getattr(self._contents, "delete_to_trash", False))
+
+    def forget(self, path: str) -> None:
+        """A room whose file comes back takes it over."""
+
+    async def vacate(self, path: str) -> None:
+        await self._backend.vacate(path)
+
+    async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
+        self.check(source.place)
+        await self._check_new(target)
+        self._check_outside(source.place, target)
+        opened_as = self._opened_as(source)
+        rooms = self._backend.rooms_below(source.place)
+        left = [room for room in rooms if not self._backend.opened_at(room, opened_as)]
+        await self._save_all(left)  # what they were opened by leads nowhere afterwards
+        async with self.held(source.place):
+            with self._told("rename", source.path, target):
+                self._require_place(target)
+                if self.place(opened_as) != source.place:
+                    raise FileFailed.to("rename", source.path, "it is another file by now")
+                await self._move(opened_as, target)
+            # Now, not when fileid is told: a save that waits for us must find the new path.
+            await self._backend.moved(opened_as, target)
+        for room in left:
+            await self._backend.end(room, f"{source.path} was renamed.")
+        if not same_kind:
+            await self._backend.vacate(target)
+            return
+        for room in self._backend.rooms_below(target):
+            await self._backend.refresh(room)  # people see the new path now, not in a second
+
+    def _opened_as(self, source: Source) -> str:
+        """The name of something by which it is open, of those through links to folders."""
+        rooms = self._backend.rooms_below(source.place)
+        named = any(self._backend.opened_at(room, source.path) for room in rooms)
+        return source.path if named else source.place
+
+    async def _move(self, path: str, new_path: str) -> None:
+        try:
+            await ensure_async(self._contents.rename(path, new_path))
+        except (HTTPError, OSError) as error:
+            if not self._has_moved(path, new_path, error):
+                raise
+            # Its checkpoints could not follow: the file has its new path all the same.
+            self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
+
+    async def copy(self, source: Source, target: str) -> Sequence[str]:
+        path = source.path
+        self.check(source.place)
+        await self._check_new(target)
+        self._check_outside(source.place, target)
+        await self._save_all(self._backend.rooms_below(source.real))
+        async with AsyncExitStack() as stack:
+            if source.type != "directory":  # a save empties a file before it writes
+                await stack.enter_async_context(self.held(source.real))
+            if self._disk is not None:
+                with self._told("copy", path, target):
+                    self._require_place(target)
+                    await self._disk.copy(source, target)
+            elif source.type == "directory":
+                await self._asked.copy(path, target, self._make_folder, self._copy_file)
+            else:
+                await self._copy_file(path, target)
+        return ()
+
+    async def _make_folder(self, path: str) -> None:
+        await self.create(path, "directory", None)
+
+    async def _copy_file(self, path: str, new_path: str) -> None:
+        with self._told("copy", path, new_path):
+            await ensure_async(self._contents.copy(path, new_path))
+
+    async def _save_all(self, rooms: Sequence[DocumentRoom]) -> None:
+        for room in rooms:
+            await self._backend.save(room)
+
+    @asynccontextmanager
+    async def held(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
+        """Keep all rooms at or below a path from saving: they would bring back what was there."""
+        rooms = self._backend.rooms_below(path)
+        async with held(rooms):
+            yield rooms
+
+    def _has_moved(self, path: str, new_path: str, error: HTTPError | OSError) -> bool:
+        """Whether a rename that failed has moved the file all the same."""
+        if self._disk is None:
+            return False
+        if self._disk.has_moved(path, new_path):
+            return True
+        if getattr(error, "status_code", 500) == 500 and self._disk.is_file(path):
+            self._disk.remove_rest(new_path)  # of a copy to another disk
+        return False
+
+    # -- parts -------------------------------------------------------------------------------
+
+    @property
+    def _contents(self) -> Any:
+        return self._backend.contents
+
+    @cached_property
+    def _disk(self) -> LocalDisk | None:
+        return LocalDisk.below(self._contents)
+
+    @property
+    def _asked(self) -> AskedFolders:
+        return AskedFolders(self._inside)
+
+    def _folders(self) -> Folders | None:
+        return None if self._disk is None else self._disk.folders()
+
+    async def _inside(self, path: str) -> Sequence[FileEntry]:
+        with self._told("list", path):
+            model = await ensure_async(self._contents.get(path, type="directory"))
+        return entries_of(model)
+
+    @contextlib.contextmanager
+    def _told(self, do: str, path: str, new_path: str = "") -> Iterator[None]:
+        """What the server or its system refuses, as agents are told it."""
+        try:
+            yield
+        except CollaborationError:
+            raise
+        except Exception as error:  # a contents manager may have errors of its own
+            status = error.status_code if isinstance(error, HTTPError) else type(error)
+            if status in (404, FileNotFoundError, NotADirectoryError):
+                raise DocumentNotFound.at(path) from error
+            if status == 403:
+                raise ReadOnly.at(path) from error
+            if status in (409, FileExistsError):
+                raise AlreadyExists.at(new_path or path, "file") from error
+            why = self._within_root(reason(error) or type(error).__name__)
+            raise FileFailed.to(do, path, words(why)) from error
+
+    def _why(self, path: str, error: HTTPError) -> str:
+        """Why a notebook cannot be loaded, in the words of who tried."""
+        said = self._within_root(str(error.log_message or error.reason))
+        return said.removeprefix(f"Unreadable Notebook: {path} ")
+
+    def _within_root(self, said: str) -> str:
+        """The same with paths that begin at the server's root."""
+        root = str(getattr(self._contents, "root_dir", ""))
+        for folder in {root, os.path.realpath(root)} - {""}:
+            said = said.replace(f"{folder.rstrip(os.sep)}{os.sep}", "")
+        return said
+
+    def _with_people(self, entries: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
+        people = self._backend.open_paths()
+        return tuple(entry.opened(people.get(entry.path)) for entry in entries)
+
+
+def _out(path: str) -> PathRefused:
+    return PathRefused(
+        f"{path!r} is, or is in, a symbolic link that leads out of the server's root.",
+        "Work on a file within the root.",
+        path=path,
+    )

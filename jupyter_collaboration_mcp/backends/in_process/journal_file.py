@@ -1,0 +1,251 @@
+"""The file of a journal: opened and locked if it is one, set aside if it is anything else.
+
+Nothing is ever deleted here: what cannot be used may hold somebody's only copy of an edit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..disk.locks import lock
+
+Statement = tuple[str, Sequence[Any]]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS rooms (
+    room TEXT PRIMARY KEY, path TEXT NOT NULL, base TEXT, base_time REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS updates (
+    seq INTEGER PRIMARY KEY, room TEXT NOT NULL, time REAL NOT NULL, yupdate BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS updates_by_room ON updates (room, seq);
+CREATE TABLE IF NOT EXISTS attribution (
+    document TEXT NOT NULL, client INTEGER NOT NULL, clock_from INTEGER NOT NULL,
+    clock_to INTEGER NOT NULL, agent TEXT NOT NULL, call TEXT NOT NULL, time REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS attribution_by_document ON attribution (document, client, clock_from);
+CREATE TABLE IF NOT EXISTS renames (path TEXT NOT NULL, new_path TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS notices (
+    room TEXT NOT NULL, path TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
+);
+"""
+
+#: Seconds that another program (a backup, say) has to finish reading a journal that is opened.
+_BUSY = 1.0
+
+#: The database, and what SQLite keeps beside it.
+_SUFFIXES = ("-wal", "-shm", "-journal", "")
+
+#: How every SQLite database begins.
+_MAGIC = b"SQLite format 3\0"
+
+#: What says nothing against a journal: it is locked, the disk is full or fails.
+_LEAVE = frozenset(
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+)
+
+
+class Vanished(sqlite3.DatabaseError):
+    """Somebody has deleted or replaced the file; what was committed is in no journal."""
+
+
+class JournalFile:
+    """A journal on disk that is ours alone, until it is closed.
+
+    Args:
+        said: Takes a sentence about what had to be set aside.
+        unsound: Why what is there is to be set aside, if that is known already.
+
+    Raises:
+        BlockingIOError: A living server has it.
+        OSError, sqlite3.Error: There is no journal at this path and none can be made.
+    """
+
+    def __init__(self, path: Path, said: list[str], unsound: str | None = None) -> None:
+        self.path = path
+        self._lock = lock(path.with_suffix(".lock"))
+        self._names = (str(path), f"{path}-wal")
+        self._seen: list[tuple[int, int] | None]
+        try:
+            self.database, self.last = self._open(said, unsound)
+            self._seen = [_identity(self._names[0]), None]
+        except BaseException:
+            self._lock.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        """Bytes of the database and its log."""
+        files = map(Path, self._names)
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def commit(self, statements: Iterable[Statement]) -> None:
+        """Run statements in one transaction.
+
+        Raises:
+            Vanished: They were run, but on a file that is no longer there.
+            sqlite3.Error, UnicodeEncodeError: They were not run.
+        """
+        self.database.execute("BEGIN")
+        try:
+            for statement, parameters in statements:
+                self.database.execute(statement, parameters)
+            self.database.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self.database.execute("ROLLBACK")
+            raise
+        if not self.is_there():
+            raise Vanished("it was deleted or replaced")
+
+    def is_there(self) -> bool:
+        """Whether the files at its path are still those that are open here."""
+        for place, name in enumerate(self._names):
+            try:
+                found = _identity(name)
+            except OSError:
+                return False
+            if self._seen[place] is None:  # the log is made by the first commit
+                self._seen[place] = found
+            elif self._seen[place] != found:
+                return False
+        return True
+
+    def is_lost(self, error: sqlite3.Error) -> bool:
+        """Whether no later commit can succeed; else the disk may only be full."""
+        return not isinstance(error, sqlite3.OperationalError) or not self.is_there()
+
+    def is_sound(self) -> bool:
+        """Whether everything in it can be read."""
+        try:
+            return bool(self.database.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+        except sqlite3.Error:
+            return False
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self.database.close()
+        self._lock.close()
+
+    def _open(self, said: list[str], unsound: str | None) -> tuple[sqlite3.Connection, int]:
+        """The database, and the number of its latest update."""
+        path = self.path
+        if unsound is None:
+            try:
+                return _connect(path)
+            except (OSError, sqlite3.Error) as error:
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                if code in _LEAVE or not os.path.lexists(path):
+                    raise
+                unsound = cause(error)
+        aside = set_aside(path)
+        said.append(
+            f"The journal of unsaved edits {path.name} cannot be used ({unsound}). It was set "
+            f"aside as {aside.name}, and a new one was begun. If the server had crashed before, "
+            "edits that were unsaved then are not in the files."
+        )
+        return _connect(path)
+
+
+def cause(error: Exception) -> str:
+    """What is wrong, without a path of the server's: agents read it."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def set_aside(path: Path) -> Path:
+    """Give what is at a path a dated name beside it; returns the new path.
+
+    Raises:
+        OSError: It cannot be renamed; all is as it was.
+    """
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    aside, number = path.with_name(f"set-aside-{stamp}-{path.name}"), 1
+    while os.path.lexists(aside):
+        number += 1
+        aside = path.with_name(f"set-aside-{stamp}-{number}-{path.name}")
+    done: list[tuple[str, str]] = []
+    try:
+        # The database last: a log that stayed behind would be taken for the new one's.
+        for suffix in _SUFFIXES:
+            old, new = f"{path}{suffix}", f"{aside}{suffix}"
+            if os.path.lexists(old):
+                os.rename(old, new)  # noqa: PTH104
+                done.append((old, new))
+    except OSError:
+        for old, new in reversed(done):
+            os.rename(new, old)  # noqa: PTH104
+        raise
+    return aside
+
+
+def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
+    if existed := os.path.lexists(path):
+        _require_database(path)
+    database = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+    try:
+        path.chmod(0o600)  # it holds the text of people's documents
+        # Exclusive locking lets the log work without shared memory, so also in an NFS home.
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        _require_journal(database)
+        database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        database.execute("PRAGMA journal_mode = WAL")
+        # The answer to an edit waits for the write and not for the disk: see `Journal._sync`.
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA wal_autocheckpoint = 0")  # it would come in the middle of an edit
+        database.executescript(_SCHEMA)
+        for table in ("rooms", "notices"):  # are read at every start, and have to be readable
+            database.execute(f"SELECT * FROM {table}").fetchall()
+        (last,) = database.execute("SELECT coalesce(max(seq), 0) FROM updates").fetchone()
+    except BaseException:
+        database.close()
+        if not existed and path.stat().st_size == 0:  # a full disk has room for a name
+            path.unlink()
+        raise
+    return database, last
+
+
+def _require_database(path: Path) -> None:
+    """Refuse what SQLite should not touch: it deletes the log of what it takes for empty."""
+    if not path.is_file():
+        raise FileExistsError("it is not a file")
+    with contextlib.suppress(PermissionError):  # of somebody else: what follows says so
+        path.chmod(0o600)  # one that was made read-only is still ours
+    with path.open("rb") as file:
+        begin = file.read(len(_MAGIC))
+    log = path.with_name(f"{path.name}-wal")
+    if begin != _MAGIC and (begin or (log.exists() and log.stat().st_size)):
+        raise sqlite3.DatabaseError("it is not a database")
+
+
+def _require_journal(database: sqlite3.Connection) -> None:
+    """Refuse what another program, or a later version of this one, has made, before it changes."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    with contextlib.closing(sqlite3.connect(":memory:")) as empty:
+        empty.executescript(_SCHEMA)
+        ours = _columns(empty)
+    # A start that was killed may have made some of the tables only.
+    if version != 0 or not _columns(database).items() <= ours.items():
+        raise sqlite3.DatabaseError("it is the database of something else")
+
+
+def _columns(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    """The names of all columns, by table."""
+    columns: dict[str, tuple[str, ...]] = {}
+    query = (
+        "SELECT master.name, info.name FROM sqlite_master AS master, "
+        "pragma_table_info(master.name) AS info WHERE master.type IN ('table', 'view')"
+    )
+    for table, column in database.execute(query).fetchall():
+        columns[table] = (*columns.get(table, ()), column)
+    return columns
+
+
+def _identity(name: str) -> tuple[int, int]:
+    found = os.stat(name)  # noqa: PTH116 (twice for each edit)
+    return found.st_dev, found.st_ino

@@ -1,0 +1,331 @@
+"""The kernels of the Jupyter server that this extension runs in."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import zmq
+from jupyter_server.utils import ensure_async
+from tornado.web import HTTPError
+
+from ...documents.foreign_text import words
+from ...errors import KernelUnavailable
+from ..protocols.kernels import KernelInfo, KernelLink, KernelSpec
+from ..upstream.session_creations import SessionCreations, renamed
+from .zmq_link import ZmqLink
+
+if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
+
+_CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
+
+#: Seconds that a dead kernel has until Jupyter notices and starts it again.
+_COME_BACK = 15.0
+
+#: Seconds that a kernel has to come back after a restart.
+_RESTART_LIMIT = 60.0
+
+
+class InProcessKernels:
+    """Sessions and kernels through the server's own managers, links over ZeroMQ."""
+
+    def __init__(self, serverapp: ServerApp) -> None:
+        self._serverapp = serverapp
+        self._log = serverapp.log
+        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._links: dict[str, ZmqLink] = {}
+        self._connecting: dict[str, asyncio.Task[ZmqLink]] = {}
+        self._starting: weakref.WeakValueDictionary[str, asyncio.Lock] = (
+            weakref.WeakValueDictionary()
+        )
+        self._creations = SessionCreations()
+        self._following = asyncio.Lock()
+
+    def start_watching(self) -> None:
+        """Make the server's own "get or create a session" atomic, for people too.
+
+        Its handler looks first and creates later. A person who opens a notebook in the moment in
+        which an agent starts its kernel would get a second one, and neither would know.
+        """
+        sessions = self._sessions
+        create: Callable[..., Awaitable[dict[str, Any]]] = sessions.create_session
+
+        async def create_session(
+            path: str | None = None,
+            name: str | None = None,
+            type: str | None = None,  # noqa: A002
+            kernel_name: str | None = None,
+            kernel_id: str | None = None,
+        ) -> dict[str, Any]:
+            if type != "notebook" or path is None:
+                return await create(path, name, type, kernel_name, kernel_id)
+            with self._creations.follow(path) as creation:
+                # Under both names, if it is renamed meanwhile.
+                async with self._starting.setdefault(path, asyncio.Lock()):
+                    existing = await self._session(creation.path)
+                    if existing is not None:
+                        return dict(existing)
+                    at = creation.path
+                    if at != path:
+                        name = at.rpartition("/")[2]
+                    session = await create(at, name, type, kernel_name, kernel_id)
+                    while creation.path != at:
+                        at = creation.path
+                        session = await self._move(session["id"], at)
+                    return session
+
+        sessions.create_session = create_session
+        events = self._serverapp.event_logger
+        assert events is not None
+        events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
+
+    async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        """A session follows its file: JupyterLab sees to that only where the file is open."""
+        old, new = data.get("source_path"), data.get("path")
+        if data.get("action") != "rename" or not old or not new:
+            return
+        for path, moved in self._creations.rename(old, new):
+            if (lock := self._starting.get(path)) is not None:
+                self._starting.setdefault(moved, lock)
+        async with self._following:  # in the order of the renames
+            for session in await self._sessions.list_sessions():
+                path_now = renamed(str(session["path"]), old, new)
+                if path_now is not None:
+                    await self._move(session["id"], path_now)
+
+    async def _move(self, session_id: str, path: str) -> dict[str, Any]:
+        """Say that a session is for another path now."""
+        name = path.rpartition("/")[2]
+        await self._sessions.update_session(session_id, path=path, name=name)
+        return cast("dict[str, Any]", await self._sessions.get_session(session_id=session_id))
+
+    async def find(self, path: str) -> KernelInfo | None:
+        session = await self._session(path)
+        return None if session is None else _info(session["kernel"], path)
+
+    async def start(self, path: str, name: str) -> KernelInfo:
+        try:
+            session = await self._sessions.create_session(
+                path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=name
+            )
+        except Exception as error:
+            raise _not_started(name, error) from error
+        return _info(session["kernel"], path)
+
+    async def follow(self, path: str, new_path: str) -> None:
+        pass  # the contents manager reports it: see `_on_contents_event`
+
+    async def connect(self, kernel_id: str) -> KernelLink:
+        await self._close_dead(kernel_id)
+        link = self._links.get(kernel_id)
+        if link is not None:
+            if await link.fate() == "alive":
+                return link
+            self._links.pop(kernel_id, None)
+            await link.close()
+        task = self._connecting.get(kernel_id)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._connect(kernel_id))
+            self._connecting[kernel_id] = task
+            task.add_done_callback(lambda _: self._connecting.pop(kernel_id, None))
+        return await asyncio.shield(task)
+
+    async def _close_dead(self, wanted: str) -> None:
+        """Links to kernels that are gone would try to reach them for ever."""
+        for kernel_id, link in list(self._links.items()):
+            if kernel_id != wanted and kernel_id not in self._kernels:
+                del self._links[kernel_id]
+                await link.close()
+
+    async def _connect(self, kernel_id: str) -> ZmqLink:
+        try:
+            manager = self._kernels.get_kernel(kernel_id)
+        except (KeyError, HTTPError) as error:
+            raise KernelUnavailable(
+                f"The kernel {kernel_id} is gone.", "Run the cell again: a new kernel is started."
+            ) from error
+        await self._started(manager)
+        if manager.transport == "tcp" and not manager.shell_port:
+            raise KernelUnavailable(
+                f"The kernel {manager.kernel_name} ({kernel_id}) runs behind a gateway, where it "
+                "cannot be reached from here.",
+                "Ask the person to run the cell, or to start Jupyter without a kernel gateway.",
+                kernel_id=kernel_id,
+            )
+        came_back = await self._alive(kernel_id, manager)
+        if self._context is None:
+            self._context = zmq.Context()
+        # Of a kernel that died and came back the server still believes what it knew of the first.
+        busy = not came_back and getattr(manager, "execution_state", None) == "busy"
+        link = ZmqLink(
+            self._context,
+            manager,
+            kernel_id,
+            lambda: self._holds(kernel_id, manager),
+            self._log,
+            busy=busy,
+        )
+        try:
+            await link.ready()
+        except BaseException:
+            await link.close()
+            raise
+        self._links[kernel_id] = link
+        return link
+
+    async def _started(self, manager: Any) -> None:
+        """Wait for a kernel that is only about to be started."""
+        ready = getattr(manager, "ready", None)
+        if isinstance(ready, concurrent.futures.Future):
+            ready = asyncio.wrap_future(ready)
+        if asyncio.isfuture(ready):
+            await asyncio.wait([ready], timeout=_RESTART_LIMIT)
+
+    async def _alive(self, kernel_id: str, manager: Any) -> bool:
+        """Wait for a kernel that died a moment ago: Jupyter starts it again by itself.
+
+        Returns whether it was dead.
+        """
+        waited = False
+        deadline = time.monotonic() + _COME_BACK
+        while not await ensure_async(manager.is_alive()):
+            if time.monotonic() > deadline or not self._holds(kernel_id, manager):
+                raise KernelUnavailable(
+                    f"The kernel {manager.kernel_name} ({kernel_id}) is dead.",
+                    "Call restart_notebook_kernel; its variables are lost.",
+                    kernel_id=kernel_id,
+                )
+            waited = True
+            await asyncio.sleep(0.05)
+        return waited
+
+    def _holds(self, kernel_id: str, manager: Any) -> bool:
+        return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) is manager
+
+    async def interrupt(self, kernel_id: str) -> None:
+        await ensure_async(self._kernels.interrupt_kernel(kernel_id))
+
+    async def restart(self, kernel_id: str) -> None:
+        link = self._links.pop(kernel_id, None)
+        try:
+            back = await ensure_async(self._kernels.restart_kernel(kernel_id))
+            if asyncio.isfuture(back):
+                await asyncio.wait_for(back, _RESTART_LIMIT)
+        except Exception as error:
+            raise KernelUnavailable(
+                f"The kernel did not come back after the restart: {_said(error)}. "
+                "Its variables are lost.",
+                "Call change_notebook_kernel, or ask the person to look at the server's log.",
+                kernel_id=kernel_id,
+            ) from error
+        finally:
+            if link is not None:
+                await link.close()
+
+    async def change(self, path: str, name: str) -> KernelInfo:
+        if await self._session(path) is None:
+            info = await self.start(path, name)
+            if info.name == name:
+                return info  # else somebody started another one in the same moment
+        lock = self._starting.setdefault(path, asyncio.Lock())
+        async with lock:
+            session = await self._session(path)
+            if session is not None:
+                await self._replace(session, path, name)
+        if session is None:  # closed by somebody in between
+            return await self.start(path, name)
+        changed = await self._session(path)
+        assert changed is not None
+        return _info(changed["kernel"], path)
+
+    async def _replace(self, session: Mapping[str, Any], path: str, name: str) -> None:
+        sessions = self._sessions
+        try:
+            kernel_id = await sessions.start_kernel_for_session(
+                session["id"], path, session["name"], session["type"], name
+            )
+        except Exception as error:
+            raise _not_started(name, error) from error
+        await sessions.update_session(session["id"], kernel_id=kernel_id)
+        old = session["kernel"]["id"]
+        if (link := self._links.pop(old, None)) is not None:
+            await link.close()
+        try:
+            await ensure_async(self._kernels.shutdown_kernel(old))
+        except (KeyError, HTTPError):
+            self._log.info("The kernel %s was gone already", old)
+
+    async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
+        found = await ensure_async(self._specs.get_all_specs())
+        specs = {
+            name: KernelSpec(
+                name,
+                str(spec["spec"].get("display_name") or name),
+                str(spec["spec"].get("language") or ""),
+            )
+            for name, spec in cast("dict[str, Any]", found).items()
+        }
+        return specs, str(self._kernels.default_kernel_name)
+
+    async def running(self) -> Sequence[KernelInfo]:
+        sessions = await self._sessions.list_sessions()
+        paths = {session["kernel"]["id"]: session["path"] for session in sessions}
+        kernels = await ensure_async(self._kernels.list_kernels())
+        return [_info(kernel, paths.get(kernel["id"])) for kernel in kernels]
+
+    async def close(self) -> None:
+        for task in self._connecting.values():
+            task.cancel()
+        for link in self._links.values():
+            await link.close()
+        self._links.clear()
+        if self._context is not None:
+            self._context.destroy(linger=0)
+
+    async def _session(self, path: str) -> Mapping[str, Any] | None:
+        try:
+            session = await self._sessions.get_session(path=path, type="notebook")
+        except HTTPError:
+            return None
+        return cast("Mapping[str, Any]", session)
+
+    @property
+    def _sessions(self) -> Any:
+        return self._serverapp.session_manager
+
+    @property
+    def _specs(self) -> Any:
+        return self._serverapp.kernel_spec_manager
+
+    @property
+    def _kernels(self) -> Any:
+        return self._serverapp.kernel_manager
+
+
+def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
+    return KernelInfo(
+        id=model["id"],
+        name=model["name"],
+        state=str(model.get("execution_state") or "unknown"),
+        last_activity=model.get("last_activity"),
+        path=path,
+    )
+
+
+def _not_started(name: str, error: Exception) -> KernelUnavailable:
+    return KernelUnavailable(
+        f"The kernel {name!r} could not be started: {_said(error)}. Nothing was run.",
+        "Call list_kernels, and change_notebook_kernel to use another one.",
+        kernel=name,
+    )
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, HTTPError):
+        return words(error.log_message or error.reason)
+    return words(error) if str(error) else type(error).__name__

@@ -1,0 +1,287 @@
+"""A seat in a room of the Jupyter server that this extension runs in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pycrdt import Doc, YMessageType, handle_sync_message
+
+from ...documents.foreign_text import inline, words
+from ...errors import DocumentNotFound, RoomUnavailable
+from ..disk.opened_files import Load
+from ..protocols import autosave
+from ..protocols.room_ids import kind_of
+from ..protocols.rooms import Authorship
+from ..upstream.linked_files import loads_of
+from .journal import Journal, JournalError
+from .memory_channel import MemoryChannel
+
+if TYPE_CHECKING:
+    from .backend import InProcessBackend
+    from .room_watch import RoomWatch
+
+
+class InProcessLink:
+    """One member of one room, for all agents at its document."""
+
+    at_once = True
+
+    def __init__(
+        self,
+        backend: InProcessBackend,
+        watch: RoomWatch,
+        journal: Journal,
+        notices: list[str],
+    ) -> None:
+        self._backend = backend
+        self._watch = watch
+        self._journal = journal
+        self._notices = notices
+        self._warnings: list[str] = []
+        self._remembers = False  # something that the journal would say after a crash
+        self._room = watch.room
+        self._loads = loads_of(self._room._file)
+        self._path = ""
+        self._channel = MemoryChannel(self._room.room_id)
+        self._received: list[bytes] = []
+        self._sending = False
+        self._awareness: str | None = None
+        self._wishes: dict[int, Any] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._given_up = False
+        self._waiting = asyncio.Lock()  # for the room to take over a file
+        self._overwrites = watch.overwrites
+        self._before_overwrite: int | None = None  # updates that came before it
+        self.on_end: Callable[[], None] | None = None  # never: who uses a dead room opens it anew
+
+    async def enter(self) -> None:
+        """Sit down: from now on nothing that the room does is missed."""
+        self._received.append(self._room.ydoc.get_update())
+        self._watch.listeners.add(self._on_update)
+        server = self._backend.ydoc.ywebsocket_server
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(server.serve(self._channel))
+        served = loop.create_task(self._channel.served.wait())
+        # A room that goes in this very moment serves nobody; `alive` says so.
+        await asyncio.wait({served, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        served.cancel()
+
+    @property
+    def room_id(self) -> str:
+        return str(self._room.room_id)
+
+    @property
+    def session_id(self) -> str:
+        from jupyter_server_ydoc.utils import SERVER_SESSION
+
+        return str(SERVER_SESSION)
+
+    @property
+    def path(self) -> str:
+        with contextlib.suppress(RuntimeError):  # it is gone
+            self._path = str(self._room._file.path)
+        return self._path
+
+    def whereabouts(self) -> Sequence[str]:
+        files, path = self._backend.files, self.path
+        last = self._loads.last
+        led_to = [last] if last is not None and last.linked else []
+        return [files.whereabouts(path), *self._paths(led_to)]
+
+    @property
+    def loads(self) -> int:
+        return self._loads.count
+
+    def loaded_since(self, loads: int) -> Sequence[str]:
+        if (new := self._loads.since(loads)) is None:
+            raise RoomUnavailable(
+                f"{self.path} keeps changing which file it leads to.", "Try again in a moment."
+            )
+        return self._paths(new)
+
+    def _paths(self, loads: Sequence[Load]) -> list[str]:
+        return [self._backend.files.within(load.file, self.path) for load in loads]
+
+    @property
+    def alive(self) -> bool:
+        return not (self._closed or self._given_up) and self._backend.lives(self._room)
+
+    @property
+    def saved(self) -> bool:
+        overwritten = self._before_overwrite is not None
+        return self._watch.saved and not overwritten
+
+    @property
+    def autosaves(self) -> bool:
+        return self._backend.ydoc.document_save_delay is not None and autosave.is_on(self.states)
+
+    @property
+    def writable(self) -> bool:
+        return self._backend.files.writable(self.path)
+
+    @property
+    def mode(self) -> Literal["live", "file"]:
+        return "live"
+
+    @property
+    def states(self) -> Mapping[int, Mapping[str, Any]]:
+        return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
+
+    def attach(self, doc: Doc[Any]) -> None:
+        """Nothing is asked of it: this room is given every update at once."""
+
+    def on_arrival(self, tell: Callable[[], None]) -> None:
+        # No snapshot of the awareness is sent to who joins: they would learn of us after 15 s.
+        def observe(topic: str, changes: tuple[dict[str, Any], Any]) -> None:
+            wishes = {
+                client: state.get("autosave") for client, state in self.states.items() if state
+            }
+            if topic == "change" and wishes != self._wishes:
+                self._wishes = wishes
+                tell()
+
+        self._awareness = self._room.awareness.observe(observe)
+
+    def remember(self, notice: str | None) -> None:
+        if notice is not None:
+            self._journal.notify(self.room_id, self.path, notice)
+            self._remembers = True
+        elif self._remembers:
+            self._journal.forget_notices(self.room_id)
+            self._remembers = False
+
+    def notices(self) -> Sequence[str]:
+        notices, self._notices[:] = list(self._notices), []
+        if notices:
+            self._journal.forget_notices(self.room_id)
+        notices += self._warnings
+        self._warnings.clear()
+        if (failure := self._watch.failure) is not None:
+            self._watch.failure = None
+            notices.append(
+                f"The server could not save {inline(self.path)}: {words(failure)}. What "
+                "is unsaved is in the live document only; tell the person."
+            )
+        if self._journal.weakness is not None and not self.saved:
+            notices.append(
+                "Not protected against a crash: this server can keep no journal, so what is not "
+                "saved yet would be lost with it."
+            )
+        return notices
+
+    def warn(self, notice: str) -> None:
+        """Have something said in the next answer."""
+        self._warnings.append(notice)
+
+    def send(self, message: bytes) -> None:
+        if message[0] != YMessageType.SYNC:
+            self._channel.feed(message)
+            return
+        # What the room would do with the message, at once and not some turns of the loop later:
+        # nobody can come in between, and the answer need not wait for it. The update was made in
+        # the peer's Doc, under the peer's client id, so the trap of B1 does not apply.
+        self._sending = True
+        try:
+            handle_sync_message(message[1:], self._room.ydoc)
+        finally:
+            self._sending = False
+
+    def receive(self) -> Sequence[bytes]:
+        received, self._received = self._received, []
+        return received
+
+    def record(self, authorship: Authorship) -> None:
+        self._journal.attribute(
+            self.room_id,
+            (
+                authorship.client,
+                authorship.clock_from,
+                authorship.clock_to,
+                authorship.agent,
+                authorship.call,
+                authorship.time,
+            ),
+        )
+
+    def give_up(self) -> None:
+        self._given_up = True
+
+    async def current(self) -> None:
+        if self._watch.unloadable is not None:
+            await self.stale()  # it may have been mended by now
+        await self._between_takeovers()
+
+    async def _between_takeovers(self) -> None:
+        # While the room takes over a changed file it holds a transaction across awaits (B13). What
+        # waits for the lock has been loaded, and is not in the room yet.
+        lock = self._room._update_lock
+        if lock.locked() or lock._waiters:
+            async with self._waiting:  # two of ours would take each other for one, for ever
+                while lock.locked() or lock._waiters:
+                    async with lock:
+                        pass
+
+    async def acknowledged(self) -> None:
+        await self._between_takeovers()
+        if not self.alive:
+            raise RoomUnavailable(
+                f"The room of {inline(self.path)} was closed while the edit was on its way; "
+                "it may not have been kept.",
+                "Read it again and repeat the edit if it is missing.",
+            )
+        try:
+            await self._journal.durable()
+        except JournalError as error:
+            raise RoomUnavailable(
+                f"The edit is in the live document, but it could not be made durable ({error}); "
+                "it would be lost if the server crashed before the next save.",
+                "Tell the person that the disk of the Jupyter server may be full.",
+            ) from error
+
+    def overwritten(self) -> range | None:
+        before, self._before_overwrite = self._before_overwrite, None
+        return None if before is None else range(before, before + 1)
+
+    async def stale(self) -> bool:
+        if not await self._watch.refresh():
+            raise DocumentNotFound.at(self.path)
+        await self._require_loadable()
+        return False
+
+    async def _require_loadable(self) -> None:
+        """Nobody reads or edits what is no longer in the file, and cannot be saved into it."""
+        if (error := self._watch.unloadable) is not None:
+            kind = kind_of(self.room_id)
+            raise await self._backend.files.unreadable(self.path, kind, error) from error
+
+    async def save(self) -> None:
+        await self._backend.save(self._room)
+
+    async def flush(self) -> None:
+        await self._backend.flush(self._watch)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._watch.listeners.discard(self._on_update)
+        if self._awareness is not None:
+            self._room.awareness.unobserve(self._awareness)
+        self._channel.leave()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.exception()  # of a room that served nobody any more
+        self._backend.left(self._room)
+
+    def _on_update(self, update: bytes) -> None:
+        if self._overwrites < self._watch.overwrites:
+            self._overwrites = self._watch.overwrites
+            if self._before_overwrite is None:
+                self._before_overwrite = len(self._received)
+        if not self._sending:  # else it is our own coming back
+            self._received.append(update)

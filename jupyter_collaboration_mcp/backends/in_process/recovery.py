@@ -1,0 +1,336 @@
+"""After a crash, before the first request: bring journal and store back into the file.
+
+On restart Jupyter compares store and file and lets the file win, which deletes whatever the
+crash left unsaved. So the file is brought up to date first, where nobody else wrote it; where
+somebody did, the file stays and ours is kept beside it and said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from logging import Logger
+from pathlib import PurePosixPath
+from typing import Any
+
+from jupyter_server.utils import ensure_async
+from jupyter_ydoc import ydocs
+from pycrdt import Doc
+from pycrdt.store import BaseYStore, YDocNotFound
+from tornado.web import HTTPError
+
+from ...documents import line_ends
+from ...documents.notebook import Notebook
+from ...documents.updates import decode_state, first_block
+from ...panics import contained
+from ..disk.local_disk import LocalDisk
+from ..upstream.kept_line_ends import with_line_ends
+from ..upstream.kept_numbers import keep_numbers
+from .journal import Journal, UnsavedRoom
+from .torn_files import TornFile
+
+StoreFactory = Callable[..., BaseYStore]
+
+#: Clocks of one machine, so only rounding and the store's own delay: seconds.
+_CLOCK_SLACK = 2.0
+
+
+class Incomplete(Exception):
+    """The journal stands on something that neither the store nor the file has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rebuilt:
+    """A document as it was when the server died."""
+
+    content: Any
+    hash: str | None
+    journaled: list[tuple[float, bytes]]
+
+
+class Recovery:
+    """Recovers the rooms of one journal that a crashed server left."""
+
+    def __init__(
+        self, journal: Journal, contents: Any, make_store: StoreFactory, log: Logger
+    ) -> None:
+        self._journal = journal
+        self._contents = contents
+        self._make_store = make_store
+        self._log = log
+
+    async def run(self) -> None:
+        """Deal with every room; one that fails is left in the journal for the next start.
+
+        A journal of which a part cannot be read is set aside: it would fail for ever.
+        """
+        failed = False
+        for unsaved in self._journal.unsaved():
+            began = time.perf_counter()
+            try:
+                with contained():
+                    outcome = await self._recover(unsaved)
+            except Incomplete:
+                try:
+                    kept = self._journal.keep_aside(unsaved.room)
+                except (OSError, sqlite3.Error):
+                    self._log.exception("Could not keep %s aside; it stays", unsaved.path)
+                    failed = True
+                    continue
+                self._log.error(
+                    "The collaboration store that %s was edited with is gone, so its unsaved edits "
+                    "cannot be brought back; they are kept in %s. The file is as it was.",
+                    unsaved.path,
+                    kept,
+                )
+                continue
+            except Exception:
+                self._log.exception("Could not recover %s; it stays in the journal", unsaved.path)
+                failed = True
+                continue
+            took = (time.perf_counter() - began) * 1000
+            self._log.info("Recovered %s: %s (%.0f ms)", unsaved.path, outcome, took)
+        if failed and not self._journal.is_sound:
+            self._journal.set_aside("a part of it cannot be read")
+
+    async def _recover(self, unsaved: UnsavedRoom) -> str:
+        _format, file_type, file_id = unsaved.room.split(":", 2)
+        store = self._make_store(path=f".{file_type}:{file_id}.y", log=self._log)
+        async with store:
+            # The store's task group would wrap what is raised here.
+            outcome = await self._recover_with(unsaved, store)
+        if outcome is None:
+            raise Incomplete(unsaved.path)
+        return outcome
+
+    async def _recover_with(self, unsaved: UnsavedRoom, store: BaseYStore) -> str | None:
+        """Returns what was done; None if the journal has nothing to stand on."""
+        file_format, file_type, _file_id = unsaved.room.split(":", 2)
+        try:
+            rebuilt = await self._rebuild(unsaved, store, file_type)
+        except Incomplete:
+            return None
+        if rebuilt is None:
+            self._journal.recovered(unsaved.room, None)
+            return "nothing was stored"
+        model = {"type": file_type, "format": file_format, "content": rebuilt.content}
+        kind = "notebook" if file_type == "notebook" else "file"
+        on_disk = await self._load(unsaved.path, kind, file_format)
+        if on_disk is not None and on_disk["content"] == _without_trust(rebuilt.content):
+            self._journal.recovered(unsaved.room, None)
+            return "the file was up to date"
+        ours = on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store)
+        if not ours and kind == "file":
+            ours = await self._was_torn(unsaved, rebuilt, store)
+        if ours:
+            await self._save(model, kind, unsaved.path)
+            self._journal.recovered(unsaved.room, None)
+            return "unsaved edits are in the file again"
+        kept = await self._keep_beside(model, kind, unsaved.path)
+        notice = (
+            f"After a crash of the server, {unsaved.path} had been changed by somebody else "
+            f"meanwhile. That file was left as it is; the unsaved edits are in {kept}."
+        )
+        self._journal.recovered(unsaved.room, (unsaved.path, notice))
+        self._log.warning(notice)
+        return "conflict"
+
+    async def _rebuild(
+        self, unsaved: UnsavedRoom, store: BaseYStore, file_type: str
+    ) -> _Rebuilt | None:
+        journaled = self._journal.updates(unsaved.room)
+        doc: Doc[Any] = Doc()
+        try:
+            await store.apply_updates(doc)
+        except YDocNotFound:
+            if not journaled:
+                return None
+        before = doc.get_state()
+        for _time, update in journaled:
+            doc.apply_update(update)
+        if not _complete(doc, journaled):
+            raise Incomplete(unsaved.path)
+        if journaled:
+            # Into the store as well, not only into the file: so the items keep their identity
+            # and a tab that still holds them does not double the text.
+            await store.write(doc.get_update(before))
+        document = _model(file_type, doc)
+        return _Rebuilt(await document.aget(), document.hash, journaled)
+
+    async def _is_ours(
+        self, on_disk: Any, unsaved: UnsavedRoom, rebuilt: _Rebuilt, store: BaseYStore
+    ) -> bool:
+        """Whether the file is a state that the document has been through."""
+        if on_disk["hash"] is not None and on_disk["hash"] in (unsaved.base, rebuilt.hash):
+            return True
+        # The server may have died between writing the file and remembering its hash: replay
+        # what happened since, and see whether the document ever read like the file.
+        content = on_disk["content"]
+        return await self._replay(unsaved, rebuilt, store, content, content.__eq__)
+
+    async def _was_torn(self, unsaved: UnsavedRoom, rebuilt: _Rebuilt, store: BaseYStore) -> bool:
+        """Whether the server died while it wrote a text; then its last whole text is put back."""
+        torn = TornFile.at(LocalDisk.below(self._contents), unsaved.path)
+        if torn is None:
+            return False
+        beginning = torn.beginning
+
+        def begins(text: Any) -> bool:
+            return str(text).startswith(beginning)
+
+        if not await self._replay(unsaved, rebuilt, store, beginning, begins):
+            return False
+        torn.put_back()
+        return True
+
+    async def _replay(
+        self,
+        unsaved: UnsavedRoom,
+        rebuilt: _Rebuilt,
+        store: BaseYStore,
+        content: Any,
+        fits: Callable[[Any], bool],
+    ) -> bool:
+        """Whether what the document has been through since it was saved ever fitted a file."""
+        rows = [(stamp, update) async for update, _metadata, stamp in store.read()]
+        rows = sorted(rows + rebuilt.journaled, key=lambda row: row[0])
+        file_type = unsaved.room.split(":", 2)[1]
+        since = unsaved.base_time - _CLOCK_SLACK
+        return await _Replay(file_type, content, fits).passes(rows, since)
+
+    async def _load(self, path: str, kind: str, file_format: str) -> Any | None:
+        # Reading also repairs: for a notebook that the crash left half written, Jupyter's
+        # contents manager puts the intermediate copy back.
+        try:
+            model = await ensure_async(self._contents.get(path, type=kind, format=file_format))
+            with_hash = await ensure_async(
+                self._contents.get(path, content=False, require_hash=True)
+            )
+        except HTTPError:
+            return None
+        content = model["content"]
+        if kind == "file" and isinstance(content, str):
+            content = line_ends.plain(content)
+        return {"content": _without_trust(content), "hash": with_hash.get("hash")}
+
+    async def _save(self, model: dict[str, Any], kind: str, path: str) -> None:
+        # The contents manager changes what it is given (signs it, strips trust).
+        saving = {**model, "type": kind, "content": copy.deepcopy(model["content"])}
+        if kind == "file" and isinstance(saving["content"], str):
+            saving["content"] = await with_line_ends(self._contents, path, saving["content"])
+        await ensure_async(self._contents.save(saving, path))
+
+    async def _keep_beside(self, model: dict[str, Any], kind: str, path: str) -> str:
+        original = PurePosixPath(path)
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        beside = str(original.with_name(f"{original.stem}.recovered-{stamp}{original.suffix}"))
+        await self._save(model, kind, beside)
+        return beside
+
+
+def recover(
+    journals: list[Journal],
+    contents: Any,
+    make_store: StoreFactory,
+    log: Logger,
+    loop: asyncio.AbstractEventLoop,
+) -> list[tuple[str, str]]:
+    """Recover on Jupyter's own loop, which must not run yet, and in its own thread.
+
+    The notary's SQLite handle belongs to the thread that first loads a notebook: in another
+    thread, every later load would fail.
+
+    Returns what was renamed right before the crash, of which fileid may not know: old and new path.
+    """
+    keep_numbers()
+    renames: list[tuple[str, str]] = []
+    for journal in journals:
+        if journal.renames():
+            renames += loop.run_until_complete(_follow_renames(journal, contents))
+        if journal.unsaved():
+            recovery = Recovery(journal, contents, make_store, log)
+            loop.run_until_complete(recovery.run())
+    return renames
+
+
+async def _follow_renames(journal: Journal, contents: Any) -> list[tuple[str, str]]:
+    """Have rooms follow their files that had been moved when the server died, and nobody knew."""
+    followed = []
+    for path, new_path in journal.renames():
+        is_gone = not await ensure_async(contents.exists(path))
+        if is_gone and await ensure_async(contents.exists(new_path)):
+            journal.follow(path, new_path)
+            followed.append((path, new_path))
+    journal.forget_renames()
+    return followed
+
+
+class _Replay:
+    """Runs through the history of a document to see whether it ever had some content."""
+
+    def __init__(self, file_type: str, content: Any, fits: Callable[[Any], bool]) -> None:
+        self._fits = fits
+        self._doc: Doc[Any] = Doc()
+        self._document = _model(file_type, self._doc)
+        self._content = content
+        self._notebook = Notebook(self._doc) if file_type == "notebook" else None
+        self._suspect = 0  # the cell that differed last differs most likely again
+
+    async def passes(self, rows: Sequence[tuple[float, bytes]], since: float) -> bool:
+        try:
+            return await self._passes(rows, since)
+        finally:
+            if self._notebook is not None:
+                self._notebook.close()
+
+    async def _passes(self, rows: Sequence[tuple[float, bytes]], since: float) -> bool:
+        for stamp, update in rows:
+            self._doc.apply_update(update)
+            if stamp < since or not self._may_be_equal():
+                continue
+            if self._fits(_without_trust(await self._document.aget())):
+                return True
+        return False
+
+    def _may_be_equal(self) -> bool:
+        """Compare sources only; taking the whole content of a large notebook is slow."""
+        if self._notebook is None:
+            return True
+        cells = self._content["cells"]
+        if len(self._notebook) != len(cells):
+            return False
+        order = [self._suspect, *range(len(cells))] if self._suspect < len(cells) else []
+        for index in order or range(len(cells)):
+            if self._notebook.source(index) != cells[index]["source"]:
+                self._suspect = index
+                return False
+        return True
+
+
+def _complete(doc: Doc[Any], journaled: Sequence[tuple[float, bytes]]) -> bool:
+    """Whether every update found what it builds on; Yjs silently holds back those that do not."""
+    clocks = decode_state(doc.get_state())
+    begins = [first_block(update) for _time, update in journaled]
+    return all(clocks.get(begin[0], 0) > begin[1] for begin in begins if begin is not None)
+
+
+def _without_trust(content: Any) -> Any:
+    """Without the marks of trust, which no file has: a reader gets them from the signature, and of
+    a notebook that is not signed no cell is trusted, whatever its room says."""
+    if not isinstance(content, dict):
+        return content
+    cells = []
+    for cell in content["cells"]:
+        metadata = {
+            key: value for key, value in cell.get("metadata", {}).items() if key != "trusted"
+        }
+        cells.append({**cell, "metadata": metadata})
+    return {**content, "cells": cells}
+
+
+def _model(file_type: str, doc: Doc[Any]) -> Any:
+    return ydocs.get(file_type, ydocs["file"])(doc)

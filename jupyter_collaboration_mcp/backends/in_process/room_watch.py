@@ -1,0 +1,326 @@
+"""Watching one room of this server: every update into the journal, every save noticed.
+
+It never writes to the room's own Doc (B1), and it covers people's edits as well as agents'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from logging import Logger
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from jupyter_server.utils import ensure_async
+from jupyter_server_ydoc.rooms import DocumentRoom
+from pycrdt import Map, TransactionEvent
+from tornado.web import HTTPError
+
+from ...documents.updates import decode_state, encode_state, sole_author
+from ..upstream.taken_over import unloadable
+from .journal import Journal, UnsavedRoom
+
+#: A save sets `dirty` and then `hash` within this many seconds.
+_RELEARN_DELAY = 0.2
+
+#: Seconds until a save that failed is tried again, at first and at most.
+_SAVE_AGAIN = 1.0
+_SAVE_AGAIN_LIMIT = 30.0
+
+#: The store may have an update this much later than the journal, in seconds.
+_STORE_DELAY = 0.02
+
+
+class RoomWatch:
+    """What is known about one open room, from its loading to its end."""
+
+    def __init__(
+        self, room: DocumentRoom, journal: Journal, journal_limit: int, log: Logger
+    ) -> None:
+        self.room = room
+        self.log = log
+        self.listeners: set[Callable[[bytes], None]] = set()
+        """Called with each update, in the room's own transaction: must not raise."""
+        self._journal = journal
+        self._journal_limit = journal_limit
+        self._path: str = room._file.path
+        self._base: str | None = None
+        self._base_time = time.time()
+        self._marked = False
+        self._last = 0  # journal position of the latest update
+        self._last_content = 0  # ... of the latest one that is not the server's own
+        self._covered = 0  # ... through which the file has everything
+        self._attempted = 0  # ... through which somebody wanted it to
+        self._stored = 0  # ... through which the store has everything
+        self._bytes = 0  # journaled and not yet trimmed
+        self._in_flight: dict[bytes, int] = {}  # updates that the store does not have yet
+        self._snapshots: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._relearn: asyncio.TimerHandle | None = None
+        self._saving_again: asyncio.Task[None] | None = None
+        self._updates = room.ydoc.observe(self._on_update)
+        self._state: Map[Any] = room.ydoc.get("state", type=Map)
+        self._states = self._state.observe(self._on_state)
+        self.failure: str | None = None
+        """Why the latest save failed, until somebody is told."""
+        self.flushing = asyncio.Lock()
+        """Held by whoever saves again and again until it is saved."""
+        self.failed_saves = 0
+        self.last_failure = ""
+        """Why the latest one failed, also when somebody has been told."""
+        self.overwrites = 0
+        """How often the file was changed on disk and has overwritten the room."""
+        journal.on_renewal.add(self._journal_again)
+        self._watch_snapshots()
+        self._watch_overwrites()
+        self._watch_store()
+        self._spawn(self._learn_base())
+        self._spawn(self._heal_store())
+
+    @property
+    def saved(self) -> bool:
+        """Whether the file has everything that people and agents wrote."""
+        return self.saved_through(self.latest)
+
+    @property
+    def latest(self) -> int:
+        """Where what they wrote ends, for now."""
+        return self._last_content
+
+    def saved_through(self, position: int) -> bool:
+        """Whether the file has everything up to what was the latest once."""
+        return self._covered >= position
+
+    async def settle(self) -> None:
+        """Put into the store what its room, which goes down with the server, will not any more."""
+        store = self.room.ystore
+        for update in list(self._in_flight):
+            if store is not None and update in self._in_flight:
+                await store.write(update)
+
+    def close(self) -> list[asyncio.Task[None]]:
+        """The room is about to go, cleanly. Returns the tasks that are about to end."""
+        self._journal.on_renewal.discard(self._journal_again)
+        self.room.ydoc.unobserve(self._updates)
+        self._state.unobserve(self._states)
+        self.listeners.clear()
+        ending = list(self._tasks)
+        for task in ending:
+            task.cancel()
+        if self._relearn is not None:
+            self._relearn.cancel()
+        self._forget_if_settled()
+        return ending
+
+    # -- updates: room to journal to store ---------------------------------------------------
+
+    def _on_update(self, event: TransactionEvent) -> None:
+        update = event.update
+        room_id = self.room.room_id
+        content = sole_author(update) != self.room.ydoc.client_id
+        if content and not self._marked:
+            self._mark()
+        self._last = self._journal.append(room_id, update)
+        if content:
+            self._last_content = self._last
+        self._bytes += len(update)
+        self._in_flight[update] = self._last
+        for listener in self.listeners:
+            listener(update)
+        if self._bytes > self._journal_limit:
+            self._compact()
+
+    def renamed(self) -> None:
+        """The file has another path now, which recovery must know."""
+        if self._marked:
+            self._mark()
+
+    def _mark(self) -> None:
+        self._marked = True
+        with contextlib.suppress(RuntimeError):  # it is gone: somebody has deleted it elsewhere
+            self._path = self.room._file.path
+        self._journal.mark(UnsavedRoom(self.room.room_id, self._path, self._base, self._base_time))
+
+    def _compact(self) -> None:
+        """Let the document as it is now stand for all of its updates."""
+        state = self.room.ydoc.get_update()
+        self._last = self._journal.replace(self.room.room_id, state)
+        self._bytes = len(state)
+        # One update larger than the limit must not compact at every keystroke.
+        self._journal_limit = max(self._journal_limit, 2 * self._bytes)
+
+    def _watch_store(self) -> None:
+        store = self.room.ystore
+        if store is None:
+            self._journal_everything()
+            return
+        write = store.write
+
+        async def write_and_tell(data: bytes) -> None:
+            # The journal has it. The store's six hops to threads for each row would otherwise
+            # come in the middle of the answer to the edit that they are about.
+            await asyncio.sleep(_STORE_DELAY)
+            await write(data)
+            # The store's writes are awaited nowhere else; they end in the order they began.
+            self._stored = max(self._stored, self._in_flight.pop(bytes(data), 0))
+            self._forget_if_settled()
+
+        store.write = write_and_tell
+
+    def _journal_everything(self) -> None:
+        # Without a store the journal's updates would have nothing to stand on.
+        self._last = self._journal.append(self.room.room_id, self.room.ydoc.get_update())
+
+    async def _journal_again(self) -> None:
+        """The journal is a new one: give it all that the file or the store may lack."""
+        # While the room takes over a changed file it holds a transaction across awaits (B13).
+        async with self.room._update_lock:
+            if self._marked or self._in_flight or self.room.ystore is None:
+                self._compact()
+            if self._marked:
+                self._mark()
+
+    async def _heal_store(self) -> None:
+        # B1: a room loaded from the store never stores its own first operation, so yjs would
+        # refuse all later ones of that client after a restart. Store that client's items once.
+        if (store := self.room.ystore) is None:
+            return
+        clocks = decode_state(self.room.ydoc.get_state())
+        clocks.pop(self.room.ydoc.client_id, None)
+        own_items = self.room.ydoc.get_update(encode_state(clocks))
+        try:
+            await store.write(own_items)
+        except Exception:
+            self.log.exception("Could not heal the store of room %s", self.room.room_id)
+
+    # -- saves -----------------------------------------------------------------------------
+
+    def _watch_snapshots(self) -> None:
+        # A save first takes its content with `aget`: what was journaled before that moment is
+        # in the file when the same task has set the hash. Nothing else tells when a save began.
+        document = self.room._document
+        take = document.aget
+
+        async def aget(*args: Any, **kwargs: Any) -> Any:
+            if (task := asyncio.current_task()) is not None:
+                self._snapshots[task] = self._last
+            self._attempted = self._last_content
+            return await take(*args, **kwargs)
+
+        document.aget = aget
+
+    def on_save_ended(self, failure: str | None) -> None:
+        """A save has ended, one way or the other. What could not be saved is saved later: the room
+        itself waits for the next edit, also when the disk has room again."""
+        self.failure = failure
+        if failure is not None:
+            self.failed_saves += 1
+            self.last_failure = failure
+        if self._saving_again is None or self._saving_again.done():
+            self._saving_again = self._spawn(self._save_again())
+
+    async def _save_again(self) -> None:
+        pause = _SAVE_AGAIN
+        while not self.saved_through(self._attempted):
+            await asyncio.sleep(pause)
+            pause = min(_SAVE_AGAIN_LIMIT, 2 * pause)
+            if self.saved_through(self._attempted) or self.unloadable is not None:
+                continue  # the file has to be put right first
+            if (save := self.room._save_to_disc()) is not None:
+                await asyncio.wait([save])
+
+    def _watch_overwrites(self) -> None:
+        document = self.room._document
+        overwrite = document.aset
+
+        async def aset(*args: Any, **kwargs: Any) -> None:
+            # B9: from here on, what is unsaved is gone from the room.
+            self.overwrites += 1
+            await overwrite(*args, **kwargs)
+            # Now that file is what a crash would have to find, whatever is edited since.
+            self._spawn(self._learn_base())
+
+        document.aset = aset
+
+    async def refresh(self) -> bool:
+        """Have the room take over a file that was changed on disk now, not within a second.
+
+        Returns whether the file is there.
+        """
+        try:
+            await self.room._file.maybe_notify()
+        except HTTPError as error:
+            return error.status_code != 404
+        except Exception:  # the room's own watcher says so in the log
+            self.log.debug("Could not look at the file of %s", self.room.room_id, exc_info=True)
+        return True
+
+    @property
+    def unloadable(self) -> HTTPError | None:
+        """Why the file that is on disk now cannot be taken over; None if it can."""
+        room = self.room
+        return unloadable(room._file, room.file_format, room.file_type)
+
+    def _on_state(self, event: Any) -> None:
+        if "hash" in event.keys and (saved_hash := self._state.get("hash")) is not None:
+            task = asyncio.current_task()
+            covered = self._snapshots.get(task) if task is not None else None
+            if covered is not None:
+                self._on_saved(str(saved_hash), covered)
+        elif "dirty" in event.keys and self._relearn is None:
+            # A save says so just before it sets the hash; without a hash it was an out-of-band
+            # change: the room took over the file's content, so that file is the base now.
+            loop = asyncio.get_running_loop()
+            self._relearn = loop.call_later(_RELEARN_DELAY, self._learn_base_again)
+
+    def _learn_base_again(self) -> None:
+        self._relearn = None
+        self._spawn(self._learn_base())
+
+    def on_written(self, file_hash: str) -> None:
+        """What this task was to save is in the file, although typing has cancelled it."""
+        task = asyncio.current_task()
+        if task is not None and (covered := self._snapshots.get(task)) is not None:
+            self._on_saved(file_hash, covered)
+
+    def _on_saved(self, saved_hash: str, covered: int) -> None:
+        if self._relearn is not None:
+            self._relearn.cancel()
+            self._relearn = None
+        self._covered = max(self._covered, covered)
+        self._base, self._base_time = saved_hash, time.time()
+        if self._marked:
+            self._journal.trim(self.room.room_id, self._stored)
+            self._bytes = sum(map(len, self._in_flight))
+            self._mark()
+            self._forget_if_settled()
+
+    def _forget_if_settled(self) -> None:
+        """The journal is done with a room whose file and store have everything."""
+        if self._marked and self.saved and not self._in_flight:
+            self._marked = False
+            self._bytes = 0
+            self._journal.forget(self.room.room_id)
+
+    async def _learn_base(self) -> None:
+        """The hash of the file as the room knows it."""
+        file = self.room._file
+        try:
+            model = await ensure_async(
+                file._contents_manager.get(file.path, content=False, require_hash=True)
+            )
+        except Exception:
+            self.log.debug("No hash for %s", self.room.room_id, exc_info=True)
+            return
+        if model["last_modified"] == file.last_modified:
+            self._base = model.get("hash")
+            if self._marked:
+                self._mark()
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

@@ -1,0 +1,1 @@
+"""Talking to a kernel: one conversation, whichever wire carries it."""

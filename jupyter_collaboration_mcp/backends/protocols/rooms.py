@@ -1,0 +1,215 @@
+"""What a backend must offer about documents: rooms to join, and the files behind them.
+
+A room is handed up as a `RoomLink`, one seat in one room. It speaks the Yjs sync protocol in
+messages, as a `pycrdt.Channel` does, and adds what a trustworthy answer needs: being current
+with the room, and knowing when an edit would survive a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from pycrdt import Doc
+
+from .files import Files
+
+
+@dataclass(frozen=True, slots=True)
+class Authorship:
+    """Which characters came from which call: a range of one client's clock."""
+
+    client: int
+    clock_from: int
+    clock_to: int
+    agent: str
+    call: str
+    time: float
+
+
+Kind = Literal["notebook", "file"]
+"""What a room is of: a notebook, or a text file."""
+
+KINDS: tuple[Kind, ...] = ("notebook", "file")
+
+
+class Piece(bytes):
+    """An update with what a room had when it was asked, perhaps in the middle of a change."""
+
+
+class RoomLink(Protocol):
+    """One seat in one room, shared by all agents of this process."""
+
+    on_end: Callable[[], None] | None
+    """Called once when the room is gone for good and `alive` has become false."""
+
+    @property
+    def room_id(self) -> str:
+        """`format:type:file id`, as the collaboration extension names rooms."""
+
+    @property
+    def session_id(self) -> str:
+        """The collaboration session of the server, which changes when it restarts."""
+
+    @property
+    def path(self) -> str:
+        """Where the document is now; it follows a rename."""
+
+    def whereabouts(self) -> Sequence[str]:
+        """The paths of the file itself: where the document's path leads to, and what it was loaded
+        from if a link led elsewhere then. Who works on it must be allowed to touch them.
+
+        Raises:
+            DocumentNotFound: There is no file any more, as far as that is known.
+            PathRefused: It is out of the root.
+        """
+
+    @property
+    def loads(self) -> int:
+        """How often it was loaded from another file than before, as far as that is known."""
+
+    def loaded_since(self, loads: int) -> Sequence[str]:
+        """The paths of the files that it was loaded from since then.
+
+        Raises:
+            PathRefused: One is out of the root.
+            RoomUnavailable: There were too many.
+        """
+
+    @property
+    def alive(self) -> bool:
+        """Whether the room still lives: editing a dead one would vanish silently (B3)."""
+
+    @property
+    def saved(self) -> bool:
+        """Whether all that the room has is in the file."""
+
+    @property
+    def autosaves(self) -> bool:
+        """Whether the server saves by itself, as far as that is known: people may not want it."""
+
+    @property
+    def at_once(self) -> bool:
+        """Whether the room has everything in the moment in which it is sent."""
+
+    @property
+    def mode(self) -> Literal["live", "file"]:
+        """Whether there is a room that people may be in, or only the file."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether the file may be written, as far as that is known."""
+
+    @property
+    def states(self) -> Mapping[int, Mapping[str, Any]]:
+        """Who is in the room: awareness states by client id."""
+
+    def attach(self, doc: Doc[Any]) -> None:
+        """The Doc of who sits here; it is asked what the room lacks."""
+
+    def on_arrival(self, tell: Callable[[], None]) -> None:
+        """Have a function called when somebody comes, or changes a wish about saving."""
+
+    def notices(self) -> Sequence[str]:
+        """What the people of this document should be told once (after a crash, say)."""
+
+    def remember(self, notice: str | None) -> None:
+        """Keep what agents are still to be told, in case of a crash. None: they have been told."""
+
+    def send(self, message: bytes) -> None:
+        """Give the room a message; `acknowledged` tells when it has taken effect."""
+
+    def receive(self) -> Sequence[bytes]:
+        """The updates that came since the last call, oldest first; some may be a `Piece`."""
+
+    def record(self, authorship: Authorship) -> None:
+        """Keep who wrote what; it is durable with the next acknowledgement."""
+
+    def give_up(self) -> None:
+        """Be dead from now on: the Doc of who sits here has what the room must never get."""
+
+    async def current(self) -> None:
+        """Return when `receive` will give everything that the room has now.
+
+        Nothing may be awaited between this and the use of what it promised.
+        """
+
+    async def acknowledged(self) -> None:
+        """Return when all that was sent is applied by the room and would survive a crash.
+
+        Raises:
+            RoomUnavailable: The room went away or the edit could not be made durable.
+        """
+
+    def overwritten(self) -> range | None:
+        """Which of the updates that `receive` gave, and that brought something, may be the change
+        of the file on disk that overwrote the room; None if none did since the last call. The last
+        one that `receive` gave before is -1.
+
+        To be asked after each `receive`, when all of it has been applied.
+        """
+
+    async def stale(self) -> bool:
+        """Whether somebody has changed the file on disk and the room has not taken it over yet.
+
+        Raises:
+            DocumentNotFound: Somebody has deleted it.
+            NotText, CorruptDocument: It cannot be loaded any more.
+        """
+
+    async def save(self) -> None:
+        """Have the file saved, and return when it has all that the room has now.
+
+        Raises:
+            CollaborationError: It could not be saved.
+        """
+
+    async def flush(self) -> None:
+        """Save what is unsaved, as far as the server is allowed to.
+
+        Raises:
+            NotText, CorruptDocument: A save would destroy a file that cannot be loaded any more.
+        """
+
+    async def close(self) -> None:
+        """Leave the room, if not left yet; the last one out has it cleaned up."""
+
+
+class Backend(Protocol):
+    """Where rooms and files live."""
+
+    @property
+    def files(self) -> Files:
+        """The files of the server, and its folders."""
+
+    async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
+        """The room id of the document at a path.
+
+        Args:
+            kind: What it has to be; None if it may be either.
+
+        Raises:
+            PathError: There is no such document, or none that could be edited as text.
+        """
+
+    def known(self, path: str, kind: Kind = "notebook") -> str | None:
+        """The room id of a path that was identified before; cheap, touches no file."""
+
+    def path_of(self, file_id: str) -> str | None:
+        """Where the document with a file id is, as far as that is known; cheap."""
+
+    async def locate(self, file_id: str) -> str | None:
+        """Where the document with a file id is; None if there is none.
+
+        Raises:
+            CollaborationError: The server does not say.
+        """
+
+    async def join(self, room_id: str) -> RoomLink:
+        """Take a seat in a room, opening it if need be.
+
+        Raises:
+            PathError: The document cannot be loaded.
+            RoomUnavailable: There is no collaboration on this server.
+        """

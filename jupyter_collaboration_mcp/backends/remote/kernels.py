@@ -1,0 +1,285 @@
+"""The kernels of a Jupyter server elsewhere, which need not have this extension."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from logging import Logger
+from typing import Any
+
+from ...documents.foreign_text import NAME, inline
+from ...errors import CollaborationError, KernelUnavailable
+from ..contents.models import iso_time
+from ..protocols.kernels import KernelInfo, KernelLink, KernelSpec
+from .jupyter_api import JupyterApi, Refused
+from .kernel_socket import GRACE, KernelSocket
+
+#: How often, and after how many seconds each time, it is seen whose of two kernels is in use.
+_LOOKS, _LOOK_AGAIN = 5, 0.2
+
+#: Characters of what a kernel does, and of the path of its session.
+_STATE, _PATH = 40, 1000
+
+_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
+
+
+class RemoteKernels:
+    """Sessions and kernels through the server's REST API, links over WebSockets.
+
+    Args:
+        api: The server.
+        log: For what nobody waits for.
+        grace: Seconds without the server, after which its kernels count as gone.
+    """
+
+    def __init__(self, api: JupyterApi, log: Logger, *, grace: float = GRACE) -> None:
+        self._api = api
+        self._log = log
+        self._grace = grace
+        self._changing = asyncio.Lock()
+        self._links: dict[str, KernelSocket] = {}
+        self._connecting: dict[str, asyncio.Task[KernelSocket]] = {}
+
+    async def find(self, path: str) -> KernelInfo | None:
+        session = self._best(await self._sessions(path))
+        return None if session is None else _info(session["kernel"], path)
+
+    async def start(self, path: str, name: str) -> KernelInfo:
+        session = self._best(await self._sessions(path))
+        if session is None:
+            wanted = {
+                "path": path,
+                "name": path.rpartition("/")[2],
+                "type": "notebook",
+                "kernel": {"name": name},
+            }
+            try:
+                session = await self._api.request("POST", "api", "sessions", body=wanted)
+            except Refused as error:
+                raise _not_started(name, error) from error
+            with self._api.understood("a kernel that it started"):
+                _require_session(session)
+            session = await self._settle(path, session)
+        return _info(session["kernel"], path)
+
+    async def _settle(self, path: str, ours: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See that there is one kernel: the server looks first and creates later.
+
+        A person who opened the notebook in the same moment has another one, and is or will be
+        connected to it. Where nobody is, the older one stays, whoever made it.
+        """
+        for _ in range(_LOOKS):
+            sessions = [each for each in await self._sessions(path) if not _dead(each)]
+            if len(sessions) < 2:
+                return sessions[0] if sessions else ours
+            if any(self._others(each) for each in sessions):
+                break
+            await asyncio.sleep(_LOOK_AGAIN)
+        kept = self._best(sessions)
+        assert kept is not None
+        mine = next((each for each in sessions if each["id"] == ours["id"]), None)
+        if mine is not None and mine is not kept and not self._others(mine):
+            self._log.info("%s has got two kernels in one moment; one of them ends", path)
+            try:
+                await self._api.request("DELETE", "api", "sessions", str(mine["id"]))
+            except Refused as error:
+                self._log.info("It had ended already: %s", error)
+        return kept
+
+    async def follow(self, path: str, new_path: str) -> None:
+        wanted = {"path": new_path, "name": new_path.rpartition("/")[2]}
+        for session in await self._sessions(path):
+            try:
+                await self._api.request("PATCH", "api", "sessions", str(session["id"]), body=wanted)
+            except Refused as error:
+                self._log.info("The session of %s has ended: %s", path, error)
+
+    async def connect(self, kernel_id: str) -> KernelLink:
+        return await self._link(kernel_id)
+
+    async def _link(self, kernel_id: str, *, fresh: bool = False) -> KernelSocket:
+        await self._close_dead()
+        if (link := self._links.get(kernel_id)) is not None:
+            return link
+        task = self._connecting.get(kernel_id)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._open(kernel_id, fresh))
+            self._connecting[kernel_id] = task
+            task.add_done_callback(lambda done: self._connected(kernel_id, done))
+        return await asyncio.shield(task)
+
+    def _connected(self, kernel_id: str, task: asyncio.Task[KernelSocket]) -> None:
+        self._connecting.pop(kernel_id, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited for it may have gone
+
+    async def _open(self, kernel_id: str, fresh: bool) -> KernelSocket:
+        link = KernelSocket(self._api, kernel_id, self._log, grace=self._grace)
+        try:
+            await link.open(fresh=fresh)
+        except BaseException:
+            await link.close()
+            raise
+        self._links[kernel_id] = link
+        return link
+
+    async def _close_dead(self) -> None:
+        for kernel_id, link in list(self._links.items()):
+            if link.over:
+                await self._drop(kernel_id)
+
+    async def _drop(self, kernel_id: str) -> None:
+        if (link := self._links.pop(kernel_id, None)) is not None:
+            await link.close()
+
+    async def interrupt(self, kernel_id: str) -> None:
+        try:
+            await self._api.request("POST", "api", "kernels", kernel_id, "interrupt")
+        except Refused as error:
+            raise KernelUnavailable(
+                f"The kernel {kernel_id} could not be interrupted: {error}.",
+                "Call list_kernels to see what is there.",
+                kernel_id=kernel_id,
+            ) from error
+
+    async def restart(self, kernel_id: str) -> None:
+        try:
+            await self._api.request("POST", "api", "kernels", kernel_id, "restart")
+            await self._drop(kernel_id)
+            # The server does not wait for the new process; a link does.
+            await self._link(kernel_id, fresh=True)
+        except (Refused, KernelUnavailable) as error:
+            said = error.happened if isinstance(error, CollaborationError) else f"{error}."
+            raise KernelUnavailable(
+                f"The kernel did not come back after the restart: {said} Its variables are lost.",
+                "Call change_notebook_kernel, or ask the person to look at the server's log.",
+                kernel_id=kernel_id,
+            ) from error
+        finally:
+            await self._close_dead()
+
+    async def change(self, path: str, name: str) -> KernelInfo:
+        # A server that is asked twice at once ends the kernel of before, and not the one between.
+        async with self._changing:
+            return await self._change(path, name)
+
+    async def _change(self, path: str, name: str) -> KernelInfo:
+        session = self._best(await self._sessions(path))
+        if session is None:
+            return await self.start(path, name)
+        wanted = {"kernel": {"name": name}}
+        try:
+            changed = await self._api.request(
+                "PATCH", "api", "sessions", str(session["id"]), body=wanted
+            )
+        except Refused as error:
+            raise _not_started(name, error) from error
+        with self._api.understood("a kernel that it started"):
+            _require_session(changed)
+        await self._drop(str(session["kernel"]["id"]))
+        return _info(changed["kernel"], path)
+
+    async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
+        found = await self._get("kernelspecs")
+        with self._api.understood("its kernelspecs"):
+            specs = {
+                str(name)[:NAME]: KernelSpec(
+                    str(name)[:NAME],
+                    str(each["spec"].get("display_name") or name)[:NAME],
+                    str(each["spec"].get("language") or "")[:NAME],
+                )
+                for name, each in found["kernelspecs"].items()
+            }
+            return specs, str(found["default"])[:NAME]
+
+    async def running(self) -> Sequence[KernelInfo]:
+        kernels, sessions = await self._get("kernels"), await self._get("sessions")
+        with self._api.understood("its kernels"):
+            paths = {
+                str(each["kernel"]["id"]): str(each["path"])[:_PATH]
+                for each in sessions
+                if each.get("kernel")
+            }
+            return [_info(kernel, paths.get(str(kernel["id"]))) for kernel in kernels]
+
+    async def close(self) -> None:
+        tasks = list(self._connecting.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for kernel_id in list(self._links):
+            await self._drop(kernel_id)
+
+    async def _sessions(self, path: str) -> list[Mapping[str, Any]]:
+        """The sessions of a notebook, oldest first; there should be one at most."""
+        sessions = await self._get("sessions")
+        with self._api.understood("its sessions"):
+            found = [
+                each
+                for each in sessions
+                if each["path"] == path and each["type"] == "notebook" and each.get("kernel")
+            ]
+            for each in found:
+                _require_session(each)
+            return found
+
+    async def _get(self, what: str) -> Any:
+        try:
+            return await self._api.get("api", what)
+        except Refused as error:
+            if error.status == 404:
+                await self._api.check()  # else there is no Jupyter at all at that address
+            raise KernelUnavailable(
+                f"The Jupyter server does not tell about its {what}: {error}.",
+                "Ask the person to look at the server's log.",
+            ) from error
+
+    def _best(self, sessions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """The one that lives and that somebody uses, else the oldest."""
+        return min(sessions, key=lambda each: (_dead(each), self._others(each) == 0), default=None)
+
+    def _others(self, session: Mapping[str, Any]) -> int:
+        """How many are connected to its kernel, besides us."""
+        kernel = session["kernel"]
+        link = self._links.get(kernel["id"])
+        ours = 0 if link is None or link.over else 1
+        return max(0, int(kernel.get("connections") or 0) - ours)
+
+
+def _dead(session: Mapping[str, Any]) -> bool:
+    return bool(session["kernel"].get("execution_state") == "dead")
+
+
+def _require_session(session: Mapping[str, Any]) -> None:
+    """See that something is the model of a session with a kernel, which came over the network.
+
+    Raises:
+        TypeError, KeyError, ValueError: It is none.
+    """
+    _info(session["kernel"], None)
+    int(session["kernel"].get("connections") or 0)
+    if not isinstance(session["id"], str):
+        raise TypeError("no id")
+
+
+def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
+    kernel_id = str(model["id"])
+    if not _ID.fullmatch(kernel_id):
+        raise ValueError("no id of a kernel")
+    return KernelInfo(
+        id=kernel_id,
+        name=str(model["name"])[:NAME],
+        state=inline(model.get("execution_state") or "unknown", _STATE),
+        last_activity=iso_time(model.get("last_activity")),
+        path=path,
+    )
+
+
+def _not_started(name: str, error: Refused) -> KernelUnavailable:
+    return KernelUnavailable(
+        f"The kernel {name!r} could not be started: {error}. Nothing was run.",
+        "Call list_kernels, and change_notebook_kernel to use another one.",
+        kernel=name,
+    )

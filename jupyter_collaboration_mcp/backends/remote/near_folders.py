@@ -1,0 +1,156 @@
+"""The folders of a server on this machine: what is there is found on its disk, and asked for then.
+
+A search that asks a server for each folder takes hundreds of times as long as one on the disk. What
+is told still comes from the server, and it has to have all that was found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ...errors import DocumentNotFound, FileFailed, ReadOnly
+from ..contents.asked_folders import AskedFolders
+from ..disk.folders import Folders
+from ..protocols.files import FileEntry, FileType, Listing, Shown, Wanted
+
+#: What Jupyter leaves out of listings unless it is configured; from outside it cannot be asked.
+_UNLISTED = ("__pycache__", "*.pyc", "*.pyo", ".DS_Store", "*~")
+
+#: Entries that are asked for at the same time.
+_AT_ONCE = 8
+
+#: How often a root is looked at that somebody changes at that moment.
+_TRIES = 3
+
+
+class NearFolders:
+    """Finds on the disk what a server has; where that does not fit, the server is asked for all.
+
+    Args:
+        root: Where on this machine the server's files are, if they are; called in a thread.
+        started: When the server was started: until it is started again, its root is the same.
+        look: What the server says of a path.
+        asked: The other way to find something.
+    """
+
+    def __init__(
+        self,
+        root: Callable[[], Path | None],
+        started: Callable[[], Awaitable[str | None]],
+        look: Callable[[str], Awaitable[FileEntry]],
+        asked: AskedFolders,
+    ) -> None:
+        self._root = root
+        self._started = started
+        self._look = look
+        self._asked = asked
+        self._folders: Folders | None = None
+        self._since: str | None = None
+
+    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+        """What may be shown of what is in a folder, by name."""
+        found = await self._find(lambda folders: folders.children(path, shown, limit))
+        # A folder of which all is shown takes one question, not one for each that is in it.
+        if found is not None and not found.complete:
+            found = await self._confirmed(found)
+            if found is not None:
+                return found
+        return await self._asked.children(path, shown, limit)
+
+    async def walk(
+        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+    ) -> Listing:
+        """What is wanted below a folder, breadth first; links to folders are not followed."""
+        found = await self._find(lambda folders: folders.walk(start, wanted, enter, limit))
+        if found is not None and (confirmed := await self._confirmed(found)) is not None:
+            return confirmed
+        return await self._asked.walk(start, wanted, enter, limit)
+
+    async def _find(self, search: Callable[[Folders], Listing]) -> Listing | None:
+        if (folders := await self._served()) is None:
+            return None
+        try:
+            return await asyncio.to_thread(search, folders)
+        except OSError:
+            return None
+
+    async def _confirmed(self, found: Listing) -> Listing | None:
+        """What the server says of what was found; None unless it has all of it."""
+        said: list[FileEntry] = []
+        for at in range(0, len(found.entries), _AT_ONCE):
+            some = found.entries[at : at + _AT_ONCE]
+            for entry, answer in zip(
+                some, await asyncio.gather(*map(self._said, some)), strict=True
+            ):
+                if answer is None or answer.type != entry.type:
+                    return None
+                said.append(answer)
+        return Listing(tuple(said), found.complete)
+
+    async def _said(self, entry: FileEntry) -> FileEntry | None:
+        try:
+            return await self._look(entry.path)
+        except (DocumentNotFound, FileFailed, ReadOnly):
+            return None
+
+    # -- whether it is the same disk ---------------------------------------------------------
+
+    async def _served(self) -> Folders | None:
+        """The folders that the server serves, as they are on this disk; None if they are not."""
+        started = await self._started()
+        if self._folders is None or started is None or started != self._since:
+            self._folders, self._since = await self._compared(), started
+        return self._folders
+
+    async def _compared(self) -> Folders | None:
+        """A root is the server's if it has the time and the names that the server says."""
+        root = await asyncio.to_thread(self._root)
+        if root is None or not await self._has_the_time_of(root):
+            return None
+        showing, hiding = (
+            Folders.below(str(root), hidden, _UNLISTED, beyond=True) for hidden in (True, False)
+        )
+        said = [(entry.path, entry.type) for entry in await self._asked.ask("")]
+        if said == await asyncio.to_thread(_names, showing) and await self._shows_hidden(showing):
+            return showing
+        return hiding if said == await asyncio.to_thread(_names, hiding) else None
+
+    async def _has_the_time_of(self, root: Path) -> bool:
+        for _ in range(_TRIES):
+            before = await asyncio.to_thread(_times, root)
+            said = (await self._look("")).last_modified
+            if said is not None and datetime.fromisoformat(said) in before:
+                return True
+            if before == await asyncio.to_thread(_times, root):
+                return False
+        return False
+
+    async def _shows_hidden(self, folders: Folders) -> bool:
+        """Whether the server shows hidden files, by what it says of one; if there is any at all."""
+        hidden = Wanted(lambda path, kind: path.rpartition("/")[2].startswith("."), folders=True)
+        found = await asyncio.to_thread(folders.walk, "", hidden, lambda path: True, 1)
+        return bool(found.entries) and await self._said(found.entries[0]) is not None
+
+
+def _times(root: Path) -> set[datetime]:
+    """When a folder was changed; Jupyter does not follow a link to say that."""
+    try:
+        return {
+            datetime.fromtimestamp(root.stat(follow_symlinks=follow).st_mtime, UTC)
+            for follow in (False, True)
+        }
+    except OSError:
+        return set()
+
+
+def _names(folders: Folders) -> list[tuple[str, FileType]]:
+    """What is in the root; nothing if there is no such folder."""
+    try:
+        listing = folders.children("", lambda path, kind: True, sys.maxsize)
+    except OSError:
+        return []
+    return [(entry.path, entry.type) for entry in listing.entries]

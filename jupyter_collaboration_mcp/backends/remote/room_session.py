@@ -1,0 +1,77 @@
+"""Asking a Jupyter server for the room of a document."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ...documents.foreign_text import inline
+from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
+from ..protocols.rooms import Kind
+from .jupyter_api import JupyterApi, Refused
+
+_ID = re.compile(r"[\w.:-]{1,200}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a server says about a document when it is asked for its room."""
+
+    file_id: str
+    id: str
+    """Of the server's process, in effect: another one after a restart."""
+
+
+async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
+    """Ask a server for the room of a document.
+
+    Raises:
+        DocumentNotFound: The server knows no such file.
+        NoCollaboration: It has no rooms at all.
+        RoomUnavailable: It has rooms, but not in a way that is known here.
+        Refused: It cannot say now.
+    """
+    try:
+        answer = await api.request(
+            "PUT",
+            *("api", "collaboration", "session", *path.split("/")),
+            body={"format": "json" if kind == "notebook" else "text", "type": kind},
+        )
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        if "does not exist" in refused.said:
+            raise DocumentNotFound.at(path) from refused
+        if await _has_rooms(api):
+            raise RoomUnavailable(
+                f"The Jupyter server at {api.address.base} shares notebooks live, but does not say "
+                f"in which room {inline(path)} is. It was not touched: somebody may have it open.",
+                "Ask the person to use `jupyter-collaboration>=5` there, and to let its addresses "
+                "through (api/collaboration/).",
+                path=path,
+            ) from refused
+        raise NoCollaboration(
+            f"The Jupyter server at {api.address.base} has no real-time collaboration.",
+            "Ask the person to `pip install 'jupyter-collaboration>=5'` there and to restart "
+            "the server.",
+            url=api.address.base,
+        ) from refused
+    with api.understood("the room of a document"):
+        return Session(_id(answer["fileId"]), _id(answer["sessionId"]))
+
+
+def _id(said: Any) -> str:
+    if not isinstance(said, str) or not _ID.fullmatch(said):
+        raise ValueError("no id")
+    return said
+
+
+async def _has_rooms(api: JupyterApi) -> bool:
+    """Whether there are any, also where nobody tells their names (jupyter-server-documents)."""
+    try:
+        # Without the wish for a WebSocket it is refused wherever it is known.
+        await api.get("api", "collaboration", "room", "JupyterLab:globalAwareness")
+    except Refused as refused:
+        return refused.status != 404
+    return True

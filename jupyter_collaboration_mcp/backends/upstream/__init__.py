@@ -1,0 +1,1 @@
+"""Workarounds for faults of the libraries below us, one module each."""

@@ -1,0 +1,235 @@
+"""The journal: durable when it says so, one commit for all, nothing missing after a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_collaboration_mcp.backends.in_process.journal import (
+    Journal,
+    JournalError,
+    UnsavedRoom,
+    open_journals,
+)
+from jupyter_collaboration_mcp.backends.in_process.journal_file import JournalFile
+from tests.harness.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+ROOM = "json:notebook:1"
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    journal = Journal(tmp_path / "journal-0.db")
+    yield journal
+    await journal.close()
+
+
+async def test_what_is_durable_is_there_after_a_kill(tmp_path: Path) -> None:
+    code = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from jupyter_collaboration_mcp.backends.in_process.journal import Journal, UnsavedRoom
+async def main():
+    journal = Journal(Path(sys.argv[1]))
+    journal.mark(UnsavedRoom("room", "a.ipynb", "hash", 1.0))
+    for number in range(10):
+        journal.append("room", b"update %d" % number)
+    await journal.durable()
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+    path = tmp_path / "journal-0.db"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(path))
+    assert await process.wait() == -9
+    journal = Journal(path)
+    assert [update for _, update in journal.updates("room")] == [
+        b"update %d" % number for number in range(10)
+    ]
+    assert journal.unsaved() == [UnsavedRoom("room", "a.ipynb", "hash", 1.0)]
+    await journal.close()
+
+
+async def test_all_who_wait_for_a_slow_disk_share_commits(journal: Journal) -> None:
+    journal._slow_until = time.monotonic() + 60
+    commits = 0
+    commit = journal._commit
+
+    def counted(statements: object) -> None:
+        nonlocal commits
+        commits += 1
+        commit(statements)  # type: ignore[arg-type]
+
+    journal._commit = counted  # type: ignore[method-assign]
+
+    async def write(number: int) -> None:
+        journal.append(ROOM, b"%d" % number)
+        await journal.durable()
+
+    await asyncio.gather(*(write(number) for number in range(100)))
+    assert len(journal.updates(ROOM)) == 100
+    assert commits <= 5
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_a_full_disk_is_said_and_nothing_is_missing_once_there_is_room(
+    journal: Journal, slow: bool
+) -> None:
+    journal._slow_until = time.monotonic() + 60 * slow
+    journal.append(ROOM, b"before")
+    await journal.durable()
+    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
+    journal._database.execute(f"PRAGMA max_page_count = {pages + 2}")
+    journal.append(ROOM, b"x" * 100_000)
+    with pytest.raises(JournalError, match="full"):
+        await journal.durable()
+    journal._database.execute("PRAGMA max_page_count = 1000000")
+    journal.append(ROOM, b"after")
+    await journal.durable()
+    assert [update[:6] for _, update in journal.updates(ROOM)] == [b"before", b"xxxxxx", b"after"]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_an_unexpected_failure_is_reported_and_the_next_commit_has_everything(
+    journal: Journal, slow: bool
+) -> None:
+    journal._slow_until = time.monotonic() + 60 * slow
+    commit = journal._commit
+
+    def fail(statements: object) -> None:
+        raise RuntimeError("unexpected")
+
+    journal._commit = fail  # type: ignore[method-assign]
+    journal.append(ROOM, b"before")
+    async with asyncio.timeout(10):
+        with pytest.raises(JournalError, match="unexpected"):
+            await journal.durable()
+        journal._commit = commit  # type: ignore[method-assign]
+        journal.append(ROOM, b"after")
+        await journal.durable()
+    assert [update for _, update in journal.updates(ROOM)] == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_text_that_utf8_cannot_hold_does_not_keep_edits_out(
+    journal: Journal, slow: bool
+) -> None:
+    journal._slow_until = time.monotonic() + 60 * slow
+    journal.mark(UnsavedRoom(ROOM, "\udcff.ipynb", None, 0.0))
+    journal.append(ROOM, b"an edit")
+    async with asyncio.timeout(10):
+        await journal.durable()
+    assert [update for _, update in journal.updates(ROOM)] == [b"an edit"]
+    assert journal.unsaved() == [UnsavedRoom(ROOM, "?.ipynb", None, 0.0)]
+
+
+async def test_a_commit_that_cannot_be_encoded_leaves_nothing_half_done(tmp_path: Path) -> None:
+    file = JournalFile(tmp_path / "journal-0.db", [])
+    insert = "INSERT INTO notices VALUES (?, 'a.ipynb', 0, '')"
+    with pytest.raises(UnicodeEncodeError):
+        file.commit([(insert, ["first"]), (insert, ["\ud800"])])
+    file.commit([(insert, ["second"])])
+    assert file.database.execute("SELECT room FROM notices").fetchall() == [("second",)]
+    file.close()
+
+
+async def test_trimmed_replaced_and_forgotten_updates_are_gone(journal: Journal) -> None:
+    journal.mark(UnsavedRoom(ROOM, "a.ipynb", None, 0.0))
+    positions = [journal.append(ROOM, b"%d" % number) for number in range(5)]
+    journal.append("other", b"kept")
+    journal.trim(ROOM, positions[2])
+    await journal.durable()
+    assert [update for _, update in journal.updates(ROOM)] == [b"3", b"4"]
+    journal.replace(ROOM, b"whole")
+    await journal.durable()
+    assert [update for _, update in journal.updates(ROOM)] == [b"whole"]
+    journal.forget(ROOM)
+    await journal.durable()
+    assert journal.updates(ROOM) == []
+    assert journal.unsaved() == []
+    assert len(journal.updates("other")) == 1
+
+
+async def test_a_marker_is_renewed_not_doubled(journal: Journal) -> None:
+    journal.mark(UnsavedRoom(ROOM, "a.ipynb", None, 0.0))
+    journal.mark(UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0))
+    await journal.durable()
+    assert journal.unsaved() == [UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0)]
+
+
+async def test_what_nobody_waits_for_is_kept_as_well(journal: Journal) -> None:
+    journal.append(ROOM, b"typed by a person")
+    await until(lambda: journal.updates(ROOM))
+
+
+async def test_a_large_update_is_left_to_the_thread(journal: Journal) -> None:
+    journal.append(ROOM, b"x" * 1_000_000)
+    journal.append(ROOM, b"y")
+    waiting = asyncio.ensure_future(journal.durable())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await waiting
+    assert [len(update) for _, update in journal.updates(ROOM)] == [1_000_000, 1]
+
+
+async def test_the_log_stays_small(journal: Journal) -> None:
+    for number in range(300):
+        journal.append(ROOM, b"%d" % number * 5_000)
+        journal.trim(ROOM, number)
+        await journal.durable()
+        await asyncio.sleep(0)
+    await until(lambda: journal.size < 12_000_000)
+
+
+async def test_rooms_that_cannot_be_recovered_are_all_kept(journal: Journal) -> None:
+    for number in (1, 2):
+        journal.mark(UnsavedRoom(f"json:notebook:{number}", "a.ipynb", None, 0.0))
+        journal.append(f"json:notebook:{number}", b"of room %d" % number)
+    await journal.durable()
+    kept = [journal.keep_aside(f"json:notebook:{number}") for number in (1, 2)]
+    assert journal.unsaved() == []
+    for number, path in enumerate(kept, start=1):
+        with sqlite3.connect(path) as database:
+            query = "SELECT yupdate FROM updates WHERE room = ?"
+            (update,) = database.execute(query, (f"json:notebook:{number}",)).fetchone()
+        database.close()
+        assert update == b"of room %d" % number
+
+
+async def test_only_its_owner_can_read_it(journal: Journal) -> None:
+    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
+
+
+async def test_a_journal_of_a_living_server_is_left_alone(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path;"
+        "from jupyter_collaboration_mcp.backends.in_process.journal import Journal;"
+        "journal = Journal(Path(sys.argv[1])); print('ready', flush=True); sys.stdin.read()"
+    )
+    path = str(tmp_path / "journal-0.db")
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdout is not None
+    try:
+        assert await other.stdout.readline() == b"ready\n"
+        mine, held = open_journals(tmp_path)
+        assert mine.path.name == "journal-1.db"
+        assert held == [mine]
+    finally:
+        await other.communicate(b"")
+    await mine.close()
+    mine, held = open_journals(tmp_path)
+    assert [journal.path.name for journal in held] == ["journal-0.db", "journal-1.db"]
+    assert mine is held[0]
+    for journal in held:
+        await journal.close()
