@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pycrdt import Doc, TransactionEvent, create_update_message
 
+from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Authorship, RoomLink
 from ..documents.notebook import CellChange, Notebook
 from ..documents.text_document import Document, TextDocument
@@ -568,8 +569,8 @@ def _rehearse(kind: type[Document], state: bytes, make: Callable[[Document], obj
         document.close()
 
 
-def _document(room_id: str, doc: Doc[Any]) -> Document:
-    return Notebook(doc) if room_id.split(":", 2)[1] == "notebook" else TextDocument(doc)
+def _document(room_id: RoomId, doc: Doc[Any]) -> Document:
+    return Notebook(doc) if room_id.kind == "notebook" else TextDocument(doc)
 
 
 def _now() -> int:

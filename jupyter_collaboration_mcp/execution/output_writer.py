@@ -100,6 +100,6 @@ class OutputWriter:
     async def _keep_overflow(self, run: Run) -> None:
         if overflow := run.log.overflow():
             try:
-                await self._side_files.keep(run.room_id.rpartition(":")[2], run.id, overflow)
+                await self._side_files.keep(run.room_id.file_id, run.id, overflow)
             except OSError as error:  # a full disk must not keep the run from its end
                 self._log.warning("The whole output of %s could not be kept: %s", run.id, error)

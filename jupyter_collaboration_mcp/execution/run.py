@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from ..backends.protocols.room_ids import RoomId
 from ..documents.output_log import OutputLog
 from ..errors import CollaborationError
 
@@ -77,7 +78,7 @@ class Run:
     agent: str
     """The name of the agent that asked for it."""
     path: str
-    room_id: str
+    room_id: RoomId
     id: str
     address: str
     """Where its outputs can be read in full, up to their number."""

@@ -77,7 +77,7 @@ def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
     handle = {
         "path": here.name,
         "room_id": link.room_id,
-        "file_id": link.room_id.rpartition(":")[2],
+        "file_id": link.room_id.file_id,
         "session_id": link.session_id,
         "agent": here.seat.name,
     }

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ..backends.protocols.files import FileEntry, FileType, Permit
-from ..backends.protocols.rooms import Kind
+from ..backends.protocols.room_ids import Kind
 from ..documents import render
 from ..documents.foreign_text import inline, listed
 from ..documents.handles import parse_path

@@ -210,7 +210,7 @@ class KernelTools(PlacedTools):
     async def _run(self, call: Call, level: Level, run_id: str) -> tuple[Site, Run]:
         site, run = self._sites.run(run_id)
         # Where the notebook is by now: it may have been moved to where agents may not go.
-        path = await site.workspace.find(run.room_id.rpartition(":")[2], run.path)
+        path = await site.workspace.find(run.room_id.file_id, run.path)
         site.require(level)
         await authorize(call, level, site, site.workspace.resolve(path))
         return site, run

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..backends.protocols.files import FileEntry, Listing, Permit
-from ..backends.protocols.rooms import Kind
+from ..backends.protocols.room_ids import Kind
 from ..documents.foreign_text import listed
 from ..documents.handles import parse_path
 from ..documents.notebook import Notebook

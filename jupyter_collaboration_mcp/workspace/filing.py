@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..backends.protocols.files import FileEntry, Files, FileType, Listing, Permit, Source, Wanted
-from ..backends.protocols.rooms import Kind
+from ..backends.protocols.room_ids import Kind
 from ..documents import file_types
 from ..documents.foreign_text import listed
 from ..errors import (

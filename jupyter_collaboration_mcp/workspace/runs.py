@@ -326,7 +326,7 @@ class Runs:
 
     def _prepared(self, here: OpenDocument, code: str, run_id: str, place: str) -> Run:
         link = here.peer.link
-        notebook = link.room_id.rpartition(":")[2]
+        notebook = link.room_id.file_id
         address = f"notebook://{quote(link.session_id, safe='')}/{notebook}/{place}"
         kept = _hours(self.side_files.limits.age)
 

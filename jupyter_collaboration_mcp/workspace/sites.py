@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..backends.protocols.files import Permit
-from ..backends.protocols.rooms import Kind
+from ..backends.protocols.room_ids import Kind, RoomId
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import PATH, inline
 from ..errors import (
@@ -271,7 +271,7 @@ class Sites:
             return None
         return alias if any(self._sites) or alias in self._former else None
 
-    def peer_of(self, room_id: str) -> RoomPeer | None:
+    def peer_of(self, room_id: RoomId) -> RoomPeer | None:
         """The peer of a room that is open on any server."""
         found = (site.workspace.peer_of(room_id) for site in self._sites.values())
         return next((peer for peer in found if peer is not None), None)
@@ -292,7 +292,7 @@ class Sites:
         """The file id of the notebook that a run belongs to, if anything is kept of it."""
         for site in self._sites.values():
             if site.runs.has(run_id):
-                return site.runs.get(run_id).room_id.rpartition(":")[2]
+                return site.runs.get(run_id).room_id.file_id
         for site in self._sites.values():
             if (notebook := await site.runs.side_files.notebook_of(run_id)) is not None:
                 return notebook

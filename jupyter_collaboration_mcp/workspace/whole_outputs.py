@@ -99,7 +99,7 @@ class WholeOutputs:
         )
         if (cut := _NOTICE.search(_ending(output))) is None:
             return _parts(output, offset)
-        notebook = here.peer.link.room_id.rpartition(":")[2]
+        notebook = here.peer.link.room_id.file_id
         return await self.of_run_id(notebook, cut[2], int(cut[1]), offset)
 
     async def _aside(
@@ -119,7 +119,7 @@ class WholeOutputs:
 
 def notebook_of(run: Run) -> str:
     """The file id of the notebook that a run belongs to."""
-    return run.room_id.rpartition(":")[2]
+    return run.room_id.file_id
 
 
 def _pick(outputs: Sequence[Mapping[str, Any]], index: int, whose: str) -> Mapping[str, Any]:

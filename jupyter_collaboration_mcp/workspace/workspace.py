@@ -11,7 +11,8 @@ from logging import Logger
 from typing import TypeVar
 
 from ..backends.protocols.files import Permit
-from ..backends.protocols.rooms import KINDS, Backend, Kind, RoomLink
+from ..backends.protocols.room_ids import KINDS, Kind, RoomId
+from ..backends.protocols.rooms import Backend, RoomLink
 from ..collaboration.peer import RoomPeer, Seat
 from ..collaboration.prepared import Edit
 from ..collaboration.undo import Step
@@ -138,7 +139,7 @@ class Workspace:
         self._backend = backend
         self._idle_timeout = idle_timeout
         self._log = log
-        self._open: dict[str, _Open] = {}
+        self._open: dict[RoomId, _Open] = {}
         self._joining: dict[str, asyncio.Task[RoomPeer]] = {}
         self._seats: dict[tuple[str, str], Seat] = {}  # outlive an idle agent's leaving
         self._rejoining: dict[str, asyncio.Task[None]] = {}
@@ -281,7 +282,7 @@ class Workspace:
         is_link = room_path != path and resolved(room_path) == resolved(path)
         return room_path if is_link else None
 
-    async def _open_at(self, path: str, kind: Kind | None) -> tuple[str, _Open]:
+    async def _open_at(self, path: str, kind: Kind | None) -> tuple[RoomId, _Open]:
         room_id = None if kind is None else self._backend.known(path, kind)
         opened = self._open.get(room_id) if room_id is not None else None
         if opened is None or room_id is None or not opened.peer.link.alive:
@@ -289,7 +290,7 @@ class Workspace:
             opened = await self._living(room_id)
         return room_id, opened
 
-    async def peer(self, room_id: str) -> RoomPeer:
+    async def peer(self, room_id: RoomId) -> RoomPeer:
         """The peer of a room that is current; the room is opened again if it died."""
         opened = await self._living(room_id)
         try:
@@ -341,7 +342,7 @@ class Workspace:
         """Where the notebook with a file id is, also if it was never open here."""
         return await self._backend.locate(file_id)
 
-    def peer_of(self, room_id: str) -> RoomPeer | None:
+    def peer_of(self, room_id: RoomId) -> RoomPeer | None:
         """The peer of a room that is open."""
         opened = self._open.get(room_id)
         return None if opened is None else opened.peer
@@ -381,13 +382,13 @@ class Workspace:
             await self._close(opened)
         self._open.clear()
 
-    async def _living(self, room_id: str) -> _Open:
+    async def _living(self, room_id: RoomId) -> _Open:
         opened = self._open.get(room_id)
         if opened is None or not opened.peer.link.alive:
             opened = await self._join(room_id)
         return opened
 
-    async def _join(self, room_id: str) -> _Open:
+    async def _join(self, room_id: RoomId) -> _Open:
         """One peer for a room, however many agents ask for it at once."""
         task = self._joining.get(room_id)
         if task is None:
@@ -399,7 +400,7 @@ class Workspace:
         # What was forgotten since is closed, and does not come back.
         return self._open.get(room_id) or await self._join(room_id)
 
-    async def _new_peer(self, room_id: str) -> RoomPeer:
+    async def _new_peer(self, room_id: RoomId) -> RoomPeer:
         before = self._open.get(room_id)
         link: RoomLink = await self._backend.join(room_id)
         try:
@@ -414,7 +415,7 @@ class Workspace:
         return peer
 
     async def _take_over(
-        self, room_id: str, link: RoomLink, before: _Open | None
+        self, room_id: RoomId, link: RoomLink, before: _Open | None
     ) -> tuple[RoomPeer, dict[str, Seat]]:
         """A peer in a room, with all that was at the one before it, whose room died under it."""
         peer = RoomPeer(link)
@@ -437,14 +438,14 @@ class Workspace:
         before.peer.close()
         return peer, agents
 
-    def _rejoin_soon(self, room_id: str) -> None:
+    def _rejoin_soon(self, room_id: RoomId) -> None:
         """A room went away under a peer: be there again as soon as it can be."""
         if room_id in self._open and room_id not in self._rejoining:
             task = asyncio.get_running_loop().create_task(self._rejoin(room_id))
             self._rejoining[room_id] = task
             task.add_done_callback(lambda _: self._rejoining.pop(room_id, None))
 
-    async def _rejoin(self, room_id: str) -> None:
+    async def _rejoin(self, room_id: RoomId) -> None:
         pause = 0.2
         while (opened := self._open.get(room_id)) is not None and not opened.peer.link.alive:
             try:
@@ -458,14 +459,14 @@ class Workspace:
                 await asyncio.sleep(pause)
                 pause = min(10.0, 2 * pause)
 
-    def _follow_soon(self, room_id: str) -> None:
+    def _follow_soon(self, room_id: RoomId) -> None:
         """Somebody has edited: follow it until it is in the file."""
         if room_id not in self._following:
             task = asyncio.get_running_loop().create_task(self._follow(room_id))
             self._following[room_id] = task
             task.add_done_callback(lambda _: self._following.pop(room_id, None))
 
-    async def _follow(self, room_id: str) -> None:
+    async def _follow(self, room_id: RoomId) -> None:
         """If the file is changed on disk meanwhile, what it overwrites is done again."""
         pause, waited, told = _FOLLOW, 0.0, False
         oldest: Step | None = None
@@ -497,7 +498,7 @@ class Workspace:
                     "what is unsaved is in the live document only."
                 )
 
-    def _seat(self, room_id: str, opened: _Open, agent: Agent) -> Seat:
+    def _seat(self, room_id: RoomId, opened: _Open, agent: Agent) -> Seat:
         seat = opened.agents.get(agent.key)
         if seat is None:
             seat = self._seats.setdefault((room_id, agent.key), Seat(agent.key, agent.name))
@@ -549,7 +550,7 @@ class Workspace:
                 elif opened.since < idle_since:  # else who opened it is about to sit down
                     await self._leave(room_id, opened)
 
-    async def _leave(self, room_id: str, opened: _Open) -> None:
+    async def _leave(self, room_id: RoomId, opened: _Open) -> None:
         if not await self._nothing_unsaved(room_id, opened):
             return  # else it would be lost with the server that is away just now
         if not opened.agents and self._open.get(room_id) is opened:
@@ -563,7 +564,7 @@ class Workspace:
             except Exception:  # the others have to be looked after all the same
                 self._log.exception("Could not leave %s in good order", room_id)
 
-    async def _nothing_unsaved(self, room_id: str, opened: _Open) -> bool:
+    async def _nothing_unsaved(self, room_id: RoomId, opened: _Open) -> bool:
         """Have what agents wrote saved; whether it is, or has no file to be in any more."""
         peer = opened.peer
         try:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jupyter_ydoc import YFile
 from pycrdt import Doc, Text
 
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.collaboration import unsaved
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.unsaved import MAX_CHARACTERS
@@ -44,7 +45,7 @@ disks = st.lists(st.tuples(st.sampled_from(["change", "insert", "remove"]), line
 class OverwrittenLink(MemoryLink):
     """A seat in a text's room that knows when the file came over it."""
 
-    room_id = "text:file:memory"
+    room_id = RoomId("text:file:memory")
     path = "memory.md"
 
     def __init__(self, room: Doc[Any]) -> None:

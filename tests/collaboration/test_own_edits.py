@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycrdt import Doc, Map, Text
 
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.remote.room_state import RoomState
 from jupyter_collaboration_mcp.collaboration.own_edits import reapplied
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
@@ -160,7 +161,7 @@ def test_what_two_processes_reapply_after_a_restart_is_there_once(order: tuple[i
     begun += lines("l1", "l2", "disk")
 
     class Link(MemoryLink):
-        room_id = "text:file:memory"
+        room_id = RoomId("text:file:memory")
 
     peers = [RoomPeer(Link(after)) for _ in processes]
     for number in order:

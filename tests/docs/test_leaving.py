@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from jupyter_collaboration_mcp.backends.in_process.backend import journal_file
+from jupyter_collaboration_mcp.backends.in_process import journal_file
 from tests.conftest import EXTENSIONS
 from tests.harness import notebooks
 from tests.harness.agents import agent

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycrdt import Doc, Text
 
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.documents.notebook import Notebook
@@ -33,7 +34,7 @@ START = "first\nsecond line\n\nfourth\n"
 
 
 class TextLink(MemoryLink):
-    room_id = "text:file:memory"
+    room_id = RoomId("text:file:memory")
     path = "memory.md"
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from jupyter_collaboration_mcp.backends.protocols.kernels import Fate, KernelMessage
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.documents.output_log import OutputLimits, OutputLog
 from jupyter_collaboration_mcp.errors import (
     InputMissing,
@@ -201,7 +202,9 @@ class Kernel:
         """A run, of which it is noted when it is over."""
         self._count += 1
         log = OutputLog(OutputLimits(), lambda index, said: said)
-        run = Run(code, log, "Ada", "a.ipynb", "json:notebook:a", f"run-{self._count}", "address")
+        run = Run(
+            code, log, "Ada", "a.ipynb", RoomId("json:notebook:a"), f"run-{self._count}", "address"
+        )
         run.target = target
         run.when_over = self.over.append
         if batch is not None:

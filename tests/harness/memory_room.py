@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pycrdt import Doc, TransactionEvent, YMessageType, handle_sync_message
 
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.protocols.rooms import Authorship
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.prepared import Edit
@@ -49,7 +50,7 @@ class MemoryRoom:
 class MemoryLink:
     """A seat in such a room; it delivers when asked, as the real one does."""
 
-    room_id = "json:notebook:memory"
+    room_id = RoomId("json:notebook:memory")
     session_id = "memory"
     path = "memory.ipynb"
     alive = True

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mcp_types import ResourceLink, TextResourceContents
 
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.remote.file_room import FileRoom, FileRooms
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
@@ -205,7 +206,7 @@ async def test_large_integers_are_rounded_and_what_is_no_json_is_refused(
 async def test_a_file_that_was_left_is_freed() -> None:
     """B28."""
     nobody: Any = None
-    room = FileRoom(nobody, "json:notebook:x", "x.ipynb")
+    room = FileRoom(nobody, RoomId("json:notebook:x"), "x.ipynb")
     freed = weakref.ref(room)
     await room.close()
     await room.close()

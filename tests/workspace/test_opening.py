@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.collaboration.undo import SourceChanged, Step
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from jupyter_collaboration_mcp.workspace import workspace as module
@@ -55,13 +56,13 @@ class Server:
         self.links: list[Link] = []
         self.away = False
 
-    def known(self, path: str, kind: str) -> str:
-        return f"json:notebook:{path}"
+    def known(self, path: str, kind: str) -> RoomId:
+        return RoomId(f"json:notebook:{path}")
 
-    async def identify(self, path: str, kind: str) -> str:
+    async def identify(self, path: str, kind: str) -> RoomId:
         return self.known(path, kind)
 
-    async def join(self, room_id: str) -> Link:
+    async def join(self, room_id: RoomId) -> Link:
         await asyncio.sleep(0)
         if self.away:
             raise RoomUnavailable("It is away.", "Try again.")

@@ -22,8 +22,8 @@ from ...errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
 from ...panics import contained
 from ..disk.local_disk import LocalDisk
 from ..disk.opened_files import report_opened_files
-from ..protocols.room_ids import PREFIXES, room_prefix
-from ..protocols.rooms import Kind, RoomLink
+from ..protocols.room_ids import Kind, RoomId, room_kind
+from ..protocols.rooms import RoomLink
 from ..upstream.file_ids import take_names_as_they_are
 from ..upstream.held_saves import hold_saves_during_renames
 from ..upstream.kept_line_ends import keep_line_ends
@@ -162,42 +162,39 @@ class InProcessBackend:
 
     # -- files -----------------------------------------------------------------------------
 
-    async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
-        prefix = room_prefix(await self.files.look(path), kind)
-        await self._end_other_kind(path, prefix)
-        room_id = self._open_as(path, prefix)
-        return room_id or f"{prefix}{self.file_ids.index(self.files.followed(path))}"
+    async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
+        kind = room_kind(await self.files.look(path), kind)
+        await self._end_other_kind(path, kind)
+        room_id = self._open_as(path, kind)
+        return room_id or RoomId.of(kind, self.file_ids.index(self.files.followed(path)))
 
-    def known(self, path: str, kind: Kind = "notebook") -> str | None:
-        prefix = PREFIXES[kind]
+    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
         if "\\" in path:  # fileid takes it for a slash: that is another file, with other rules
             return None
-        if (room_id := self._open_as(path, prefix)) is not None:
+        if (room_id := self._open_as(path, kind)) is not None:
             return room_id
         file_id = self.file_ids.get_id(self.files.followed(path))
-        return None if file_id is None else f"{prefix}{file_id}"
+        return None if file_id is None else RoomId.of(kind, file_id)
 
-    def _open_as(self, path: str, prefix: str) -> str | None:
+    def _open_as(self, path: str, kind: Kind) -> RoomId | None:
         """The room in which a file is open, whatever link leads to it: two overwrite each other.
 
         If there are several all the same, it is one that people are in, and of this very path.
         """
-        rooms = [room for room in self._rooms_of(path) if room.room_id.startswith(prefix)]
+        rooms = [room for room in self._rooms_of(path) if _id(room).file_type == kind]
         if len(rooms) < 2:
-            return rooms[0].room_id if rooms else None
-        ranks = {
-            room.room_id: (_has_people(room), self._path_of(room.room_id) == path) for room in rooms
-        }
+            return _id(rooms[0]) if rooms else None
+        ranks = {_id(room): (_has_people(room), self._path_of(_id(room)) == path) for room in rooms}
         return max(ranks, key=ranks.__getitem__, default=None)
 
-    async def _end_other_kind(self, path: str, prefix: str) -> None:
+    async def _end_other_kind(self, path: str, kind: Kind) -> None:
         """Two rooms of one file overwrite each other; a rename makes a text of a notebook.
 
         Raises:
             InUse: Somebody has it open as what it was, or as what the name of a link says.
         """
         for room in self._rooms_of(path):
-            if room.room_id.startswith(prefix):
+            if _id(room).file_type == kind:
                 continue
             if _has_people(room):
                 names = listed(people(room.awareness.states)) or "Somebody"
@@ -221,7 +218,7 @@ class InProcessBackend:
         """Who is in which document that is open, by the path of its room and where it really is."""
         found: dict[str, list[str]] = {}
         for room in self._rooms():
-            if (path := self._path_of(room.room_id)) is not None:
+            if (path := self._path_of(_id(room))) is not None:
                 for name in {path, self.files.resolved(path)}:
                     there = found.setdefault(name, [])
                     there += [who for who in people(room.awareness.states) if who not in there]
@@ -281,20 +278,20 @@ class InProcessBackend:
         def is_below(at: str) -> bool:
             return _within(at, path) or _within(at, place) or _within(resolved(at), place)
 
-        paths = ((self._path_of(room.room_id), room) for room in self._rooms())
+        paths = ((self._path_of(_id(room)), room) for room in self._rooms())
         return [room for at, room in paths if at is not None and is_below(at)]
 
     def opened_at(self, room: DocumentRoom, path: str) -> bool:
         """Whether a room was opened by a path, or by one below it."""
-        at = self._path_of(room.room_id)
+        at = self._path_of(_id(room))
         return at is not None and _within(at, path)
 
     def _rooms_of(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, whatever links lead to it."""
         real = self.files.resolved(path)
-        return [room for room in self._rooms() if real in self._places_of(room.room_id)]
+        return [room for room in self._rooms() if real in self._places_of(_id(room))]
 
-    def _places_of(self, room_id: str) -> tuple[str, ...]:
+    def _places_of(self, room_id: RoomId) -> tuple[str, ...]:
         """The path by which a room was opened, and where its file really is, as of a moment ago:
         every call asks this of all rooms."""
         now = time.monotonic()
@@ -313,7 +310,7 @@ class InProcessBackend:
 
     # -- rooms -----------------------------------------------------------------------------
 
-    async def join(self, room_id: str) -> RoomLink:
+    async def join(self, room_id: RoomId) -> RoomLink:
         room = await self._open(room_id)
         watch = self._watch(room)
         link = InProcessLink(self, watch, self._journal, self._notices.get(room_id, []))
@@ -324,7 +321,7 @@ class InProcessBackend:
         self._keep(room)  # the last person may have left just now, who saw nobody else here
         return link
 
-    async def _open(self, room_id: str) -> DocumentRoom:
+    async def _open(self, room_id: RoomId) -> DocumentRoom:
         """Open a room as its first client would, and as carefully as upstream does not."""
         ydoc = self.ydoc
         server = ydoc.ywebsocket_server
@@ -338,7 +335,7 @@ class InProcessBackend:
                 await self._discard(room)
                 room = None
             created = room is None
-            if self.file_ids.get_path(room_id.split(":", 2)[2]) is None:
+            if self.file_ids.get_path(room_id.file_id) is None:
                 raise DocumentNotFound.at(room_id)
             if room is None:
                 room = self._new_room(room_id)
@@ -351,15 +348,14 @@ class InProcessBackend:
                 if created or not room.clients:
                     await self._discard(room)
                 if isinstance(error, HTTPError):
-                    kind = room_id.split(":", 2)[1]
                     path = self._path_of(room_id) or room_id
-                    raise await self.files.unreadable(path, kind, error) from error
+                    raise await self.files.unreadable(path, room_id.file_type, error) from error
                 raise
         await room.ydoc_observed.wait()  # B2: updates before it are neither sent nor stored
         return cast("DocumentRoom", room)
 
     @asynccontextmanager
-    async def _locked(self, room_id: str) -> AsyncIterator[None]:
+    async def _locked(self, room_id: RoomId) -> AsyncIterator[None]:
         """Nobody else opens or ends this room meanwhile."""
         locks = self.ydoc._room_locks
         while True:
@@ -380,19 +376,20 @@ class InProcessBackend:
         if (cleaner := self._cleaners.pop(room.room_id, None)) is not None:
             cleaner.cancel()
 
-    def _new_room(self, room_id: str) -> DocumentRoom:
+    def _new_room(self, room_id: RoomId) -> DocumentRoom:
         # B15: get_document(create=True) ignores the store's configuration; so build the room
         # here, with the store class that the websocket handler uses.
         from jupyter_server_ydoc.rooms import DocumentRoom
         from jupyter_server_ydoc.websocketserver import exception_logger
 
         ydoc = self.ydoc
-        file_format, file_type, file_id = room_id.split(":", 2)
-        store = ydoc.ywebsocket_server.ystore_class(path=f".{file_type}:{file_id}.y", log=self.log)
+        file_id = room_id.file_id
+        store_path = f".{room_id.file_type}:{file_id}.y"
+        store = ydoc.ywebsocket_server.ystore_class(path=store_path, log=self.log)
         return DocumentRoom(
             room_id,
-            file_format,
-            file_type,
+            room_id.file_format,
+            room_id.file_type,
             ydoc.file_loaders[file_id],
             self._serverapp.event_logger,
             store,
@@ -412,7 +409,7 @@ class InProcessBackend:
                 watch.close()
             with contextlib.suppress(KeyError):  # its subscription may be gone already (B5)
                 await room.stop()
-        file_id = room.room_id.split(":", 2)[2]
+        file_id = _id(room).file_id
         if file_id in ydoc.file_loaders:
             loader = ydoc.file_loaders[file_id]
             if loader.number_of_subscriptions == 0:
@@ -508,7 +505,7 @@ class InProcessBackend:
         wanted = watch.latest
         why = await self.flush(watch)
         if not watch.saved_through(wanted):
-            path = self._path_of(room.room_id) or room.room_id
+            path = self._path_of(_id(room)) or room.room_id
             raise FileFailed.to("save", path, why or "it has edits that no file has yet")
 
     async def end(self, room: DocumentRoom, why: str) -> None:
@@ -546,8 +543,8 @@ class InProcessBackend:
                     return watch.last_failure
         return None
 
-    def _path_of(self, room_id: str) -> str | None:
-        return self.path_of(room_id.split(":", 2)[2])
+    def _path_of(self, room_id: RoomId) -> str | None:
+        return self.path_of(room_id.file_id)
 
     @property
     def ydoc(self) -> YDocExtension:
@@ -585,6 +582,10 @@ def _ended(why: str) -> str:
 
 def _within(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{folder}/")
+
+
+def _id(room: DocumentRoom) -> RoomId:
+    return RoomId(room.room_id)
 
 
 def _has_people(room: DocumentRoom) -> bool:

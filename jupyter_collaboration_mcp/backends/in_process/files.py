@@ -38,7 +38,7 @@ from ..disk.folders import Folders
 from ..disk.local_disk import LocalDisk
 from ..disk.opened_files import opened_files
 from ..protocols.files import FileEntry, FileType, Listing, Names, Permit, Shown, Source, Wanted
-from ..protocols.rooms import Kind
+from ..protocols.room_ids import Kind
 from ..upstream.held_saves import held
 
 if TYPE_CHECKING:

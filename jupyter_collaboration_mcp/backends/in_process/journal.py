@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..protocols.room_ids import RoomId
 from .journal_file import JournalFile, Statement, cause, set_aside
 
 _log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class JournalError(Exception):
 class UnsavedRoom:
     """A room whose file may be behind: what recovery starts from."""
 
-    room: str
+    room: RoomId
     path: str
     base: str | None
     base_time: float
@@ -135,7 +136,7 @@ class Journal:
 
     # -- writing ---------------------------------------------------------------------------
 
-    def append(self, room: str, update: bytes) -> int:
+    def append(self, room: RoomId, update: bytes) -> int:
         """Add an update; it is durable once a later `durable()` returns."""
         self._seq += 1
         row = (self._seq, room, time.time(), update)
@@ -150,16 +151,16 @@ class Journal:
             (unsaved.room, unsaved.path, unsaved.base, unsaved.base_time),
         )
 
-    def trim(self, room: str, through: int) -> None:
+    def trim(self, room: RoomId, through: int) -> None:
         """Forget a room's updates that the store has."""
         self._add("DELETE FROM updates WHERE room = ? AND seq <= ?", (room, through))
 
-    def replace(self, room: str, state: bytes) -> int:
+    def replace(self, room: RoomId, state: bytes) -> int:
         """Let one full state stand for all of a room's updates."""
         self._add("DELETE FROM updates WHERE room = ?", (room,))
         return self.append(room, state)
 
-    def forget(self, room: str) -> None:
+    def forget(self, room: RoomId) -> None:
         """The room's file and store have everything."""
         self._add("DELETE FROM updates WHERE room = ?", (room,))
         self._add("DELETE FROM rooms WHERE room = ?", (room,))
@@ -457,9 +458,9 @@ class Journal:
     def unsaved(self) -> list[UnsavedRoom]:
         """The rooms that may be ahead of their files."""
         rows = self._database.execute("SELECT room, path, base, base_time FROM rooms")
-        return [UnsavedRoom(*row) for row in rows]
+        return [UnsavedRoom(RoomId(room), *row) for room, *row in rows]
 
-    def updates(self, room: str) -> list[tuple[float, bytes]]:
+    def updates(self, room: RoomId) -> list[tuple[float, bytes]]:
         """A room's updates that the store may lack, oldest first."""
         query = "SELECT time, yupdate FROM updates WHERE room = ? ORDER BY seq"
         return self._database.execute(query, (room,)).fetchall()
@@ -485,7 +486,7 @@ class Journal:
     def forget_renames(self) -> None:
         self._commit([("DELETE FROM renames", ())])
 
-    def recovered(self, room: str, notice: tuple[str, str] | None) -> None:
+    def recovered(self, room: RoomId, notice: tuple[str, str] | None) -> None:
         """Recovery has dealt with a room; perhaps people should be told (path, text)."""
         statements: list[Statement] = [
             ("DELETE FROM updates WHERE room = ?", (room,)),
@@ -498,10 +499,10 @@ class Journal:
             )
         self._commit(statements)
 
-    def keep_aside(self, room: str) -> Path:
+    def keep_aside(self, room: RoomId) -> Path:
         """Move a room that cannot be recovered out of the way, into a journal of its own."""
         # Named after the file's id too: several rooms may go the same way in one second.
-        stamp, file_id = time.strftime("%Y%m%d-%H%M%S"), room.rpartition(":")[2]
+        stamp, file_id = time.strftime("%Y%m%d-%H%M%S"), room.file_id
         aside = self.path.with_name(f"unrecovered-{stamp}-{file_id}.db")
         with contextlib.closing(sqlite3.connect(aside)) as target:
             aside.chmod(0o600)
@@ -519,13 +520,13 @@ class Journal:
             found.setdefault(room, []).append(text)
         return found
 
-    def notify(self, room: str, path: str, text: str) -> None:
+    def notify(self, room: RoomId, path: str, text: str) -> None:
         """Have something said after a crash, unless it is forgotten before."""
         row = (room, path, time.time(), text)
         self._add("INSERT INTO notices VALUES (?, ?, ?, ?)", row)
         self._flush_unasked()  # nobody waits for it
 
-    def forget_notices(self, room: str) -> None:
+    def forget_notices(self, room: RoomId) -> None:
         """The notices of a room have been said."""
         self._add("DELETE FROM notices WHERE room = ?", (room,))
 

@@ -13,7 +13,7 @@ from ...documents.foreign_text import inline, words
 from ...errors import DocumentNotFound, RoomUnavailable
 from ..disk.opened_files import Load
 from ..protocols import autosave
-from ..protocols.room_ids import kind_of
+from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship
 from ..upstream.linked_files import loads_of
 from .journal import Journal, JournalError
@@ -71,8 +71,8 @@ class InProcessLink:
         served.cancel()
 
     @property
-    def room_id(self) -> str:
-        return str(self._room.room_id)
+    def room_id(self) -> RoomId:
+        return RoomId(self._room.room_id)
 
     @property
     def session_id(self) -> str:
@@ -255,7 +255,7 @@ class InProcessLink:
     async def _require_loadable(self) -> None:
         """Nobody reads or edits what is no longer in the file, and cannot be saved into it."""
         if (error := self._watch.unloadable) is not None:
-            kind = kind_of(self.room_id)
+            kind = self.room_id.kind
             raise await self._backend.files.unreadable(self.path, kind, error) from error
 
     async def save(self) -> None:

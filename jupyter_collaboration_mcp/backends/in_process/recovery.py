@@ -98,7 +98,7 @@ class Recovery:
             self._journal.set_aside("a part of it cannot be read")
 
     async def _recover(self, unsaved: UnsavedRoom) -> str:
-        _format, file_type, file_id = unsaved.room.split(":", 2)
+        file_type, file_id = unsaved.room.file_type, unsaved.room.file_id
         store = self._make_store(path=f".{file_type}:{file_id}.y", log=self._log)
         async with store:
             # The store's task group would wrap what is raised here.
@@ -109,7 +109,7 @@ class Recovery:
 
     async def _recover_with(self, unsaved: UnsavedRoom, store: BaseYStore) -> str | None:
         """Returns what was done; None if the journal has nothing to stand on."""
-        file_format, file_type, _file_id = unsaved.room.split(":", 2)
+        file_format, file_type = unsaved.room.file_format, unsaved.room.file_type
         try:
             rebuilt = await self._rebuild(unsaved, store, file_type)
         except Incomplete:
@@ -118,7 +118,7 @@ class Recovery:
             self._journal.recovered(unsaved.room, None)
             return "nothing was stored"
         model = {"type": file_type, "format": file_format, "content": rebuilt.content}
-        kind = "notebook" if file_type == "notebook" else "file"
+        kind = unsaved.room.kind
         on_disk = await self._load(unsaved.path, kind, file_format)
         if on_disk is not None and on_disk["content"] == _without_trust(rebuilt.content):
             self._journal.recovered(unsaved.room, None)
@@ -198,7 +198,7 @@ class Recovery:
         """Whether what the document has been through since it was saved ever fitted a file."""
         rows = [(stamp, update) async for update, _metadata, stamp in store.read()]
         rows = sorted(rows + rebuilt.journaled, key=lambda row: row[0])
-        file_type = unsaved.room.split(":", 2)[1]
+        file_type = unsaved.room.file_type
         since = unsaved.base_time - _CLOCK_SLACK
         return await _Replay(file_type, content, fits).passes(rows, since)
 

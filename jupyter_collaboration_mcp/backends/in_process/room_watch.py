@@ -19,6 +19,7 @@ from pycrdt import Map, TransactionEvent
 from tornado.web import HTTPError
 
 from ...documents.updates import decode_state, encode_state, sole_author
+from ..protocols.room_ids import RoomId
 from ..upstream.taken_over import unloadable
 from .journal import Journal, UnsavedRoom
 
@@ -40,6 +41,7 @@ class RoomWatch:
         self, room: DocumentRoom, journal: Journal, journal_limit: int, log: Logger
     ) -> None:
         self.room = room
+        self.room_id = RoomId(room.room_id)
         self.log = log
         self.listeners: set[Callable[[bytes], None]] = set()
         """Called with each update, in the room's own transaction: must not raise."""
@@ -118,7 +120,7 @@ class RoomWatch:
 
     def _on_update(self, event: TransactionEvent) -> None:
         update = event.update
-        room_id = self.room.room_id
+        room_id = self.room_id
         content = sole_author(update) != self.room.ydoc.client_id
         if content and not self._marked:
             self._mark()
@@ -141,12 +143,12 @@ class RoomWatch:
         self._marked = True
         with contextlib.suppress(RuntimeError):  # it is gone: somebody has deleted it elsewhere
             self._path = self.room._file.path
-        self._journal.mark(UnsavedRoom(self.room.room_id, self._path, self._base, self._base_time))
+        self._journal.mark(UnsavedRoom(self.room_id, self._path, self._base, self._base_time))
 
     def _compact(self) -> None:
         """Let the document as it is now stand for all of its updates."""
         state = self.room.ydoc.get_update()
-        self._last = self._journal.replace(self.room.room_id, state)
+        self._last = self._journal.replace(self.room_id, state)
         self._bytes = len(state)
         # One update larger than the limit must not compact at every keystroke.
         self._journal_limit = max(self._journal_limit, 2 * self._bytes)
@@ -171,7 +173,7 @@ class RoomWatch:
 
     def _journal_everything(self) -> None:
         # Without a store the journal's updates would have nothing to stand on.
-        self._last = self._journal.append(self.room.room_id, self.room.ydoc.get_update())
+        self._last = self._journal.append(self.room_id, self.room.ydoc.get_update())
 
     async def _journal_again(self) -> None:
         """The journal is a new one: give it all that the file or the store may lack."""
@@ -193,7 +195,7 @@ class RoomWatch:
         try:
             await store.write(own_items)
         except Exception:
-            self.log.exception("Could not heal the store of room %s", self.room.room_id)
+            self.log.exception("Could not heal the store of room %s", self.room_id)
 
     # -- saves -----------------------------------------------------------------------------
 
@@ -254,7 +256,7 @@ class RoomWatch:
         except HTTPError as error:
             return error.status_code != 404
         except Exception:  # the room's own watcher says so in the log
-            self.log.debug("Could not look at the file of %s", self.room.room_id, exc_info=True)
+            self.log.debug("Could not look at the file of %s", self.room_id, exc_info=True)
         return True
 
     @property
@@ -292,7 +294,7 @@ class RoomWatch:
         self._covered = max(self._covered, covered)
         self._base, self._base_time = saved_hash, time.time()
         if self._marked:
-            self._journal.trim(self.room.room_id, self._stored)
+            self._journal.trim(self.room_id, self._stored)
             self._bytes = sum(map(len, self._in_flight))
             self._mark()
             self._forget_if_settled()
@@ -302,7 +304,7 @@ class RoomWatch:
         if self._marked and self.saved and not self._in_flight:
             self._marked = False
             self._bytes = 0
-            self._journal.forget(self.room.room_id)
+            self._journal.forget(self.room_id)
 
     async def _learn_base(self) -> None:
         """The hash of the file as the room knows it."""
@@ -312,7 +314,7 @@ class RoomWatch:
                 file._contents_manager.get(file.path, content=False, require_hash=True)
             )
         except Exception:
-            self.log.debug("No hash for %s", self.room.room_id, exc_info=True)
+            self.log.debug("No hash for %s", self.room_id, exc_info=True)
             return
         if model["last_modified"] == file.last_modified:
             self._base = model.get("hash")

@@ -1,20 +1,70 @@
-"""How rooms are named: by format, type and file id; and what may have one."""
+"""How rooms are named: by format, type and file id; and which files may have one."""
 
 from __future__ import annotations
 
+from typing import Literal, Self
+
 from ...errors import NotANotebook, NotText, PathRefused, TooLarge
 from .files import FileEntry
-from .rooms import Kind
 
-#: What comes before the file id.
-PREFIXES: dict[Kind, str] = {"notebook": "json:notebook:", "file": "text:file:"}
+Kind = Literal["notebook", "file"]
+"""What a room holds: a notebook, or a text file."""
+
+KINDS: tuple[Kind, ...] = ("notebook", "file")
+
+_FORMATS: dict[Kind, str] = {"notebook": "json", "file": "text"}
 
 #: Bytes of a text file that is opened live. Everybody in its room has it in memory.
 LARGEST = 10_000_000
 
 
-def room_prefix(entry: FileEntry, kind: Kind | None) -> str:
-    """The beginning of the room id of a file that is to be opened as something.
+class RoomId(str):
+    """`format:type:file id`, as jupyter-collaboration names the room of a document.
+
+    It is a text, so it goes into messages, databases and dictionaries as it is.
+
+    Raises:
+        ValueError: The text does not name the room of a document.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        if text.count(":") < 2:
+            raise ValueError(f"{text!r} does not name the room of a document")
+        return super().__new__(cls, text)
+
+    @classmethod
+    def of(cls, kind: Kind, file_id: str, file_format: str | None = None) -> Self:
+        """The room of a file.
+
+        Args:
+            file_format: Unless it is the one that jupyter-collaboration uses for this kind.
+        """
+        return cls(f"{file_format or _FORMATS[kind]}:{kind}:{file_id}")
+
+    @property
+    def file_format(self) -> str:
+        return self.split(":", 2)[0]
+
+    @property
+    def file_type(self) -> str:
+        return self.split(":", 2)[1]
+
+    @property
+    def kind(self) -> Kind:
+        return "notebook" if self.file_type == "notebook" else "file"
+
+    @property
+    def file_id(self) -> str:
+        return self.split(":", 2)[2]
+
+
+def room_kind(entry: FileEntry, kind: Kind | None) -> Kind:
+    """What kind of room a file gets that is to be opened as something.
+
+    Args:
+        kind: What it has to be; None if it may be either.
 
     Raises:
         PathError: It is something else.
@@ -41,10 +91,4 @@ def room_prefix(entry: FileEntry, kind: Kind | None) -> str:
             path=entry.path,
             size=entry.size,
         )
-    return PREFIXES[entry.type]
-
-
-def kind_of(room_id: str) -> Kind:
-    """What a room is of."""
-    kind = room_id.split(":", 2)[1]
-    return "notebook" if kind == "notebook" else "file"
+    return entry.type

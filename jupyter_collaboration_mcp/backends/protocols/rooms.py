@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from pycrdt import Doc
 
 from .files import Files
+from .room_ids import Kind, RoomId
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,6 @@ class Authorship:
     time: float
 
 
-Kind = Literal["notebook", "file"]
-"""What a room is of: a notebook, or a text file."""
-
-KINDS: tuple[Kind, ...] = ("notebook", "file")
-
-
 class Piece(bytes):
     """An update with what a room had when it was asked, perhaps in the middle of a change."""
 
@@ -45,8 +40,8 @@ class RoomLink(Protocol):
     """Called once when the room is gone for good and `alive` has become false."""
 
     @property
-    def room_id(self) -> str:
-        """`format:type:file id`, as the collaboration extension names rooms."""
+    def room_id(self) -> RoomId:
+        """Of the room."""
 
     @property
     def session_id(self) -> str:
@@ -183,7 +178,7 @@ class Backend(Protocol):
     def files(self) -> Files:
         """The files of the server, and its folders."""
 
-    async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
+    async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         """The room id of the document at a path.
 
         Args:
@@ -193,7 +188,7 @@ class Backend(Protocol):
             PathError: There is no such document, or none that could be edited as text.
         """
 
-    def known(self, path: str, kind: Kind = "notebook") -> str | None:
+    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
         """The room id of a path that was identified before; cheap, touches no file."""
 
     def path_of(self, file_id: str) -> str | None:
@@ -206,7 +201,7 @@ class Backend(Protocol):
             CollaborationError: The server does not say.
         """
 
-    async def join(self, room_id: str) -> RoomLink:
+    async def join(self, room_id: RoomId) -> RoomLink:
         """Take a seat in a room, opening it if need be.
 
         Raises:

@@ -10,9 +10,9 @@ from pathlib import Path
 from ...documents import well_formed
 from ...documents.render import people
 from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
-from ..protocols.room_ids import kind_of, room_prefix
-from ..protocols.rooms import Kind, RoomLink
-from .file_room import PREFIX, FileRooms
+from ..protocols.room_ids import Kind, RoomId, room_kind
+from ..protocols.rooms import RoomLink
+from .file_room import FILE_FORMAT, FileRooms
 from .files import RemoteFiles
 from .jupyter_api import JupyterApi, Refused
 from .room_session import open_session
@@ -36,9 +36,9 @@ class RemoteBackend:
     ) -> None:
         self._api = api
         self._log = log
-        self._rooms: dict[str, str] = {}  # by path
+        self._rooms: dict[str, RoomId] = {}  # by path
         self._paths: dict[str, str] = {}  # by file id
-        self._links: dict[str, RoomSocket] = {}  # seats that are taken
+        self._links: dict[RoomId, RoomSocket] = {}  # seats that are taken
         self._file_rooms = FileRooms(api)  # where the server has no rooms
         self._writable: dict[str, bool] = {}  # by path
         self._modified: dict[str, str | None] = {}  # by path, before the room is joined
@@ -54,9 +54,9 @@ class RemoteBackend:
 
     # -- files -------------------------------------------------------------------------------
 
-    async def identify(self, path: str, kind: Kind | None = "notebook") -> str:
+    async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         entry = await self.files.look(path)
-        prefix = room_prefix(entry, kind)
+        kind = room_kind(entry, kind)
         self._writable[path] = entry.writable
         self._unwelcome.pop(path, None)
         if entry.type == "file":
@@ -64,16 +64,16 @@ class RemoteBackend:
             if "\r\n" in text:
                 self._unwelcome[path] = _LINE_ENDS
         try:
-            session = await open_session(self._api, path, kind_of(prefix))
+            session = await open_session(self._api, path, kind)
         except Refused as refused:
             raise _failed(path, refused) from refused
         except NoCollaboration:
-            return self._file_rooms.identify(path, kind_of(prefix))
+            return self._file_rooms.identify(path, kind)
         if entry.type == "notebook":
             # A server that cannot load it lets whoever joins its room wait for ever (B24).
             notebook = await self.files.read(path, "notebook")
             self._doubts[path] = await asyncio.to_thread(well_formed.oversized, notebook)
-        room_id = f"{prefix}{session.file_id}"
+        room_id = RoomId.of(kind, session.file_id)
         self._forget_lost_seats()
         self._rooms[path] = room_id
         self._paths[session.file_id] = path
@@ -81,20 +81,20 @@ class RemoteBackend:
             self._modified[path] = self._distrusted.pop(path, entry.last_modified)
         return room_id
 
-    def known(self, path: str, kind: Kind = "notebook") -> str | None:
+    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
         self._forget_lost_seats()
         for link in self._links.values():
-            if link.path == path and kind_of(link.room_id) == kind:
+            if link.path == path and link.room_id.kind == kind:
                 return link.room_id
         room_id = self._rooms.get(path)
         # A seat knows better where its document is.
-        if room_id is None or room_id in self._links or kind_of(room_id) != kind:
+        if room_id is None or room_id in self._links or room_id.kind != kind:
             return None
         return room_id
 
     def path_of(self, file_id: str) -> str | None:
         self._forget_lost_seats()
-        links = [r for i, r in self._links.items() if i.split(":", 2)[2] == file_id]
+        links = [r for i, r in self._links.items() if i.file_id == file_id]
         known = self._paths.get(file_id) or self._file_rooms.path_of(file_id)
         return links[0].path if links else known
 
@@ -127,7 +127,7 @@ class RemoteBackend:
             if not link.alive:
                 del self._links[room_id]
                 self._rooms = {path: room for path, room in self._rooms.items() if room != room_id}
-                file_id = room_id.split(":", 2)[2]
+                file_id = room_id.file_id
                 if link.gone:
                     self._paths.pop(file_id, None)
                 else:
@@ -136,10 +136,10 @@ class RemoteBackend:
 
     # -- rooms -------------------------------------------------------------------------------
 
-    async def join(self, room_id: str) -> RoomLink:
-        if room_id.startswith(PREFIX):
+    async def join(self, room_id: RoomId) -> RoomLink:
+        if room_id.file_format == FILE_FORMAT:
             return await self._file_rooms.join(room_id)
-        file_id = room_id.split(":", 2)[2]
+        file_id = room_id.file_id
         path = self.path_of(file_id)
         if path is None:
             raise DocumentNotFound.at(room_id)

@@ -18,14 +18,14 @@ from pycrdt import Doc, Subscription, YMessageType, handle_sync_message
 from ...documents import line_ends, well_formed
 from ...documents.foreign_text import inline
 from ...errors import CorruptDocument, DocumentNotFound, RoomUnavailable, ServerError
-from ..protocols.room_ids import kind_of
-from ..protocols.rooms import Authorship, Kind
+from ..protocols.room_ids import Kind, RoomId
+from ..protocols.rooms import Authorship
 from ..upstream.kept_numbers import keep_numbers
 from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi, Refused
 
 #: What the id of a file has before its kind, where a room has a format.
-PREFIX = "file:"
+FILE_FORMAT = "file"
 
 
 class FileRooms:
@@ -36,24 +36,24 @@ class FileRooms:
         self._paths: dict[str, str] = {}
         keep_numbers()
 
-    def identify(self, path: str, kind: Kind) -> str:
+    def identify(self, path: str, kind: Kind) -> RoomId:
         """A name for a document, as a room would have one."""
         # Two servers may have files of the same path.
         named = f"{self._api.address.base}\0{path}"
         file_id = hashlib.sha256(named.encode()).hexdigest()[:32]
         self._paths[file_id] = path
-        return f"{PREFIX}{kind}:{file_id}"
+        return RoomId.of(kind, file_id, FILE_FORMAT)
 
     def path_of(self, file_id: str) -> str | None:
         return self._paths.get(file_id)
 
-    async def join(self, room_id: str) -> FileRoom:
+    async def join(self, room_id: RoomId) -> FileRoom:
         """Load a document.
 
         Raises:
             PathError: There is none.
         """
-        room = FileRoom(self._api, room_id, self._paths[room_id.split(":", 2)[2]])
+        room = FileRoom(self._api, room_id, self._paths[room_id.file_id])
         await room.load()
         return room
 
@@ -66,7 +66,7 @@ class FileRoom:
     autosaves = True
     session_id = "file"
 
-    def __init__(self, api: JupyterApi, room_id: str, path: str) -> None:
+    def __init__(self, api: JupyterApi, room_id: RoomId, path: str) -> None:
         self.room_id = room_id
         self.path = path
         self.alive = True
@@ -75,7 +75,7 @@ class FileRoom:
         self.states: Mapping[int, Mapping[str, Any]] = {}
         self.on_end: Callable[[], None] | None = None
         self._api = api
-        self._kind = kind_of(room_id)
+        self._kind = room_id.kind
         self._doc: Doc[Any] = Doc()
         self._document = (YNotebook if self._kind == "notebook" else YFile)(self._doc)
         self._original = ""  # a text with its line ends

@@ -21,7 +21,7 @@ from ...errors import (
 from ..contents.asked_folders import AskedFolders
 from ..contents.models import entries_of, entry_of, new_model
 from ..protocols.files import FileEntry, FileType, Listing, Names, Permit, Shown, Source, Wanted
-from ..protocols.rooms import Kind
+from ..protocols.room_ids import Kind
 from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi, Refused
 from .near_folders import NearFolders

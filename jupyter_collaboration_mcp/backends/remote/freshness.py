@@ -15,7 +15,7 @@ from typing import Any
 from ...documents import well_formed
 from ...errors import CollaborationError, CorruptDocument, DocumentNotFound, NotText, ServerError
 from ..contents.models import entry_of
-from ..protocols.rooms import Kind
+from ..protocols.room_ids import Kind
 from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi, Refused
 from .room_state import RoomState

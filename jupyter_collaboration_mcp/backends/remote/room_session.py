@@ -8,7 +8,7 @@ from typing import Any
 
 from ...documents.foreign_text import inline
 from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
-from ..protocols.rooms import Kind
+from ..protocols.room_ids import Kind
 from .jupyter_api import JupyterApi, Refused
 
 _ID = re.compile(r"[\w.:-]{1,200}", re.ASCII)

@@ -43,7 +43,7 @@ from ...errors import (
 )
 from ...panics import contained
 from ..protocols import autosave
-from ..protocols.room_ids import kind_of
+from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship
 from .bounded_websocket import TOO_LARGE, BoundedConnection
 from .freshness import Freshness
@@ -95,7 +95,7 @@ class RoomSocket:
     def __init__(
         self,
         api: JupyterApi,
-        room_id: str,
+        room_id: RoomId,
         path: str,
         log: Logger,
         modified: str | None = None,
@@ -108,7 +108,7 @@ class RoomSocket:
         self.gone = False
         """Whether that is because the document is not where it was."""
         self._api = api
-        self._file_id = room_id.split(":", 2)[2]
+        self._file_id = room_id.file_id
         self._path = path
         self._log = log
         self._session_id = ""
@@ -120,7 +120,7 @@ class RoomSocket:
         self._sent = self._applied = 0  # updates; and how many of them the room surely has
         self._own_clock = 0  # ... through which it surely has ours
         self._notices: list[str] = []
-        self._freshness = Freshness(api, kind_of(room_id), modified, writable)
+        self._freshness = Freshness(api, room_id.kind, modified, writable)
         self._awareness = Awareness(Doc())
         self._awareness.set_local_state(None)  # nobody: each agent has a client id of its own
         self._wishes: dict[int, Any] = {}
@@ -388,7 +388,7 @@ class RoomSocket:
 
     async def _check_session(self) -> None:
         """Never sync with a server that has restarted, or with another document."""
-        session = await open_session(self._api, self.path, kind_of(self.room_id))
+        session = await open_session(self._api, self.path, self.room_id.kind)
         if not self._session_id:
             if session.file_id != self._file_id:
                 raise DocumentNotFound.at(self.path)
@@ -414,7 +414,7 @@ class RoomSocket:
         if code == 4404:
             raise DocumentNotFound.at(path)
         if code in (4400, 4500):
-            kind = kind_of(self.room_id)
+            kind = self.room_id.kind
             raise CorruptDocument(
                 f"{path!r} cannot be loaded as a {kind}. The file was not touched.",
                 "Ask the person to look into the log of the Jupyter server, and to repair or "
@@ -628,7 +628,7 @@ class RoomSocket:
     async def _is_in_file(self, doc: Doc[Any]) -> bool:
         """Whether the file of a text says just what the room does: a server that saves it would
         only change its line ends."""
-        if kind_of(self.room_id) != "file":
+        if self.room_id.kind != "file":
             return False
         try:
             model = await self._api.contents(self.path, type="file", format="text", content="1")

@@ -20,11 +20,13 @@ from jupyter_collaboration_mcp.backends.in_process.journal import (
     open_journals,
 )
 from jupyter_collaboration_mcp.backends.in_process.journal_file import JournalFile
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
 
-ROOM = "json:notebook:1"
+ROOM = RoomId("json:notebook:1")
+OTHER = RoomId("json:notebook:other")
 
 
 @pytest.fixture
@@ -40,22 +42,23 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from jupyter_collaboration_mcp.backends.in_process.journal import Journal, UnsavedRoom
 async def main():
+    room = sys.argv[2]
     journal = Journal(Path(sys.argv[1]))
-    journal.mark(UnsavedRoom("room", "a.ipynb", "hash", 1.0))
+    journal.mark(UnsavedRoom(room, "a.ipynb", "hash", 1.0))
     for number in range(10):
-        journal.append("room", b"update %d" % number)
+        journal.append(room, b"update %d" % number)
     await journal.durable()
     os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(main())
 """
     path = tmp_path / "journal-0.db"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(path))
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(path), ROOM)
     assert await process.wait() == -9
     journal = Journal(path)
-    assert [update for _, update in journal.updates("room")] == [
+    assert [update for _, update in journal.updates(ROOM)] == [
         b"update %d" % number for number in range(10)
     ]
-    assert journal.unsaved() == [UnsavedRoom("room", "a.ipynb", "hash", 1.0)]
+    assert journal.unsaved() == [UnsavedRoom(ROOM, "a.ipynb", "hash", 1.0)]
     await journal.close()
 
 
@@ -145,7 +148,7 @@ async def test_a_commit_that_cannot_be_encoded_leaves_nothing_half_done(tmp_path
 async def test_trimmed_replaced_and_forgotten_updates_are_gone(journal: Journal) -> None:
     journal.mark(UnsavedRoom(ROOM, "a.ipynb", None, 0.0))
     positions = [journal.append(ROOM, b"%d" % number) for number in range(5)]
-    journal.append("other", b"kept")
+    journal.append(OTHER, b"kept")
     journal.trim(ROOM, positions[2])
     await journal.durable()
     assert [update for _, update in journal.updates(ROOM)] == [b"3", b"4"]
@@ -156,7 +159,7 @@ async def test_trimmed_replaced_and_forgotten_updates_are_gone(journal: Journal)
     await journal.durable()
     assert journal.updates(ROOM) == []
     assert journal.unsaved() == []
-    assert len(journal.updates("other")) == 1
+    assert len(journal.updates(OTHER)) == 1
 
 
 async def test_a_marker_is_renewed_not_doubled(journal: Journal) -> None:
@@ -192,10 +195,10 @@ async def test_the_log_stays_small(journal: Journal) -> None:
 
 async def test_rooms_that_cannot_be_recovered_are_all_kept(journal: Journal) -> None:
     for number in (1, 2):
-        journal.mark(UnsavedRoom(f"json:notebook:{number}", "a.ipynb", None, 0.0))
-        journal.append(f"json:notebook:{number}", b"of room %d" % number)
+        journal.mark(UnsavedRoom(RoomId(f"json:notebook:{number}"), "a.ipynb", None, 0.0))
+        journal.append(RoomId(f"json:notebook:{number}"), b"of room %d" % number)
     await journal.durable()
-    kept = [journal.keep_aside(f"json:notebook:{number}") for number in (1, 2)]
+    kept = [journal.keep_aside(RoomId(f"json:notebook:{number}")) for number in (1, 2)]
     assert journal.unsaved() == []
     for number, path in enumerate(kept, start=1):
         with sqlite3.connect(path) as database:

@@ -22,11 +22,12 @@ from jupyter_collaboration_mcp.backends.in_process.journal import (
     UnsavedRoom,
     open_journals,
 )
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
 
-ROOM = "json:notebook:1"
+ROOM = RoomId("json:notebook:1")
 
 
 def garbage(path: Path) -> None:

@@ -21,6 +21,7 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.protocol import State
 
 from jupyter_collaboration_mcp.backends.protocols.kernels import KernelLink, KernelMessage
+from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.remote import kernel_socket
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.remote.kernel_frames import PARTS_APART
@@ -87,7 +88,9 @@ class Bench:
 
     def start(self, code: str) -> Run:
         log = OutputLog(OutputLimits(), lambda index, size: f"{index}: {size}")
-        run = Run(code, log, "ada", "a.ipynb", "json:notebook:x", new_run_id(), "notebook://x")
+        run = Run(
+            code, log, "ada", "a.ipynb", RoomId("json:notebook:x"), new_run_id(), "notebook://x"
+        )
         run.cell_id, run.target = "c", FakeTarget()
         self.executor.submit([run])
         return run
