@@ -16,7 +16,7 @@ from ..documents.differ import WORK, Differ
 from ..documents.handles import brief_id
 from ..documents.merge import revert
 from ..documents.notebook import Notebook, Parts
-from ..documents.text import unified
+from ..documents.text_diff import unified
 from ..documents.text_document import Document
 from ..errors import NothingToUndo, UndoRefused
 

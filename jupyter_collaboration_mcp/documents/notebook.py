@@ -20,10 +20,10 @@ from pycrdt import Array, Assoc, Doc, Map, Subscription, Text, Transaction, Tran
 
 from ..errors import AmbiguousCell, CellNotFound
 from . import json_values, text
+from .cell_view import CellView
 from .differ import Differ
 from .foreign_text import ID, listed
 from .handles import brief_id, cell_handle, short_id
-from .render import CellView
 from .revisions import revision
 
 CellType = Literal["code", "markdown", "raw"]

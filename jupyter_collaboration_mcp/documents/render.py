@@ -6,63 +6,16 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
-from . import outputs, tables
-from .foreign_text import NAME, words
-from .handles import cell_handle
+from . import outputs, table_text, tables
+from .cell_search import matching_lines
+from .cell_view import CellView
+from .foreign_text import words
 from .json_values import flaw
-from .text import beginning, clip, clip_bytes, size
-
-
-@dataclass(frozen=True, slots=True)
-class CellView:
-    """One cell as it was at one moment."""
-
-    index: int
-    id: str
-    short_id: str
-    """As much of the id as names the cell."""
-    cell_type: str
-    revision: str
-    source: str
-    execution_count: int | None
-    execution_state: str | None
-    outputs: list[dict[str, Any]]
-    metadata: dict[str, Any]
-    made: dict[str, str] = field(default_factory=dict, compare=False)
-    """What was made of it before, and does not depend on its place."""
-    weight: int = field(default=-1, compare=False)
-    """About how many characters it has."""
-
-    def __post_init__(self) -> None:
-        if self.weight < 0:
-            parts = (self.source, self.outputs, self.metadata)
-            object.__setattr__(self, "weight", sum(map(_weight, parts)))
-
-    @property
-    def handle(self) -> str:
-        """How answers name it."""
-        return cell_handle(self.index, self.short_id, self.revision)
-
-
-def _weight(value: Any) -> int:
-    """About how many characters there are in a value of JSON."""
-    waiting, weight = [value], 0
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            weight += len(item)
-        else:
-            weight += 8
-            if isinstance(item, Mapping):
-                waiting += item.values()
-            elif isinstance(item, list):
-                waiting += item
-    return weight
+from .text import beginning, clip, clip_bytes, quantity, size
 
 
 class Rendered(NamedTuple):
@@ -159,7 +112,7 @@ def matches(
     if not query:
         raise InvalidArgument("query is empty.", "Give the text to look for.")
     pattern = re.compile(re.escape(query), re.IGNORECASE)
-    found = {cell.index: _found(cell, pattern) for cell in cells}
+    found = {cell.index: matching_lines(cell, pattern) for cell in cells}
     matching = [cell for cell in cells if found[cell.index]]
 
     def with_lines(facts: dict[str, Any]) -> dict[str, Any]:
@@ -187,30 +140,24 @@ def fenced(content: str) -> str:
     return f"{fence}\n{content}\n{fence}"
 
 
-def people(states: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """Who is in an awareness, by the names that JupyterLab shows."""
-    users = [state.get("user") for state in states.values() if state]
-    names = [
-        user.get("display_name") or user.get("name") for user in users if isinstance(user, Mapping)
-    ]
-    return sorted({str(name)[:NAME] for name in names if name})[:_MOST_PEOPLE]
-
-
-# Parts of a cell
-
-_MOST_PEOPLE = 200
 _FIRST_LINE = 60
+
 
 #: Lines from which on an outline says how many a cell has.
 _MANY_LINES = 5
 
+
 _MOST_OUTPUTS = 12
+
+
 _LONGEST_METADATA = 1_000
+
 
 #: Keys of metadata in which programs keep how a cell is shown, and when it was run.
 _BOOKKEEPING = frozenset(
     ("trusted", "execution", "ExecuteTime", "collapsed", "scrolled", "jupyter", "hidden")
 )
+
 
 #: What slideshows and editors write into metadata, and means nothing.
 _DEFAULTS: Mapping[str, Sequence[Any]] = {
@@ -294,10 +241,6 @@ def _line_count(content: str) -> int:
     return content.count("\n") + 1 if content else 0
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _block(
     cell: CellView,
     header: str,
@@ -313,7 +256,7 @@ def _block(
         tail += f"\nmetadata: {content}"
     if output_limit and cell.outputs:
         described = _outputs(cell, output_limit, room // 3)
-        tail += f"\n{_count(len(cell.outputs), 'output')}:\n{fenced(described)}"
+        tail += f"\n{quantity(len(cell.outputs), 'output')}:\n{fenced(described)}"
     frame = size(header) + len(fenced(cell.source)) - len(cell.source) + 1
     left = max(1, room - frame - size(tail))
     shown = beginning(cell.source[start : start + left], left)
@@ -352,7 +295,7 @@ def _outputs(cell: CellView, limit: int, room: int) -> str:
         shown = [*shown[: _MOST_OUTPUTS - 1], shown[-1]]
     described = [_described(output, limit) for output in shown]
     if left_out > 0:
-        described.insert(-1, f"... {_count(left_out, 'output')} cut ...")
+        described.insert(-1, f"... {quantity(left_out, 'output')} cut ...")
     return clip_bytes("\n".join(described), room)
 
 
@@ -361,62 +304,14 @@ def _described(output: Mapping[str, Any], limit: int) -> str:
     data = outputs.data_of(output)
     if len(outputs.joined(data.get("text/plain"))) <= limit or not (found := tables.table(data)):
         return outputs.describe(output, limit)
-    made = tables.entire(found)
+    made = table_text.entire(found)
     if made is None or len(made.body) > limit:
-        made = tables.described(found, limit)
+        made = table_text.describe(found, limit)
     return f"{made.title}\n{made.body}"
 
 
-# Looking for text
-
-_MOST_LINES = 20
-
 #: Matching cells up to which they come whole, if they have no more than so many characters.
 _FEW, _SHORT = 3, 3_000
-
-#: Characters that are searched in one go: a millisecond or two.
-_LARGEST_PIECE = 100_000
-_AROUND = 80
-
-
-def _found(cell: CellView, pattern: re.Pattern[str]) -> list[str]:
-    lines = [f"  {line}" for line in _matching_lines(cell.source, pattern)]
-    for number, output in enumerate(cell.outputs):
-        content = outputs.readable(output)
-        lines += [f"  output {number} line {line}" for line in _matching_lines(content, pattern)]
-    more = len(lines) - _MOST_LINES
-    return lines if more <= 0 else [*lines[:_MOST_LINES], f"  ... {_count(more, 'more line')}"]
-
-
-def _matching_lines(content: str, pattern: re.Pattern[str]) -> Iterator[str]:
-    """Each line where a match begins, once, with its number; long ones only around the match."""
-    number, position, end = 1, 0, -1
-    for match in _matches(content, pattern):
-        if match.start() < end:
-            continue
-        number += content.count("\n", position, match.start())
-        position = match.start()
-        start = content.rfind("\n", 0, position) + 1
-        end = content.find("\n", position)
-        end = len(content) if end < 0 else end
-        yield f"{number}: {_around(content, start, end, match)}"
-
-
-def _matches(content: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Look for a text that is written literally, in pieces: nothing else runs while `re` does."""
-    longest, place = len(pattern.pattern), 0
-    while place < len(content):
-        match = pattern.search(content, place, place + _LARGEST_PIECE + longest)
-        if match is not None:
-            yield match
-        place = place + _LARGEST_PIECE if match is None else match.end()
-
-
-def _around(content: str, start: int, end: int, match: re.Match[str]) -> str:
-    low = max(start, match.start() - _AROUND)
-    high = min(end, max(match.end(), match.start() + 1) + _AROUND, low + 3 * _AROUND)
-    line = re.sub(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]", " ", content[low:high]).rstrip()
-    return f"{'...' if low > start else ''}{line}{'...' if high < end else ''}"
 
 
 # As many cells as fit

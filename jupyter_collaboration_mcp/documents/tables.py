@@ -3,44 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
+from .html_tables import DATA_FRAME, MOST_ROWS, from_html, shape_after
 from .outputs import TABLE, compact, joined, says_something
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table as far as the kernel sent it; `...` stands where it left columns out."""
-
-    rows: int | None
-    """In the whole table, as far as known."""
-    columns: int
-    """In the whole table, without those of the index."""
-    names: list[str]
-    first: list[list[str]]
-    """The first rows, each with the values of the index before the others."""
-    last: list[list[str]] = field(default_factory=list)
-    """The last rows, if the kernel left out some before them."""
-    types: list[str] = field(default_factory=list)
-    """As many as names, or none."""
-    index_names: list[str] = field(default_factory=list)
-    """One for each column of the index; empty if it has no name."""
-    complete: bool = False
-    """Whether everything that the kernel sent is here."""
-
-
-class Described(NamedTuple):
-    """A table in words."""
-
-    title: str
-    """A line with its shape, and what of it follows."""
-    body: str
-    """Columns and rows with tabs between the cells."""
-    whole: bool
-    """Whether the body has everything that the kernel sent."""
+from .table_text import Table, one_line
 
 
 def table(data: Mapping[str, Any]) -> Table | None:
@@ -48,139 +16,16 @@ def table(data: Mapping[str, Any]) -> Table | None:
     resource = data.get(TABLE)
     if isinstance(resource, Mapping) and (found := _from_resource(resource, data)):
         return found
-    return _from_html(joined(data.get("text/html")), says_something(data))
-
-
-def described(table: Table, limit: int) -> Described:
-    """A small table whole, the first rows of a large one, in a body of at most `limit` characters.
-
-    Where that is too little, columns are left out as long as lines stay readable, and then rows.
-    """
-    rows = _wanted(table)
-    columns = _width(table)
-    for count in range(len(rows), -1, -1):
-        cells = _lines(table, rows[:count], _LONGEST_CELL)
-        columns, widest = _fitting(cells, len(table.index_names), limit)
-        if columns == _width(table) or widest >= _READABLE:
-            break
-    lines = _cut(cells, len(table.index_names), columns)
-    everything = entire(table)
-    whole = everything is not None and lines == everything.body.split("\n")
-    return Described(_title(table, count, False, columns, whole), "\n".join(lines), whole)
-
-
-def entire(table: Table) -> Described | None:
-    """All that the kernel sent; None if that is not known."""
-    if not table.complete:
-        return None
-    columns = _width(table)
-    rows = [*table.first, *([[_DOTS]] if table.last else []), *table.last]
-    lines = _cut(_lines(table, rows, None), len(table.index_names), columns)
-    title = _title(table, len(table.first), bool(table.last), columns, True)
-    return Described(title, "\n".join(lines), True)
+    return from_html(joined(data.get("text/html")), says_something(data))
 
 
 def in_full(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """What there is to read of a mime bundle: a data frame is in its plain text already."""
     html = joined(data.get("text/html"))
     start = html.find("<table")
-    of_a_frame = start >= 0 and _OF_A_FRAME.match(html, start) and html.rfind("<table") == start
+    of_a_frame = start >= 0 and DATA_FRAME.match(html, start) and html.rfind("<table") == start
     repeats = ("text/html", TABLE) if of_a_frame and says_something(data) else ()
     return {mime: value for mime, value in data.items() if mime not in repeats}
-
-
-#: A table of so many rows is shown whole, ...
-_SMALL = 20
-#: ... and of a larger one so many.
-_FEW = 5
-#: Rows that are read; pandas sends up to sixty.
-_MOST_ROWS = 60
-#: Characters of a line, and those that a line has before rows are given up for columns.
-_WIDEST = 300
-_READABLE = 100
-_LONGEST_CELL = 60
-_DOTS = "..."
-_LEFT_OUT = frozenset({"...", "…", "⋮", "⋯", "⋱"})
-
-
-# A table in words
-
-
-def _wanted(table: Table) -> list[list[str]]:
-    all_there = not table.last and table.rows is not None and table.rows <= len(table.first)
-    return table.first if all_there and len(table.first) <= _SMALL else table.first[:_FEW]
-
-
-def _width(table: Table) -> int:
-    """The columns that the kernel sent."""
-    cells = max((len(row) for row in table.first), default=0) - len(table.index_names)
-    return max(len(table.names), cells)
-
-
-def _lines(table: Table, rows: Sequence[Sequence[str]], longest: int | None) -> list[list[str]]:
-    """The cells of the header, if there is one, and of some rows."""
-    lines = [list(row) for row in rows]
-    if table.names or any(table.index_names):
-        types = [f" ({name})" if name else "" for name in table.types] or [""] * len(table.names)
-        names = [name + type_ for name, type_ in zip(table.names, types, strict=False)]
-        lines.insert(0, [*table.index_names, *names])
-    return [[_clipped(cell, longest) for cell in line] for line in lines]
-
-
-def _fitting(lines: Sequence[Sequence[str]], index: int, limit: int) -> tuple[int, int]:
-    """How many columns fit, and how long the longest line is with them."""
-    lengths = [sum(len(cell) + 1 for cell in line[:index]) for line in lines]
-    columns = 0
-    most = max((len(line) for line in lines), default=index) - index
-    while columns < most:
-        place = index + columns
-        wider = [
-            length + (len(line[place]) + 1 if place < len(line) else 0)
-            for length, line in zip(lengths, lines, strict=True)
-        ]
-        if sum(wider) - 1 > limit or (columns and max(wider) > _WIDEST):
-            # One more would make it too wide: that is as readable as it gets.
-            widest = max(wider) if columns and max(wider) > _WIDEST else max(lengths, default=0)
-            return columns, widest
-        lengths, columns = wider, columns + 1
-    return columns, max(lengths, default=0)
-
-
-def _cut(lines: Sequence[Sequence[str]], index: int, columns: int) -> list[str]:
-    return ["\t".join(line[: index + columns]) for line in lines] if columns else []
-
-
-def _title(table: Table, first: int, with_last: bool, columns: int, whole: bool) -> str:
-    named = _count(table.columns, "column")
-    shape = f"table of {named}" if table.rows is None else f"{_count(table.rows, 'row')} x {named}"
-    shape = shape if table.rows is None else f"table {shape}"
-    parts = []
-    if with_last:
-        parts.append(f"the first {first:,} and the last {len(table.last):,} rows")
-    elif first and (table.rows is None or first < table.rows):
-        parts.append("the first row" if first == 1 else f"the first {first:,} rows")
-    elif not first and table.rows != 0:
-        parts.append("none of the rows")
-    names = table.names[:columns]
-    left_out = sum(name in _LEFT_OUT for name in names)
-    if columns - left_out < table.columns:
-        shown = f"{columns - left_out:,}"
-        parts.append(f"{shown} of the columns" if left_out else f"the first {shown} columns")
-    said = ": ".join(part for part in (shape, " and ".join(parts)) if part)
-    return f"{said}; the kernel sent no more, select others in code" if parts and whole else said
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _cell(text: str) -> str:
-    """A cell in one line without tabs: it must not look like two cells or two rows."""
-    return " ".join(text.split())
-
-
-def _clipped(cell: str, longest: int | None) -> str:
-    return cell if longest is None or len(cell) <= longest else cell[: longest - 3] + "..."
 
 
 # The table schema of frictionless data, which pandas can be told to send
@@ -205,19 +50,19 @@ def _from_resource(resource: Mapping[str, Any], data: Mapping[str, Any]) -> Tabl
     order = [*index, *names]
     values = [
         [_value(record.get(name)) for name in order]
-        for record in records[:_MOST_ROWS]
+        for record in records[:MOST_ROWS]
         if isinstance(record, Mapping)
     ]
     # pandas sends at most as many rows as it would show; the other forms say how many there are.
-    shape = _shape_after(joined(data.get("text/html"))) or _shape_in_plain(data)
+    shape = shape_after(joined(data.get("text/html"))) or _shape_in_plain(data)
     rows = shape[0] if shape else len(records)
     return Table(
         rows=rows,
         columns=len(names),
-        names=[_cell(name) for name in names],
-        first=[[_cell(value) for value in row] for row in values],
-        types=[_cell(types[name]) for name in names],
-        index_names=["" if name == "index" else _cell(name) for name in index],
+        names=[one_line(name) for name in names],
+        first=[[one_line(value) for value in row] for row in values],
+        types=[one_line(types[name]) for name in names],
+        index_names=["" if name == "index" else one_line(name) for name in index],
         complete=len(values) == len(records),
     )
 
@@ -233,300 +78,3 @@ def _value(value: Any) -> str:
 def _shape_in_plain(data: Mapping[str, Any]) -> tuple[int, int] | None:
     found = re.search(r"\[(\d+) rows x (\d+) columns\]\s*$", joined(data.get("text/plain"))[-200:])
     return (int(found[1]), int(found[2])) if found else None
-
-
-# Tables in HTML
-
-#: Sixty rows of a table seldom take more, and an attack shall not take longer.
-_LONGEST_PARSED = 300_000
-_CHUNK = 8_000
-_MOST_CELLS = 20_000
-_OF_A_FRAME = re.compile(r"<table[^<>]{0,500}class\s*=\s*[\"']?[^\"'<>]*\bdata-?frame\b", re.I)
-# pandas and old Julia; polars; R; Julia.
-_SHAPE_AFTER = re.compile(r"([\d,_]{1,20}) rows? (?:\xd7|&times;|x) ([\d,_]{1,20}) columns?")
-_SHAPES_BEFORE = (
-    re.compile(r"<small>shape: \(([\d,_]{1,20}?),(?: ([\d,_]{1,20}))?\)"),
-    _SHAPE_AFTER,
-    re.compile(r"<span>([\d,_]{1,20})\xd7([\d,_]{1,20}) \w*DataFrame"),
-)
-_SHAPE_IN_CAPTION = re.compile(r": ([\d,_]{1,20}) (?:\xd7|&times;|x) ([\d,_]{1,20})$")
-
-
-def _from_html(html: str, otherwise_said: bool) -> Table | None:
-    start = html.find("<table")
-    if start < 0:
-        start = html.find("<TABLE")
-    if start < 0 or html.rfind("<script", 0, start) > html.rfind("</script", 0, start):
-        return None
-    of_a_frame = _OF_A_FRAME.match(html, start)
-    # Many objects are laid out with tables; of those the text says more than a table would.
-    if otherwise_said and not of_a_frame:
-        return None
-    parser = _Rows()
-    parser.read(html[start : start + _LONGEST_PARSED])
-    header, body = _split(parser.rows)
-    if not header and not body:
-        return None
-    if not of_a_frame and max(len(row.cells) for row in [*header, *body]) < 2:
-        return None
-    shape = _shape_before(html, start, parser.caption) or _shape_after(html)
-    several = html.find("<table", start + 1) > 0
-    rows, counted = _row_count(html, start, parser, len(header), several)
-    complete = counted and parser.ended and not parser.shortened
-    return _assembled(header, body, shape, rows, complete)
-
-
-def _row_count(
-    html: str, start: int, parser: _Rows, header: int, several: bool
-) -> tuple[int | None, bool]:
-    """How many rows the body has in this HTML, and whether that is all there is."""
-    if parser.ended:
-        count = sum(bool(row.cells) for row in parser.rows) - header
-        # A script will fill it.
-        return (None, False) if not count and "<script" in html else (count, not several)
-    left_out = any(f">{mark}</td>" in html for mark in _LEFT_OUT)
-    if several or left_out or "&hellip;" in html:
-        return None, False
-    return max(0, html.count("<tr", start) + html.count("<TR", start) - header), True
-
-
-def _shape_before(html: str, start: int, caption: str) -> tuple[int, int] | None:
-    before = html[max(0, start - 500) : start]
-    for pattern in _SHAPES_BEFORE:
-        if found := pattern.search(before):
-            return _numbers(found)
-    found = _SHAPE_IN_CAPTION.search(caption)
-    return _numbers(found) if found else None
-
-
-def _shape_after(html: str) -> tuple[int, int] | None:
-    """Only what stands after the table, where no cell can say it."""
-    found = _SHAPE_AFTER.search(html[-300:].rpartition("</table>")[2])
-    return _numbers(found) if found else None
-
-
-def _numbers(found: re.Match[str]) -> tuple[int, int] | None:
-    rows, columns = (re.sub(r"\D", "", group or "1") for group in found.groups())
-    return (int(rows), int(columns)) if rows and columns else None
-
-
-@dataclass(slots=True)
-class _Row:
-    in_head: bool
-    cells: list[str] = field(default_factory=list)
-    headings: list[bool] = field(default_factory=list)
-    """For each cell whether it is a <th>."""
-
-
-def _split(rows: Sequence[_Row]) -> tuple[list[_Row], list[_Row]]:
-    """Header and body; a table without a <thead> may still begin with rows of headings."""
-    rows = [row for row in rows if row.cells]
-    first = next((n for n, row in enumerate(rows) if not row.in_head), len(rows))
-    if first == 0 and len(rows) > 1:
-        first = next((n for n, row in enumerate(rows) if not all(row.headings)), 0)
-    return rows[:first], rows[first:]
-
-
-def _assembled(
-    header: Sequence[_Row],
-    body: Sequence[_Row],
-    shape: tuple[int, int] | None,
-    rows: int | None,
-    complete: bool,
-) -> Table:
-    dots = next((n for n, row in enumerate(body) if _is_left_out(row)), len(body))
-    first, last = body[: min(dots, _MOST_ROWS)], body[dots + 1 :][:_MOST_ROWS]
-    shown = [*first, *last]
-    index = min((_leading_headings(row) for row in shown), default=_blank_corner(header))
-    names, types, index_names = _names(header, index)
-    width = max((len(row.cells) for row in [*header, *shown]), default=0) - index
-    if len(shown) < len(body) - (dots < len(body)) or any(map(_is_left_out, last)):
-        complete = False
-    if dots < len(body):
-        rows = None
-    columns = width
-    if shape:
-        rows, columns = shape
-    return Table(
-        rows=rows,
-        columns=columns,
-        names=[_cell(name) for name in names],
-        first=[[_cell(cell) for cell in row.cells] for row in first],
-        last=[[_cell(cell) for cell in row.cells] for row in last],
-        types=[_cell(name) for name in types],
-        index_names=[_cell(name) for name in index_names],
-        complete=complete,
-    )
-
-
-def _is_left_out(row: _Row) -> bool:
-    return bool(row.cells) and all(cell.strip() in _LEFT_OUT for cell in row.cells)
-
-
-def _leading_headings(row: _Row) -> int:
-    if all(row.headings):
-        return 0
-    return row.headings.index(False)
-
-
-def _blank_corner(header: Sequence[_Row]) -> int:
-    """The columns of the index of a table without rows, where pandas names no column."""
-    return int(bool(header) and not header[0].cells[0].strip())
-
-
-def _names(header: Sequence[_Row], index: int) -> tuple[list[str], list[str], list[str]]:
-    """Names, types if the table has them (polars, R), and the names of the index."""
-    levels: list[list[str]] = []
-    types: list[str] = []
-    index_names = [""] * index
-    for number, row in enumerate(header):
-        own, corner = row.cells[index:], row.cells[:index]
-        if levels and not any(cell.strip() for cell in own):
-            index_names = corner
-        elif number == 1 and (not any(row.headings) or all(map(_is_r_type, own))):
-            types = [cell.strip("<>") for cell in own]
-        else:
-            levels.append(own)
-            index_names = [name.strip() for name in corner] if len(header) == 1 else index_names
-    width = max(map(len, levels), default=0)
-    names = []
-    for column in range(width):
-        parts = [level[column].strip() for level in levels if column < len(level)]
-        names.append(" / ".join(dict.fromkeys(part for part in parts if part)))
-    if len(types) != width:
-        types = []
-    return names, types, [name.strip() for name in index_names]
-
-
-def _is_r_type(text: str) -> bool:
-    return text.startswith("<") and text.endswith(">")
-
-
-class _Rows(HTMLParser):
-    """Reads the first rows of the first table; a table in a cell is text to it."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.rows: list[_Row] = []
-        self.caption = ""
-        self.ended = False
-        self.shortened = False
-        """Whether a cell has more than is kept of it."""
-        self._depth = 0
-        self._in_head = False
-        self._in_caption = False
-        self._silent = 0
-        self._cell: list[str] | None = None
-        self._spans = (1, 1)
-        self._heading = False
-        #: By column: how many more rows a cell reaches down to, its text and its sort.
-        self._hanging: dict[int, tuple[int, str, bool]] = {}
-        self._cells = 0
-        self._body = 0
-
-    def read(self, html: str) -> None:
-        """As much of `html` as is needed."""
-        try:
-            for place in range(0, len(html), _CHUNK):
-                self.feed(html[place : place + _CHUNK])
-                if self.ended or self._enough():
-                    break
-        except AssertionError:
-            # html.parser gives up on malformed declarations; what was read so far is a table.
-            pass
-        if not self.ended:
-            # The last one may be there in part only.
-            self._cell = None
-            self.rows = self.rows[:-1]
-
-    def _enough(self) -> bool:
-        # Some more, for a header without <thead>, and as the last one may be unfinished.
-        return self._body > _MOST_ROWS + 3 or self._cells > _MOST_CELLS
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self.ended or self._enough():
-            return
-        if tag == "table":
-            self._depth += 1
-        if tag in ("style", "script"):
-            self._silent += 1
-        if self._depth != 1:
-            return
-        match tag:
-            case "thead" | "tbody" | "tfoot":
-                self._in_head = tag == "thead"
-            case "caption":
-                self._in_caption = True
-            case "tr":
-                self._end_cell()
-                self.rows.append(_Row(self._in_head))
-                self._body += not self._in_head
-                self._cells += 1
-                self._hang()
-            case "td" | "th":
-                self._end_cell()
-                found = dict(attrs)
-                self._cell = []
-                self._heading = tag == "th"
-                self._spans = (_span(found.get("colspan")), _span(found.get("rowspan")))
-            case "br" if self._cell is not None:
-                self._cell.append(" ")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("style", "script"):
-            self._silent = max(0, self._silent - 1)
-        if tag == "table":
-            self._depth -= 1
-            if self._depth <= 0 and not self._enough():
-                self._end_cell()
-                self.ended = True
-        if self._depth != 1:
-            return
-        match tag:
-            case "td" | "th" | "tr":
-                self._end_cell()
-            case "caption":
-                self._in_caption = False
-            case "thead":
-                self._end_cell()
-                self._in_head = False
-
-    def handle_data(self, data: str) -> None:
-        if self._silent:
-            return
-        if self._in_caption:
-            self.caption += data[:200]
-        if self._cell is not None:
-            if len(self._cell) < 100:
-                self._cell.append(data[:1_000])
-            self.shortened |= len(self._cell) == 100 or len(data) > 1_000
-
-    def _end_cell(self) -> None:
-        if self._cell is None:
-            return
-        if not self.rows:
-            self.rows.append(_Row(self._in_head))
-        text, self._cell = "".join(self._cell).strip(), None
-        columns, rows = self._spans
-        for _ in range(columns):
-            row = self.rows[-1]
-            if rows > 1:
-                self._hanging[len(row.cells)] = (rows - 1, text, self._heading)
-            row.cells.append(text)
-            row.headings.append(self._heading)
-            self._cells += 1
-            self._hang()
-
-    def _hang(self) -> None:
-        """Takes over the cells of earlier rows that reach down to this place."""
-        row = self.rows[-1]
-        while (place := len(row.cells)) in self._hanging:
-            more, text, heading = self._hanging.pop(place)
-            if more > 1:
-                self._hanging[place] = (more - 1, text, heading)
-            row.cells.append(text)
-            row.headings.append(heading)
-
-
-def _span(value: str | None) -> int:
-    return min(int(value), 100) if value and re.fullmatch(r"[1-9][0-9]{0,5}", value) else 1

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..documents.awareness import people_in
 from ..documents.foreign_text import inline, listed
 from ..documents.handles import cell_handle
-from ..documents.render import fenced, people
-from ..documents.text import unified
+from ..documents.render import fenced
+from ..documents.text_diff import unified
 from ..documents.text_document import TextView
 from ..workspace.workspace import OpenDocument
 from .registry import Answer
@@ -92,7 +93,7 @@ def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:
     """Who else is in the room, as a line, if there is anybody, and as facts."""
     link = here.peer.link
     me = here.seat.presence.display_name if here.seat.presence is not None else None
-    others = [name for name in people(link.states) if name != me]
+    others = [name for name in people_in(link.states) if name != me]
     line = f"Here now: {listed(others)}." if others else ""
     return line, {"room_id": link.room_id, "people": others}
 

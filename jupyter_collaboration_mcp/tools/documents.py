@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.protocols.files import Listing
 from ..documents import render
-from ..documents.text import unified
+from ..documents.text_diff import unified
 from ..documents.text_document import WHOLE
 from ..documents.text_view import Lines, cut, line_count
 from ..errors import InvalidArgument

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ..backends.protocols.kernels import KernelInfo, KernelSpec
 from ..documents import render
+from ..documents.awareness import people_in
 from ..documents.foreign_text import ID, inline, listed
 from ..errors import CollaborationError, InvalidArgument, PermissionRefused
 from ..execution.run import Run
@@ -332,7 +333,7 @@ def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:
 
 def _status(here: OpenDocument, state: KernelState, modified: str | None) -> Answer:
     notebook, link = here.peer.notebook, here.peer.link
-    people = render.people(link.states)
+    people = people_in(link.states)
     running = [notebook.id_at(index) for index in notebook.running()]
     info = state.info
     lines = [f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..documents import render
-from ..documents.digest import digest
+from ..documents.cell_view import CellView
 from ..documents.foreign_text import quoted
 from ..documents.images import ImageLimits, Picture
-from ..documents.render import CellView, Rendered
+from ..documents.output_summary import summarize
+from ..documents.render import Rendered
 from ..errors import InvalidArgument
 from ..workspace import editing
 from ..workspace.reading import look, made_of
@@ -180,5 +181,5 @@ class Reading:
         images = self.images
         if not wanted or self.query is not None or len(cells) > _WITH_PICTURES or not outputs:
             return []
-        made = await asyncio.to_thread(digest, outputs, link=lambda _: None, images=images)
+        made = await asyncio.to_thread(summarize, outputs, link=lambda _: None, images=images)
         return made.pictures

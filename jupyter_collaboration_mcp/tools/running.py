@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..documents.digest import Digest, digest
 from ..documents.foreign_text import quoted
 from ..documents.handles import brief_id
 from ..documents.images import ImageLimits, Picture
+from ..documents.output_summary import OutputSummary, summarize
 from ..documents.text import size
 from ..execution.run import Run, RunState
 from ..workspace.sites import Sites
@@ -162,7 +162,7 @@ class RunAnswers:
 
     async def _digest(
         self, run: Run, outputs: Sequence[dict[str, Any]], length: int, told: Told
-    ) -> Digest:
+    ) -> OutputSummary:
         images = self.images
         if images is not None:
             room = max(0, images.most - len(told.pictures))
@@ -172,11 +172,11 @@ class RunAnswers:
             # Not every client can read a URI; each can call a tool.
             return f'get_run(run_id="{run.id}", output={index})'
 
-        def make() -> Digest:
-            made = digest(outputs, link=link, max_length=length, images=images)
+        def make() -> OutputSummary:
+            made = summarize(outputs, link=link, max_length=length, images=images)
             if size(made.text) > length + _ROOM:  # it counts characters
                 fewer = length * len(made.text) // size(made.text)
-                made = digest(outputs, link=link, max_length=fewer, images=images)
+                made = summarize(outputs, link=link, max_length=fewer, images=images)
             for facts in made.facts:
                 if "uri" in facts:
                     facts["uri"] = run.short_uri(facts["index"])
@@ -302,7 +302,7 @@ def _progress(run: Run) -> str:
     return f"{run.id} is {run.state} for {run.seconds:.0f} s, {run.log.length:,} characters printed"
 
 
-def _links(run: Run, made: Digest) -> list[Link]:
+def _links(run: Run, made: OutputSummary) -> list[Link]:
     uris = [facts["uri"] for facts in made.facts if "uri" in facts]
     return [Link(uri, "the whole output") for uri in uris[:2]]
 

@@ -19,7 +19,9 @@ from ..documents.handles import TEXT, Handle, parse_cell, parse_revision
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
 from ..documents.revisions import revision
+from ..documents.text_diff import unified
 from ..documents.text_document import Document
+from ..documents.text_search import replace_once
 from ..errors import (
     AmbiguousCell,
     CellNotFound,
@@ -698,7 +700,7 @@ def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
     )
     handle = notebook.handle(index)
     seen = here.peer.shown.get(wanted)
-    diff = None if seen is None else text.unified(seen, source)
+    diff = None if seen is None else unified(seen, source)
     changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
     unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
     shown = text.clip(source, _SHOWN_SOURCE)
@@ -794,7 +796,7 @@ def _combine(
         if update.old_text is None or update.new_text is None:
             raise InvalidArgument("old_text and new_text belong together.", "Give both.")
         try:
-            wanted.source = text.replace_once(wanted.source, update.old_text, update.new_text)
+            wanted.source = replace_once(wanted.source, update.old_text, update.new_text)
         except TextMismatch as error:
             raise _placed(error, notebook, index, update.old_text) from error
     if update.cell_type is not None:

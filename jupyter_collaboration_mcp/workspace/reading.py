@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import TypeVar
 
+from ..documents.cell_view import CellView
 from ..documents.notebook import Notebook
-from ..documents.render import CellView
 
 T = TypeVar("T")
 

@@ -19,7 +19,9 @@ from ..documents.differ import Differ, patch
 from ..documents.differ import Edit as Edited
 from ..documents.handles import parse_revision
 from ..documents.render import fenced
+from ..documents.text_diff import unified
 from ..documents.text_document import WHOLE, TextDocument
+from ..documents.text_search import find_once
 from ..errors import InvalidArgument, StaleRevision, TooLarge
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ def guard(here: OpenDocument, wanted: str | None) -> None:
     if now.revision == wanted:
         return
     seen = here.peer.shown.get(wanted)
-    diff = None if seen is None else text.unified(seen, now.source)
+    diff = None if seen is None else unified(seen, now.source)
     changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
     unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
     handle = f"{here.shown}@{now.revision}"
@@ -167,7 +169,7 @@ def _edit(old: str, change: TextChange) -> Edited:
         if change.old_text is None or change.new_text is None:
             raise InvalidArgument("old_text and new_text belong together.", "Give both.")
         wanted = line_ends.plain(change.old_text)
-        start = text.find_once(old, wanted)
+        start = find_once(old, wanted)
         return Edited(start, start + len(wanted), line_ends.plain(change.new_text))
     if change.content is None:
         raise InvalidArgument(

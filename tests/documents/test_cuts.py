@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_collaboration_mcp.documents import render
-from jupyter_collaboration_mcp.documents.digest import Digest, digest
-from jupyter_collaboration_mcp.documents.render import CellView
+from jupyter_collaboration_mcp.documents.cell_view import CellView
+from jupyter_collaboration_mcp.documents.output_summary import OutputSummary, summarize
 from jupyter_collaboration_mcp.documents.tables import in_full
 
 FRAMES: dict[str, dict[str, Any]] = json.loads(
@@ -28,8 +28,8 @@ URI = (
 )
 
 
-def digested(*outputs: dict[str, Any], max_length: int = 8_000) -> Digest:
-    return digest(outputs, link=lambda _: URI, max_length=max_length)
+def summary_of(*outputs: dict[str, Any], max_length: int = 8_000) -> OutputSummary:
+    return summarize(outputs, link=lambda _: URI, max_length=max_length)
 
 
 def frame(name: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def failure(*frames: str) -> dict[str, Any]:
     return {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": lines}
 
 
-def rows(made: Digest) -> list[str]:
+def rows(made: OutputSummary) -> list[str]:
     """The lines of a table, without the one that names its columns."""
     return made.text.split("```")[1].strip("\n").split("\n")[1:]
 
@@ -61,7 +61,7 @@ def rows(made: Digest) -> list[str]:
 
 
 def test_describe_is_shown_whole_and_without_a_link() -> None:
-    made = digested(frame("describe"))
+    made = summary_of(frame("describe"))
     assert made.text.startswith("table 8 rows x 3 columns\n```\n\theight\tweight\tage\ncount\t")
     assert [line.split("\t")[0] for line in rows(made)] == [
         "count", "mean", "std", "min", "25%", "50%", "75%", "max",
@@ -71,17 +71,17 @@ def test_describe_is_shown_whole_and_without_a_link() -> None:
 
 
 def test_a_table_of_twenty_rows_is_shown_whole() -> None:
-    made = digested(frame("twenty_rows"))
+    made = summary_of(frame("twenty_rows"))
     assert (len(rows(made)), made.cut) == (20, False)
 
 
 def test_a_longer_table_is_whole_if_that_is_shorter_than_the_link() -> None:
-    made = digested(frame("twenty_four_narrow_rows"))
+    made = summary_of(frame("twenty_four_narrow_rows"))
     assert (len(rows(made)), made.cut) == (24, False)
 
 
 def test_of_a_table_of_sixty_rows_the_first_five_are_shown_with_a_link_to_the_others() -> None:
-    made = digested(frame("sixty_rows"))
+    made = summary_of(frame("sixty_rows"))
     assert made.text.startswith(f"table 60 rows x 3 columns: the first 5 rows; full: {URI}\n")
     assert (len(rows(made)), made.cut) == (5, True)
 
@@ -90,7 +90,7 @@ def test_of_a_table_of_sixty_rows_the_first_five_are_shown_with_a_link_to_the_ot
 def test_of_a_large_table_what_the_kernel_sent_is_shown_if_a_link_were_longer(
     name: str, count: int
 ) -> None:
-    made = digested(frame(name))
+    made = summary_of(frame(name))
     assert made.text.startswith(f"table {count} rows x ")
     assert ": the first 5 and the last 5 rows; the kernel sent no more" in made.text
     assert [line == "..." for line in rows(made)] == [False] * 5 + [True] + [False] * 5
@@ -98,13 +98,13 @@ def test_of_a_large_table_what_the_kernel_sent_is_shown_if_a_link_were_longer(
 
 
 def test_a_wide_table_is_shown_whole_while_its_lines_can_be_read() -> None:
-    made = digested(frame("describe_wide"))
+    made = summary_of(frame("describe_wide"))
     assert made.text.startswith("table 8 rows x 18 columns\n")
     assert (len(rows(made)), made.cut) == (8, False)
 
 
 def test_of_a_wider_one_columns_are_left_out_and_rows_stay() -> None:
-    made = digested(frame("wide_and_long"))
+    made = summary_of(frame("wide_and_long"))
     assert made.text.startswith(f"table 20 rows x 20 columns: the first 14 columns; full: {URI}\n")
     assert len(rows(made)) == 20
     assert {line.count("\t") for line in rows(made)} == {14}
@@ -112,7 +112,7 @@ def test_of_a_wider_one_columns_are_left_out_and_rows_stay() -> None:
 
 
 def test_columns_that_the_kernel_left_out_are_told_how_to_be_seen() -> None:
-    made = digested(frame("fifty_columns"))
+    made = summary_of(frame("fifty_columns"))
     assert made.text.startswith(
         "table 6 rows x 50 columns: 20 of the columns; the kernel sent no more, select others in "
         "code\n"
@@ -164,7 +164,7 @@ def test_html_that_says_more_than_the_text_is_there_in_full(html: str, plain: st
 
 
 def test_a_library_frame_that_is_shorter_than_the_notice_is_shown() -> None:
-    made = digested(failure("File /usr/lib/python3.11/x.py:3, in f()\n----> 3 raise"))
+    made = summary_of(failure("File /usr/lib/python3.11/x.py:3, in f()\n----> 3 raise"))
     assert not made.cut
     assert "----> 3 raise" in made.text
     assert "-----\n" not in made.text
@@ -172,18 +172,18 @@ def test_a_library_frame_that_is_shorter_than_the_notice_is_shown() -> None:
 
 def test_long_library_frames_are_left_out() -> None:
     library = "File /usr/lib/python3.11/x.py:3, in f()\n" + "      2 # more\n" * 60
-    made = digested(failure(library + "----> 3 raise"))
+    made = summary_of(failure(library + "----> 3 raise"))
     assert made.text.startswith(f"error; full: {URI}\n```\nValueError: no\nCell In[1], line 1\n")
 
 
 def test_json_that_is_hardly_too_long_is_whole() -> None:
-    assert not digested(result("application/json", ["value"] * 85)).cut
-    assert digested(result("application/json", ["value"] * 300)).cut
+    assert not summary_of(result("application/json", ["value"] * 85)).cut
+    assert summary_of(result("application/json", ["value"] * 300)).cut
 
 
 def test_few_short_outputs_are_not_left_out() -> None:
     texts = [f"'{number}'" for number in range(14)]
-    made = digested(*(result("text/plain", text) for text in texts))
+    made = summary_of(*(result("text/plain", text) for text in texts))
     assert not made.cut
     assert all(text in made.text for text in texts)
 
@@ -203,7 +203,7 @@ def test_few_short_outputs_are_not_left_out() -> None:
     st.integers(400, 8_000),
 )  # fmt: skip
 def test_a_cut_never_costs_more_than_it_saves(output: dict[str, Any], room: int) -> None:
-    made = digested(output, max_length=room)
+    made = summary_of(output, max_length=room)
     assert len(made.text) <= room
     if made.cut:
         content = output.get("text") or output.get("traceback") or output["data"]

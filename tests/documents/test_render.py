@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_collaboration_mcp.documents import render
+from jupyter_collaboration_mcp.documents.cell_view import CellView
 from jupyter_collaboration_mcp.documents.handles import short_id
-from jupyter_collaboration_mcp.documents.render import CellView, Rendered
+from jupyter_collaboration_mcp.documents.render import Rendered
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
 Form = Callable[[list[CellView], int], Rendered]
@@ -220,13 +221,6 @@ class TestMatches:
     def test_nothing_to_look_for_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="query is empty"):
             render.matches([cell()], "", max_length=100)
-
-
-def test_people_are_named_as_jupyterlab_names_them() -> None:
-    bea = {"user": {"name": "b", "display_name": "Bea"}}
-    states: dict[int, dict[str, Any]] = {1: bea, 2: {"user": {"name": "al"}}, 3: {}, 4: bea}
-    states[5] = {"user": "odd"}
-    assert render.people(states) == ["Bea", "al"]
 
 
 CELLS = st.lists(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.documents.tables import described, entire, table
+from jupyter_collaboration_mcp.documents.table_text import describe, entire
+from jupyter_collaboration_mcp.documents.tables import table
 
 #: Seconds of work, for what takes one on an idle machine; work that grows with the square of such
 #: an input takes minutes.
@@ -71,7 +72,7 @@ IRKERNEL = (
 def shown(data: dict[str, Any], limit: int = 2_000) -> str:
     found = table(data)
     assert found
-    made = described(found, limit)
+    made = describe(found, limit)
     return "\n".join(part for part in made[:2] if part)
 
 
@@ -86,10 +87,10 @@ class TestPandas:
         found = table(pandas(heads("", "a", "b"), row("p", "1", "&lt;b&gt;")))
         assert found
         assert (found.rows, found.columns, found.names) == (1, 2, ["a", "b"])
-        made = described(found, 500)
+        made = describe(found, 500)
         assert made == ("table 1 row x 2 columns", "\ta\tb\np\t1\t<b>", True)
         assert made == entire(found)
-        assert not described(found, 4).whole
+        assert not describe(found, 4).whole
 
     def test_rows_before_the_dots_only(self) -> None:
         body = row("0", "1") + row("...", "...") + row("99", "1")
@@ -240,7 +241,7 @@ class TestBounds:
         assert len(text.splitlines()[2]) <= 2 + 60
         found = table(data)
         assert found
-        assert not described(found, 500).whole
+        assert not describe(found, 500).whole
         everything = entire(found)
         assert everything
         assert everything.body.endswith("w" * 100)
@@ -273,7 +274,7 @@ class TestBounds:
     def test_malformed_html_takes_bounded_time(self, piece: str) -> None:
         begun = time.process_time()
         found = table({"text/html": "<table><tr><td>1<td>2" + piece * (3_000_000 // len(piece))})
-        assert not found or described(found, 500)
+        assert not found or describe(found, 500)
         assert time.process_time() - begun < _HANG
 
     @given(
@@ -290,7 +291,7 @@ class TestBounds:
     def test_any_html_is_described_within_its_limit(self, pieces: list[str], limit: int) -> None:
         found = table({"text/html": "<table>" + "".join(pieces)})
         if found:
-            made = described(found, limit)
+            made = describe(found, limit)
             assert len(made.body) <= limit
             assert len(made.title) <= 120
 
@@ -302,4 +303,4 @@ class TestBounds:
     ))  # fmt: skip
     def test_any_resource_can_be_read(self, resource: Any) -> None:
         found = table({"application/vnd.dataresource+json": resource})
-        assert not found or described(found, 100)
+        assert not found or describe(found, 100)

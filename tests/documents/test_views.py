@@ -9,8 +9,8 @@ import pytest
 from pycrdt import Map
 
 from jupyter_collaboration_mcp.documents import notebook as module
+from jupyter_collaboration_mcp.documents.cell_view import CellView
 from jupyter_collaboration_mcp.documents.notebook import Notebook
-from jupyter_collaboration_mcp.documents.render import CellView
 from tests.harness.memory_room import MemoryRoom
 
 

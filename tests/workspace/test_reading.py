@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from jupyter_collaboration_mcp.documents.render import CellView
+from jupyter_collaboration_mcp.documents.cell_view import CellView
 from jupyter_collaboration_mcp.workspace import reading
 from tests.harness.memory_room import MemoryRoom
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 from tornado.web import HTTPError
 
 from ...documents import well_formed
+from ...documents.awareness import people_in
 from ...documents.foreign_text import listed
-from ...documents.render import people
 from ...errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
 from ...panics import contained
 from ..disk.local_disk import LocalDisk
@@ -197,7 +197,7 @@ class InProcessBackend:
             if _id(room).file_type == kind:
                 continue
             if _has_people(room):
-                names = listed(people(room.awareness.states)) or "Somebody"
+                names = listed(people_in(room.awareness.states)) or "Somebody"
                 raise InUse(
                     f"{names} has {path!r} open as another kind of document: under the name that "
                     "it had, or through a link.",
@@ -221,7 +221,7 @@ class InProcessBackend:
             if (path := self._path_of(_id(room))) is not None:
                 for name in {path, self.files.resolved(path)}:
                     there = found.setdefault(name, [])
-                    there += [who for who in people(room.awareness.states) if who not in there]
+                    there += [who for who in people_in(room.awareness.states) if who not in there]
         return found
 
     async def vacate(self, path: str) -> None:

@@ -8,7 +8,7 @@ from logging import Logger
 from pathlib import Path
 
 from ...documents import well_formed
-from ...documents.render import people
+from ...documents.awareness import people_in
 from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
@@ -111,7 +111,7 @@ class RemoteBackend:
     def open_paths(self) -> dict[str, list[str]]:
         """Who is in which document, of those that we are in: only of them it is known."""
         self._forget_lost_seats()
-        return {link.path: people(link.states) for link in self._links.values()}
+        return {link.path: people_in(link.states) for link in self._links.values()}
 
     def seats_below(self, path: str) -> list[RoomSocket]:
         """Our seats in the room of a file, or of all files in a folder."""

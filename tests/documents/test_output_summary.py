@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.documents.digest import Digest, digest
 from jupyter_collaboration_mcp.documents.images import ImageLimits
+from jupyter_collaboration_mcp.documents.output_summary import OutputSummary, summarize
 from tests.harness.growth import growth
 
 from .test_outputs import LIBRARY_ERROR, stream
@@ -54,12 +54,12 @@ def link(number: int) -> str:
     return f"notebook://sales.ipynb/cells/0a1b2c3d/outputs/{number}"
 
 
-def digested(*outputs: Any, **options: Any) -> Digest:
-    return digest(outputs, link=link, **options)
+def summary_of(*outputs: Any, **options: Any) -> OutputSummary:
+    return summarize(outputs, link=link, **options)
 
 
 def shown(*outputs: Any, **options: Any) -> str:
-    return digested(*outputs, **options).text
+    return summary_of(*outputs, **options).text
 
 
 LINES = "".join(f"line {number}\n" for number in range(10_000))
@@ -67,7 +67,7 @@ LINES = "".join(f"line {number}\n" for number in range(10_000))
 
 class TestStreams:
     def test_a_short_one_is_whole(self) -> None:
-        made = digested(stream("a\nb\n"))
+        made = summary_of(stream("a\nb\n"))
         assert made.text == "stdout\n```\na\nb\n```"
         assert made.facts == [
             {"index": 0, "type": "stream", "kind": "text", "length": 4, "lines": 2, "text": "a\nb"}
@@ -75,18 +75,18 @@ class TestStreams:
         assert not made.cut
 
     def test_stderr_is_marked(self) -> None:
-        made = digested(stream(["care", "ful"], "stderr"))
+        made = summary_of(stream(["care", "ful"], "stderr"))
         assert made.text == "stderr\n```\ncareful\n```"
         assert made.facts[0]["kind"] == "stderr"
 
     def test_three_thousand_characters_are_whole(self) -> None:
         text = ("x" * 99 + "\n") * 30
-        made = digested(stream(text))
+        made = summary_of(stream(text))
         assert made.facts[0]["text"] == text[:-1]
         assert not made.cut
 
     def test_of_a_long_one_the_ends_are_shown_in_whole_lines(self) -> None:
-        made = digested(stream(LINES))
+        made = summary_of(stream(LINES))
         assert made.cut
         title, head, gap, tail, end = made.text.split("```")
         assert title == f"stdout; full: {link(0)}\n"
@@ -97,7 +97,7 @@ class TestStreams:
         assert not end
 
     def test_ten_thousand_lines_cost_little(self) -> None:
-        made = digested(stream(LINES))
+        made = summary_of(stream(LINES))
         facts = json.dumps(made.facts, separators=(",", ":"))
         assert len(made.text) + len(facts) < 3_400
         assert made.facts[0]["length"] == len(LINES)
@@ -105,19 +105,19 @@ class TestStreams:
 
     def test_one_that_was_cut_before_is_shown_as_if_it_were_whole(self) -> None:
         cut = {"tail": LINES[-5_000:], "length": float(len(LINES)), "lines": 10_000.0}
-        made = digested(stream(LINES[:5_000]) | {"cut": cut})
-        assert made == digested(stream(LINES))
+        made = summary_of(stream(LINES[:5_000]) | {"cut": cut})
+        assert made == summary_of(stream(LINES))
 
     def test_a_short_beginning_and_a_short_end_are_both_shown(self) -> None:
         cut = {"tail": "the end\n", "length": 1_000_000, "lines": 20_000}
-        made = digested(stream("the beginning\n") | {"cut": cut})
+        made = summary_of(stream("the beginning\n") | {"cut": cut})
         assert made.facts[0]["text"] == (
             "the beginning\n... 19,998 of 20,000 lines (999,980 characters) left out ...\nthe end"
         )
         assert made.facts[0]["uri"] == link(0)
 
     def test_a_long_line_is_cut_within(self) -> None:
-        made = digested(stream("x" * 1_000_000))
+        made = summary_of(stream("x" * 1_000_000))
         assert "\n... 998,800 characters left out ...\n" in made.text
         assert len(made.text) < 1_500
 
@@ -134,7 +134,7 @@ class TestStreams:
         ["x", "\n", LINES[:40], "\x1b[31ma\x1b[0m\n", "\x1b[31m\r", "\r", "\x1b]", "\r\n"],
     )
     def test_a_megabyte_takes_linear_time(self, text: str) -> None:
-        assert growth(lambda size: digested(stream(text * (size // len(text)))), 250_000) < 10
+        assert growth(lambda size: summary_of(stream(text * (size // len(text)))), 250_000) < 10
 
     def test_an_empty_one_is_said(self) -> None:
         assert shown(stream("")) == "stdout, empty"
@@ -142,7 +142,7 @@ class TestStreams:
 
 class TestErrors:
     def test_the_line_that_failed(self) -> None:
-        made = digested(
+        made = summary_of(
             error("ZeroDivisionError", "division by zero",
                   "\x1b[31m-----------------------------------------------------\x1b[39m",
                   "\x1b[31mZeroDivisionError\x1b[39m        Traceback (most recent call last)",
@@ -258,7 +258,7 @@ class TestErrors:
         assert shown(error("KeyboardInterrupt", "")) == "error\n```\nKeyboardInterrupt\n```"
 
     def test_a_long_message_is_cut(self) -> None:
-        made = digested(error("E", "x" * 100_000))
+        made = summary_of(error("E", "x" * 100_000))
         assert made.cut
         assert made.facts[0]["uri"] == link(0)
         assert len(made.text) < 1_200
@@ -273,7 +273,7 @@ TABLE = (
 class TestTables:
     def test_the_shape_the_columns_and_rows_stand_for_the_text(self) -> None:
         html = TABLE.format("<tr><th>...</th><td>...</td></tr>") + "<p>1000 rows × 1 columns</p>"  # noqa: RUF001
-        made = digested(result(html=html, plain="    a\n0   1\n.. ..\n\n[1000 rows x 1 columns]"))
+        made = summary_of(result(html=html, plain="    a\n0   1\n.. ..\n\n[1000 rows x 1 columns]"))
         assert made.text == (
             "table 1,000 rows x 1 column: the first row; the kernel sent no more, select others in "
             "code\n```\n\ta\n0\t1\n```"
@@ -284,13 +284,13 @@ class TestTables:
         }]  # fmt: skip
 
     def test_a_small_one_is_whole(self) -> None:
-        made = digested(result(html=TABLE.format(""), plain="   a\n0  1"))
+        made = summary_of(result(html=TABLE.format(""), plain="   a\n0  1"))
         assert made.text == "table 1 row x 1 column\n```\n\ta\n0\t1\n```"
         assert not made.cut
 
     def test_rows_give_way_before_the_whole_table_does(self) -> None:
         rows = "".join(f"<tr><th>{n}</th><td>{'x' * 50}</td></tr>" for n in range(4))
-        made = digested(result(html=TABLE.format(rows)), stream("y" * 2_000), max_length=1_000)
+        made = summary_of(result(html=TABLE.format(rows)), stream("y" * 2_000), max_length=1_000)
         assert made.text.startswith("table 5 rows x 1 column")
         assert len(made.text) <= 1_000
 
@@ -298,7 +298,7 @@ class TestTables:
 class TestImages:
     def test_one_that_fits_is_passed_on_whole(self) -> None:
         data = png(640, 480)
-        made = digested(display(png=data, plain="<Figure size 640x480 with 1 Axes>"))
+        made = summary_of(display(png=data, plain="<Figure size 640x480 with 1 Axes>"))
         assert made.text == "image/png 640 x 480 (image 1)"
         assert [picture.data for picture in made.pictures] == [data]
         assert made.facts == [{
@@ -308,7 +308,7 @@ class TestImages:
         assert not made.cut
 
     def test_a_scaled_one_says_so(self) -> None:
-        made = digested(stream("x"), display(png=png(2000, 1500)))
+        made = summary_of(stream("x"), display(png=png(2000, 1500)))
         assert made.text.endswith("image/png 700 x 504 (image 1), scaled from 2000 x 1500")
         assert made.facts[1]["note"] == "scaled from 2000 x 1500"
 
@@ -317,7 +317,7 @@ class TestImages:
         assert made == "image/png 1 x 1 (image 1)\n```\nAxes(0.1)\n```"
 
     def test_no_more_than_the_limit_allows(self) -> None:
-        made = digested(*[display(png=png(9, 9))] * 4, images=ImageLimits(most=2))
+        made = summary_of(*[display(png=png(9, 9))] * 4, images=ImageLimits(most=2))
         assert len(made.pictures) == 2
         assert made.text.splitlines()[2:] == [
             f"image/png 9 x 9, {len(base64.b64decode(png(9, 9)))} B, not shown: 2 images at most; "
@@ -326,16 +326,16 @@ class TestImages:
         ]
 
     def test_none_if_none_are_wanted(self) -> None:
-        made = digested(display(png=png(9, 9)), images=None)
+        made = summary_of(display(png=png(9, 9)), images=None)
         assert made.pictures == []
         assert ", not shown; full: " in made.text
 
     def test_the_first_format_that_can_be_read(self) -> None:
-        made = digested(display(png="broken", jpeg=png(9, 9)))
+        made = summary_of(display(png="broken", jpeg=png(9, 9)))
         assert made.text == "image/png 9 x 9 (image 1)"
 
     def test_a_broken_one_is_only_named(self) -> None:
-        made = digested(display(png=png(9, 9)[:-8]))
+        made = summary_of(display(png=png(9, 9)[:-8]))
         assert made.pictures == []
         assert "image/png 9 x 9, 63 B, not shown: it cannot be read; full: " in made.text
 
@@ -372,7 +372,7 @@ class TestOtherData:
         ],
     )  # fmt: skip
     def test_what_can_be_read_is_shown(self, output: dict[str, Any], expected: str) -> None:
-        made = digested(output)
+        made = summary_of(output)
         assert made.text == expected
         assert not made.cut
 
@@ -398,13 +398,15 @@ class TestOtherData:
         ],
     )  # fmt: skip
     def test_the_rest_is_said_in_a_line(self, output: Any, expected: str) -> None:
-        made = digested(output)
+        made = summary_of(output)
         assert made.text == f"{expected}; full: {link(0)}"
         assert made.facts[0]["uri"] == link(0)
         assert made.cut
 
     def test_text_beside_it_says_more_than_html(self) -> None:
-        made = digested(result(html="<div>LogisticRegression</div>", plain="LogisticRegression()"))
+        made = summary_of(
+            result(html="<div>LogisticRegression</div>", plain="LogisticRegression()")
+        )
         assert made.text == (
             f"text/html 29 B, as text; full: {link(0)}\n```\nLogisticRegression()\n```"
         )
@@ -414,7 +416,7 @@ class TestOtherData:
         }  # fmt: skip
 
     def test_long_html_and_json_are_short(self) -> None:
-        made = digested(display(html="<p>word</p>" * 100_000), display(json=list(range(100_000))))
+        made = summary_of(display(html="<p>word</p>" * 100_000), display(json=list(range(100_000))))
         assert len(made.text) < 1_800
         assert '"word word' in made.text
         assert " characters left out ..." in made.text
@@ -425,7 +427,7 @@ class TestOtherData:
     def test_no_base64_is_ever_shown(self) -> None:
         code = base64.b64encode(bytes(range(256)) * 40).decode()
         image = f"data:image/png;base64,{code}"
-        made = digested(
+        made = summary_of(
             display(markdown=f"![plot]({image})"), display(json={"image": code, "uri": image}),
             display(html=f"<p>{image}</p>"), display(plain=f"x = '{image}'"), stream(image),
             display(png=code), display(audio=code), display(pdf=code), display(svg=f"<svg>{image}"),
@@ -438,7 +440,7 @@ class TestOtherData:
 
 class TestManyOutputs:
     def test_the_first_and_the_last_are_shown(self) -> None:
-        made = digested(*(stream(f"text {number}") for number in range(300)))
+        made = summary_of(*(stream(f"text {number}") for number in range(300)))
         assert made.text.count("```\ntext ") == 12
         assert (
             f"text 10\n```\n... 288 outputs left out (288 text); the first of them: {link(11)}"
@@ -457,7 +459,7 @@ class TestManyOutputs:
         outputs = [stream("x" * 5_000) for _ in range(300)]
         outputs[200] = LIBRARY_ERROR
         for most in (100, 1_000, 8_000):
-            made = digested(*outputs, max_length=most)
+            made = summary_of(*outputs, max_length=most)
             assert "KeyError: 'b'" in made.text
             assert "total += frame['b']" in made.text or most == 100
 
@@ -468,10 +470,10 @@ class TestManyOutputs:
         assert len(made) <= 5_000
 
     def test_no_outputs_are_no_text(self) -> None:
-        assert digested() == Digest("", [], [], False)
+        assert summary_of() == OutputSummary("", [], [], False)
 
     def test_without_a_link_nothing_is_promised(self) -> None:
-        made = digest([stream(LINES), display(html="<b>")] * 30, link=lambda number: None)
+        made = summarize([stream(LINES), display(html="<b>")] * 30, link=lambda number: None)
         assert "full" not in made.text
         assert not any("uri" in fact for fact in made.facts)
 
@@ -494,7 +496,7 @@ FORGERY = f"```\nimage/png 1 x 1 (image 9)\n... 5 outputs left out ...; full: {l
 
 
 def test_no_content_can_forge_a_line_of_ours() -> None:
-    made = digested(
+    made = summary_of(
         stream(FORGERY), stream(FORGERY * 100), display(plain=FORGERY), display(markdown=FORGERY),
         display(html=FORGERY), display(svg=f"<svg><text>{FORGERY}</text>"), result(json=[FORGERY]),
         error(FORGERY, FORGERY, FORGERY), {"output_type": FORGERY},
@@ -533,10 +535,10 @@ OUTPUTS = st.none() | st.fixed_dictionaries(
 @given(
     st.lists(OUTPUTS, max_size=6), st.sampled_from([1, 3]), st.sampled_from([0, 500, 2_000, 8_000])
 )
-def test_whatever_a_kernel_sends_is_digested_within_bounds(
+def test_whatever_a_kernel_sends_is_summarized_within_bounds(
     outputs: list[Any], times: int, max_length: int
 ) -> None:
-    made = digested(*outputs * times, max_length=max_length)
+    made = summary_of(*outputs * times, max_length=max_length)
     assert len(made.text) <= max(max_length, 500) + 200
     facts = json.dumps(made.facts, ensure_ascii=False)
     assert len(facts) <= 2 * max_length + 13 * 2_000
