@@ -11,6 +11,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from hashlib import blake2s
 from typing import NamedTuple
 
 from ..errors import InvalidArgument
@@ -39,6 +40,13 @@ class Handle(NamedTuple):
     """The id or the beginning of it; the path."""
     revision: str | None = None
     """At which the caller has read it."""
+
+
+def revision(cell_type: str, source: str) -> str:
+    """Six hexadecimal characters for the type and source of a cell; outputs do not count."""
+    # Half a surrogate pair cannot be stored, but a caller's wish may have one.
+    content = f"{cell_type}\0{source}".encode(errors="surrogatepass")
+    return blake2s(content, digest_size=3).hexdigest()
 
 
 def parse_cell(given: str) -> Handle:

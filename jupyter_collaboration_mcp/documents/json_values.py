@@ -1,4 +1,4 @@
-"""JSON values, and which of them a shared document can hold.
+"""JSON values: which of them a shared document can hold, and how many may be parsed at once.
 
 pycrdt panics at an integer of 64 bits and at half a surrogate pair, a browser rounds integers from
 2**53 on, and Jupyter cannot save a notebook that has NaN or Infinity in it, and saves a float of
@@ -7,6 +7,7 @@ pycrdt panics at an integer of 64 bits and at half a surrogate pair, a browser r
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -174,3 +175,39 @@ def _no_float(value: float) -> str:
 def _too_large(value: int) -> str:
     digits = f"{value}, " if value.bit_length() < 128 else ""
     return f"is {digits}an integer of {value.bit_length()} bits, which no live document can hold"
+
+
+# How many values a JSON text has, before anybody parses it. Parsing millions takes a second, in
+# which nobody else is served, not even from another thread: the parser keeps the interpreter to
+# itself. Long strings cost next to nothing.
+
+#: Values that may be parsed at once. It takes a twentieth of a second.
+MOST_VALUES = 600_000
+
+#: Bytes that are looked at in one go.
+_SLICE = 256 * 1024
+
+
+async def has_too_many_values(*texts: bytes) -> bool:
+    """Whether JSON texts together have more values than are parsed at once."""
+    if sum(map(len, texts)) <= MOST_VALUES or sum(map(_values, texts)) <= MOST_VALUES:
+        return False  # even if all those characters are outside of strings
+    values = 0
+    for text in texts:
+        inside, rest = False, b""
+        for start in range(0, len(text), _SLICE):
+            piece, rest = rest + text[start : start + _SLICE], b""
+            if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # it escapes what comes next
+                piece, rest = piece[:-1], b"\\"
+            parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+            values += _values(b"".join(parts[inside::2]))
+            inside ^= len(parts) % 2 == 0
+            if values > MOST_VALUES:
+                return True
+            await asyncio.sleep(0)
+    return False
+
+
+def _values(text: bytes) -> int:
+    """At most how many values there are, if nothing of it is inside of a string."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")

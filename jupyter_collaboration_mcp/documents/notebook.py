@@ -23,8 +23,7 @@ from . import json_values, text
 from .cell_view import CellView
 from .differ import Differ
 from .foreign_text import ID, listed
-from .handles import brief_id, cell_handle, short_id
-from .revisions import revision
+from .handles import brief_id, cell_handle, revision, short_id
 
 CellType = Literal["code", "markdown", "raw"]
 

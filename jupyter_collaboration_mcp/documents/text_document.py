@@ -14,8 +14,8 @@ from pycrdt import Doc, Text
 
 from . import text
 from .differ import Differ, Edit
+from .handles import revision
 from .notebook import CellChange, Mark, Notebook, Parts
-from .revisions import revision
 
 #: The name of the only part.
 WHOLE = ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from typing import Any
 
-from ..documents.json_weight import MOST_VALUES, has_too_many_values
+from ..documents.json_values import MOST_VALUES, has_too_many_values
 from ..errors import InvalidArgument, TooLarge
 
 #: What arguments with these names are. All others are names of something: paths, ids, queries.

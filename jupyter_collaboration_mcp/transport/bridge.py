@@ -21,7 +21,7 @@ from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
-from jupyter_collaboration_mcp.documents.json_weight import MOST_VALUES, has_too_many_values
+from jupyter_collaboration_mcp.documents.json_values import MOST_VALUES, has_too_many_values
 from jupyter_collaboration_mcp.errors import InvalidArgument
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.origins import authority, is_origin

@@ -15,10 +15,9 @@ from ..collaboration import undo
 from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..documents import json_values, text
 from ..documents.differ import Differ
-from ..documents.handles import TEXT, Handle, parse_cell, parse_revision
+from ..documents.handles import TEXT, Handle, parse_cell, parse_revision, revision
 from ..documents.notebook import CellType, Notebook, new_cell
 from ..documents.render import fenced
-from ..documents.revisions import revision
 from ..documents.text_diff import unified
 from ..documents.text_document import Document
 from ..documents.text_search import replace_once

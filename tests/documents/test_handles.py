@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from jupyter_collaboration_mcp.documents.handles import (
     parse_cell,
     parse_path,
     parse_revision,
+    revision,
     short_id,
 )
 from jupyter_collaboration_mcp.errors import InvalidArgument
@@ -94,3 +97,20 @@ def test_a_short_id_is_the_shortest_beginning_that_names_one_cell(ids: list[str]
 def test_an_id_that_looks_like_our_words_is_quoted() -> None:
     assert short_id('a\n[1] "b', []) == '"a\\n[1] \\"b"'
     assert cell_handle(3, "8f2c41d0", "9ab1c2") == "[3] 8f2c41d0@9ab1c2"
+
+
+def test_a_revision_is_the_same_everywhere_and_for_ever() -> None:
+    assert revision("code", "print('é😀')") == revision("code", "print('é😀')") == "4c1a41"
+
+
+def test_type_and_source_both_count() -> None:
+    assert len({revision("code", "x"), revision("raw", "x"), revision("code", "x ")}) == 3
+
+
+def test_type_and_source_are_not_run_together() -> None:
+    assert revision("code", "x") != revision("codex", "")
+
+
+@given(st.sampled_from(["code", "markdown", "raw"]), st.text())
+def test_a_revision_is_six_hexadecimal_characters(cell_type: str, source: str) -> None:
+    assert re.fullmatch(r"[0-9a-f]{6}", revision(cell_type, source))

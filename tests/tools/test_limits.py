@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.documents.json_weight import has_too_many_values
+from jupyter_collaboration_mcp.documents.json_values import has_too_many_values
 from jupyter_collaboration_mcp.tools.limits import Echoes, check, shown
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, text_of
