@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..documents.cell_mirror import CellChange, ChangeKind
 from ..documents.foreign_text import listed
-from ..documents.notebook import CellChange, ChangeKind
 
 #: Changes that are remembered; an agent that looked before them is told so.
 _KEPT = 2000

@@ -13,7 +13,8 @@ from functools import cache
 from typing import cast
 
 from ..documents.differ import Edit, edits, patch
-from ..documents.notebook import CellType, Notebook, new_cell
+from ..documents.notebook import CellType, Notebook
+from ..documents.shared_cells import new_cell
 from ..documents.text import apply
 from ..documents.text_document import Document
 from .own_edits import Reapplied, reapplied

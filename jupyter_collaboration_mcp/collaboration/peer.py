@@ -20,7 +20,8 @@ from pycrdt import Doc, TransactionEvent, create_update_message
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Authorship, RoomLink
-from ..documents.notebook import CellChange, Notebook
+from ..documents.cell_mirror import CellChange
+from ..documents.notebook import Notebook
 from ..documents.text_document import Document, TextDocument
 from ..documents.updates import decode_state, sole_author
 from ..errors import CollaborationError, DocumentBusy, FileFailed, InternalError

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from pycrdt import Doc
 
-from ..documents.notebook import Parts
+from ..documents.cell_mirror import Parts
 from ..documents.text_document import Document
 from ..errors import CollaborationError, InternalError
 from ..panics import is_panic

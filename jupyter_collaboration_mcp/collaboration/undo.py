@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..documents.cell_mirror import Parts
 from ..documents.differ import WORK, Differ
 from ..documents.handles import brief_id
 from ..documents.merge import revert
-from ..documents.notebook import Notebook, Parts
+from ..documents.notebook import Notebook
 from ..documents.text_diff import unified
 from ..documents.text_document import Document
 from ..errors import NothingToUndo, UndoRefused

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..backends.protocols.rooms import Piece
+from ..documents.cell_mirror import Mark
 from ..documents.differ import Edit, edits, patch
-from ..documents.notebook import Mark
 from ..documents.text_document import Document
 from .reapply import by_cell
 from .undo import Deleted, Inserted, SourceChanged, Step, named

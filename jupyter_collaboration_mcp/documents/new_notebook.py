@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InvalidArgument
 from .json_values import require_storable
-from .notebook import new_cell
+from .shared_cells import new_cell
 
 
 def new_notebook(content: str | None = None) -> dict[str, Any]:

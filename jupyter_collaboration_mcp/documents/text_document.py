@@ -13,9 +13,10 @@ from typing import Any
 from pycrdt import Doc, Text
 
 from . import text
+from .cell_mirror import CellChange, Mark, Parts
 from .differ import Differ, Edit
 from .handles import revision
-from .notebook import CellChange, Mark, Notebook, Parts
+from .notebook import Notebook
 
 #: The name of the only part.
 WHOLE = ""

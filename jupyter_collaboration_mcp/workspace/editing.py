@@ -16,8 +16,9 @@ from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, 
 from ..documents import json_values, text
 from ..documents.differ import Differ
 from ..documents.handles import TEXT, Handle, parse_cell, parse_revision, revision
-from ..documents.notebook import CellType, Notebook, new_cell
+from ..documents.notebook import CellType, Notebook
 from ..documents.render import fenced
+from ..documents.shared_cells import new_cell
 from ..documents.text_diff import unified
 from ..documents.text_document import Document
 from ..documents.text_search import replace_once

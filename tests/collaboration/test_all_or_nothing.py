@@ -11,7 +11,8 @@ from pycrdt import Map
 
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
 from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
-from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
+from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from jupyter_collaboration_mcp.errors import CellNotFound, InternalError
 from tests.harness.memory_room import MemoryLink, MemoryRoom
 

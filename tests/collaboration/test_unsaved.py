@@ -11,7 +11,8 @@ from jupyter_collaboration_mcp.backends.protocols.rooms import Piece
 from jupyter_collaboration_mcp.collaboration import unsaved as module
 from jupyter_collaboration_mcp.collaboration.undo import Deleted, Inserted, SourceChanged, Step
 from jupyter_collaboration_mcp.collaboration.unsaved import Unsaved
-from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
+from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 
 
 class Room:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 from pycrdt import Map
 
-from jupyter_collaboration_mcp.documents import notebook as module
+from jupyter_collaboration_mcp.documents import cell_mirror as module
 from jupyter_collaboration_mcp.documents.cell_view import CellView
 from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from tests.harness.memory_room import MemoryRoom
 
 
@@ -51,7 +52,7 @@ def _append_output(notebook: Notebook) -> None:
         lambda notebook: notebook.end_run(1, 7, {}),
         _append_output,
         lambda notebook: notebook.set_type(1, "markdown"),
-        lambda notebook: notebook.insert(0, [module.new_cell("code", "new")]),
+        lambda notebook: notebook.insert(0, [new_cell("code", "new")]),
         lambda notebook: notebook.delete([0]),
         lambda notebook: notebook.move([0], 3),
     ],
@@ -87,7 +88,7 @@ def test_outputs_are_converted_when_they_are_wanted(room: MemoryRoom) -> None:
 def test_an_id_is_shown_as_long_as_it_has_to_be(room: MemoryRoom) -> None:
     notebook = caught_up(room)
     with room.doc.transaction():
-        cells = [{**module.new_cell("code", ""), "id": f"abcdefgh-{n}"} for n in (10, 20)]
+        cells = [{**new_cell("code", ""), "id": f"abcdefgh-{n}"} for n in (10, 20)]
         room.notebook.insert(0, cells)
     assert [view.short_id for view in views(caught_up(room))[:2]] == ["abcdefgh-1", "abcdefgh-2"]
     with room.doc.transaction():

@@ -13,7 +13,8 @@ from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.protocols.rooms import Authorship
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.prepared import Edit
-from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
+from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from jupyter_collaboration_mcp.workspace.workspace import OpenDocument
 
 T = TypeVar("T")

@@ -25,7 +25,8 @@ from jupyter_collaboration_mcp.backends.remote.bounded_websocket import BoundedC
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.remote.room_socket import RoomSocket
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
-from jupyter_collaboration_mcp.documents.notebook import Notebook, new_cell
+from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from jupyter_collaboration_mcp.errors import (
     CorruptDocument,
     DocumentNotFound,
