@@ -19,6 +19,7 @@ from .backends.in_process.backend import InProcessBackend
 from .backends.in_process.journal import Journal, open_journals
 from .backends.in_process.kernels import InProcessKernels
 from .backends.remote.extension_info import INFO_PATH
+from .documents.foreign_text import did_you_mean
 from .documents.output_log import OutputLimits
 from .errors import InvalidArgument
 from .execution.executor import ExecutorSettings
@@ -26,12 +27,12 @@ from .execution.side_files import SideFiles, SideLimits
 from .transport.bridge import MCPHandler
 from .transport.endpoint import MCPEndpoint
 from .transport.routes import EndpointInfo, handlers_at
-from .workspace.guesses import did_you_mean
+from .workspace.call_limits import Limits
 from .workspace.permissions import Level, PathRules
 from .workspace.runs import Runs
 from .workspace.sites import Site, Sites
 from .workspace.toolsets import toolset_names
-from .workspace.workspace import Limits, Workspace
+from .workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp

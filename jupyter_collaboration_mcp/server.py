@@ -47,11 +47,11 @@ from .tools.registry import MOST_LENGTH, Answer, Call, RegisteredTool, collect, 
 from .tools.running import RunAnswers
 from .tools.servers import Connect, ServerTools
 from .workspace.agent import Agent
+from .workspace.call_limits import Limits
 from .workspace.caller import SCOPE_KEY, Caller
 from .workspace.permissions import Level
 from .workspace.sites import Sites
 from .workspace.whole_outputs import Part
-from .workspace.workspace import Limits
 
 _log = logging.getLogger(__name__)
 

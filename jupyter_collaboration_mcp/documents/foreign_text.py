@@ -8,6 +8,7 @@ have lines of their own, go between fences instead (`render.fenced`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 #: Characters of a path, a name, an id, and of what somebody says about an error.
 PATH, NAME, ID, MESSAGE = 500, 200, 64, 300
@@ -46,6 +47,12 @@ def first_of(texts: Iterable[str]) -> list[str]:
     every = list(texts)
     more = [f"{len(every) - _LISTED:,} more"] if len(every) > _LISTED else []
     return [*every[:_LISTED], *more]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question with the known name that is closest, and a space; empty if none is close."""
+    near = get_close_matches(name.strip().lower()[:40], list(known), n=1)
+    return f"Did you mean {near[0]}? " if near else ""
 
 
 def _is_plain(text: str) -> bool:

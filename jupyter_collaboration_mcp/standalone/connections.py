@@ -22,10 +22,11 @@ from ..documents.output_log import OutputLimits
 from ..errors import CollaborationError, InvalidArgument, UnknownServer
 from ..execution.executor import ExecutorSettings
 from ..execution.side_files import SideFiles, SideLimits
+from ..workspace.call_limits import Limits
 from ..workspace.permissions import Level, PathRules
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
-from ..workspace.workspace import Limits, Workspace
+from ..workspace.workspace import Workspace
 from .aliases import alias_of
 from .discovery import (
     EMBEDDED_BASE,

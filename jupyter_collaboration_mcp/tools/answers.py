@@ -13,7 +13,7 @@ from ..documents.handles import cell_handle
 from ..documents.render import fenced
 from ..documents.text_diff import unified
 from ..documents.text_document import TextView
-from ..workspace.workspace import OpenDocument
+from ..workspace.open_document import OpenDocument
 from .registry import Answer
 
 CellIds = Annotated[

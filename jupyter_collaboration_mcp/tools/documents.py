@@ -13,10 +13,10 @@ from ..documents.text_diff import unified
 from ..documents.text_document import WHOLE
 from ..documents.text_view import Lines, cut, line_count
 from ..errors import InvalidArgument
+from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
 from ..workspace.sites import Site
 from ..workspace.text_editing import TextChange, Written, change_text
-from ..workspace.workspace import OpenDocument
 from .answers import Start, about, answer, company, joined, on_disk
 from .places import PlacedTools
 from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, Call, tool

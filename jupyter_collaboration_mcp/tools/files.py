@@ -22,10 +22,10 @@ from ..errors import (
     NotText,
     TooLarge,
 )
-from ..workspace import reading
+from ..workspace import cell_reading
+from ..workspace.guards import guard_text
 from ..workspace.permissions import Authorize, Level
 from ..workspace.sites import Site
-from ..workspace.text_editing import guard
 from .documents import file_facts
 from .places import PlacedTools, authorize, permit, visit
 from .registry import MOST_CONTENT, Answer, Call, tool
@@ -172,7 +172,7 @@ class FileTools(PlacedTools):
         """Where something is to be done to a file, if it still says what the caller has read."""
         site, local, revision = await self._named(call, Level.write, path)
         if revision is not None:
-            guard(await self._open(call, Level.read, path, "file"), revision)
+            guard_text(await self._open(call, Level.read, path, "file"), revision)
         return site, local
 
     async def _looked(
@@ -283,7 +283,9 @@ class FileTools(PlacedTools):
             except CorruptDocument:
                 return None, None
             notebook = here.peer.notebook
-            cells = await reading.look(notebook, lambda: range(len(notebook)), True, None)
+            cells = await cell_reading.read_cells(
+                notebook, lambda: range(len(notebook)), True, None
+            )
             return "json", render.outline(cells, max_length=max(200, limit)).text
         try:
             here = await visit(call, Level.read, site, entry.path, "file")

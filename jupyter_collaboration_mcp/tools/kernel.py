@@ -14,13 +14,13 @@ from ..documents.awareness import people_in
 from ..documents.foreign_text import ID, inline, listed
 from ..errors import CollaborationError, InvalidArgument, PermissionRefused
 from ..execution.run import Run
-from ..workspace import editing
+from ..workspace import cell_selection, editing
+from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
 from ..workspace.runs import KernelState
 from ..workspace.sites import Site, Sites
 from ..workspace.survey import survey
 from ..workspace.whole_outputs import Part, WholeOutputs
-from ..workspace.workspace import OpenDocument
 from .answers import CellIds, Timeout, about, answer, how_many, on_disk
 from .places import PlacedTools, authorize
 from .registry import Answer, Call, tool
@@ -77,7 +77,9 @@ class KernelTools(PlacedTools):
         if not exec:
             return answer(here, lines, facts)
         await authorize(call, Level.write, self._site(here), here.path)
-        runs = await self._runs(here).run_cells(here, editing.code_cells(here.peer.notebook), True)
+        runs = await self._runs(here).run_cells(
+            here, cell_selection.code_cells(here.peer.notebook), True
+        )
         return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
 
     @tool("Interrupt the kernel", Level.execute, core=True)

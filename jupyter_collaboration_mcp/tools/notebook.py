@@ -12,10 +12,10 @@ from ..backends.protocols.files import Listing
 from ..documents.text_document import WHOLE, TextDocument
 from ..errors import CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
-from ..workspace import editing
+from ..workspace import call_limits, cell_selection, cell_updates, editing, guards
+from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
-from ..workspace.workspace import OpenDocument
 from .answers import (
     CellIds,
     Revisions,
@@ -160,7 +160,7 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
-        update = editing.update_cells(here, named, self._limits(here), running)
+        update = cell_updates.update_cells(here, named, self._limits(here), running)
         done = await here.perform(update)
         return await self._edited(call, here, "Updated", done.ids, exec, timeout, done.unexpected)
 
@@ -208,7 +208,7 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         notebook = here.peer.notebook
-        targets = editing.targets(notebook, start_index, end_index, cell_ids, if_revision)
+        targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, if_revision)
         if exec:
             return await self._run_then_delete(call, here, targets, running)
         deletion = editing.delete_cells(here, targets, self._limits(here), running)
@@ -230,11 +230,11 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.execute, path)
         notebook = here.peer.notebook
         if cell_ids is None and (start_index is None or end_index != start_index + 1):
-            cell_ids = editing.code_indexes(notebook, start_index, end_index)
+            cell_ids = cell_selection.code_indexes(notebook, start_index, end_index)
             start_index = end_index = None
-        targets = editing.targets(notebook, start_index, end_index, cell_ids, if_revision)
+        targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, if_revision)
         self._runs(here).check(here, targets.indexes)
-        editing.guard(here, targets)
+        guards.guard_cells(here, targets)
         ids = [notebook.id_at(index) for index in targets.indexes]
         expected = targets.expected(notebook)
         runs = await self._runs(here).run_cells(here, ids, stop_on_error, expected)
@@ -244,13 +244,13 @@ class NotebookTools(PlacedTools):
         self,
         call: Call,
         here: OpenDocument,
-        targets: editing.Targets,
-        running: editing.Running,
+        targets: cell_selection.Targets,
+        running: guards.RunRequest,
     ) -> Answer:
         """Cells are deleted only after they ran well, and if nobody has changed them meanwhile."""
         notebook, limits, indexes = here.peer.notebook, self._limits(here), targets.indexes
-        editing.check_count(limits, len(indexes))
-        editing.guard(here, targets)
+        call_limits.check_count(limits, len(indexes))
+        guards.guard_cells(here, targets)
         before = {notebook.id_at(i): notebook.revision(i) for i in indexes}
         code = [notebook.id_at(i) for i in indexes if notebook.cell_type(i) == "code"]
         for _ in code:
@@ -266,8 +266,10 @@ class NotebookTools(PlacedTools):
         await here.peer.catch_up()
         there = [notebook.find(cell_id) for cell_id in before if notebook.has(cell_id)]
         # Nobody may have changed them until the end.
-        unchanged = editing.Targets(there, [before[notebook.id_at(index)] for index in there])
-        deletion = editing.delete_cells(here, unchanged, limits, editing.Running(False))
+        unchanged = cell_selection.Targets(
+            there, [before[notebook.id_at(index)] for index in there]
+        )
+        deletion = editing.delete_cells(here, unchanged, limits, guards.RunRequest(False))
         done = await self._deleted(here, await here.perform(deletion))
         facts = {**done.facts, "runs": ran.facts["runs"]}
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
@@ -293,7 +295,7 @@ class NotebookTools(PlacedTools):
     ) -> Answer:
         """Move cells, with outputs and metadata, to before an index or after a cell."""
         here = await self._open(call, Level.write, path)
-        targets = editing.targets(here.peer.notebook, None, None, cell_ids, if_revision)
+        targets = cell_selection.targets(here.peer.notebook, None, None, cell_ids, if_revision)
         limits = self._limits(here)
         move = editing.move_cells(here, targets, to_index, after_cell_id, limits)
         ids = await here.perform(move)
@@ -367,10 +369,10 @@ class NotebookTools(PlacedTools):
             lines.append(f"Removed {how_many(len(done.removed))} again.")
         return answer(here, [*lines, *done.notes], facts)
 
-    async def _running(self, call: Call, wanted: bool, here: OpenDocument) -> editing.Running:
+    async def _running(self, call: Call, wanted: bool, here: OpenDocument) -> guards.RunRequest:
         """Whether code cells are to be run, and what forbids it."""
         if not wanted:
-            return editing.Running(False)
+            return guards.RunRequest(False)
         refusal: CollaborationError | None = None
         try:
             self._site(here).require(Level.execute)
@@ -379,7 +381,7 @@ class NotebookTools(PlacedTools):
         except CollaborationError as error:
             refusal = error
         await here.peer.catch_up()
-        return editing.Running(True, refusal)
+        return guards.RunRequest(True, refusal)
 
     async def _edited(
         self,
@@ -426,12 +428,14 @@ def _name_cells(
     start_index: int | None,
     end_index: int | None,
     cell_ids: Sequence[str | int] | None,
-) -> list[editing.CellUpdate]:
+) -> list[cell_updates.CellUpdate]:
     cells: list[str | int | None] = [
         update.index if update.cell_id is None else update.cell_id for update in updates
     ]
     if start_index is None and cell_ids is None:
-        cells = editing.by_old_text(here.peer.notebook, cells, [each.old_text for each in updates])
+        cells = cell_selection.by_old_text(
+            here.peer.notebook, cells, [each.old_text for each in updates]
+        )
     if start_index is not None or cell_ids is not None:
         if any(cell is not None for cell in cells):
             raise InvalidArgument(
@@ -440,7 +444,7 @@ def _name_cells(
             )
         notebook = here.peer.notebook
         count = len(updates)
-        targets = editing.targets(notebook, start_index, end_index, cell_ids, count=count)
+        targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, count=count)
         if len(targets.indexes) != count:
             raise InvalidArgument(
                 f"{count} updates for {how_many(len(targets.indexes))}.",
@@ -449,7 +453,7 @@ def _name_cells(
         # By name, where a name is given: it may have a revision, and indexes shift.
         cells = list(targets.indexes) if cell_ids is None else list(cell_ids)
     return [
-        editing.CellUpdate(
+        cell_updates.CellUpdate(
             cell=cell,
             content=update.content,
             old_text=update.old_text,

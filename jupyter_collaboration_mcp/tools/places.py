@@ -15,11 +15,12 @@ from ..documents.handles import parse_path
 from ..documents.notebook import Notebook
 from ..documents.text import size
 from ..errors import DocumentNotFound, InvalidArgument, ReadOnly
+from ..workspace.call_limits import Limits
+from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level, clean_path
 from ..workspace.runs import Runs
 from ..workspace.sites import Site, Sites
 from ..workspace.survey import Survey, survey
-from ..workspace.workspace import Limits, OpenDocument
 from .registry import DEFAULT_LENGTH, Call
 
 #: Lists some entries of a server: below a path, at most so many.

@@ -14,9 +14,9 @@ from ..documents.images import ImageLimits, Picture
 from ..documents.output_summary import summarize
 from ..documents.render import Rendered
 from ..errors import InvalidArgument
-from ..workspace import editing
-from ..workspace.reading import look, made_of
-from ..workspace.workspace import OpenDocument
+from ..workspace import cell_selection
+from ..workspace.cell_reading import read_cells, render_in_thread
+from ..workspace.open_document import OpenDocument
 from .answers import about, answer, company, how_many
 from .registry import Answer
 from .running import has_pictures
@@ -42,7 +42,7 @@ class Choice:
         if self.cell_ids is not None:
             if self.start_index is not None or self.end_index is not None:
                 raise InvalidArgument("Both cell_ids and a range are given.", "Give one of them.")
-            found = editing.targets(notebook, None, None, self.cell_ids).indexes
+            found = cell_selection.targets(notebook, None, None, self.cell_ids).indexes
             return list(dict.fromkeys(found))
         start = 0 if self.start_index is None else self.start_index
         if start and start >= len(notebook):
@@ -102,9 +102,9 @@ class Reading:
         needs_outputs = self.format != "source" or self.outputs or self.query is not None
         enough = None if self.query is not None or outline else self.length
         mark = notebook.mark()
-        cells = await look(notebook, lambda: self.cells.indexes(here), needs_outputs, enough)
+        cells = await read_cells(notebook, lambda: self.cells.indexes(here), needs_outputs, enough)
         self._check_position(cells)
-        rendered = await made_of(cells, lambda: self._render(cells))
+        rendered = await render_in_thread(cells, lambda: self._render(cells))
         if whole and mark == notebook.mark() and sum(cell.weight for cell in cells) < _KEPT:
             notebook.outline = (mark, wish, rendered)
         here.peer.shown.add(rendered.cells)

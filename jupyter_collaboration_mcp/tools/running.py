@@ -16,8 +16,8 @@ from ..documents.images import ImageLimits, Picture
 from ..documents.output_summary import OutputSummary, summarize
 from ..documents.text import size
 from ..execution.run import Run, RunState
+from ..workspace.open_document import OpenDocument
 from ..workspace.sites import Sites
-from ..workspace.workspace import OpenDocument
 from .registry import Call, Link
 
 #: Seconds between two reports of progress.

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from ..documents.foreign_text import did_you_mean
 from ..errors import InvalidArgument
-from .guesses import did_you_mean
 from .permissions import Level
 from .toolsets import toolset_names
 

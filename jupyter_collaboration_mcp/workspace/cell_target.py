@@ -8,7 +8,8 @@ from ..collaboration.peer import RoomPeer, Seat
 from ..documents.handles import brief_id
 from ..documents.output_log import OutputLog
 from ..errors import CellNotFound, PathError
-from .workspace import OpenDocument, Workspace
+from .open_document import OpenDocument
+from .workspace import Workspace
 
 
 class CellTarget:

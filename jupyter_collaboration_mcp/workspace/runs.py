@@ -19,9 +19,10 @@ from ..execution.executor import Executor, ExecutorSettings, wants_no_input
 from ..execution.failing_line import names_at_failure
 from ..execution.run import Batch, Run, new_run_id
 from ..execution.side_files import SideFiles
-from . import editing
+from . import cell_selection, guards
 from .cell_target import CellTarget
-from .workspace import OpenDocument, Workspace
+from .open_document import OpenDocument
+from .workspace import Workspace
 
 #: Runs that can be asked for after their end.
 _KEPT = 100
@@ -117,7 +118,7 @@ class Runs:
         indexes = [notebook.find(cell_id) for cell_id in cell_ids]
         self.check(here, indexes)
         revisions = [(expected or {}).get(notebook.id_at(index)) for index in indexes]
-        editing.guard(here, editing.Targets(indexes, revisions))
+        guards.guard_cells(here, cell_selection.Targets(indexes, revisions))
         batch = Batch(stop_on_error)
         runs: list[Run] = []
         new: list[Run] = []

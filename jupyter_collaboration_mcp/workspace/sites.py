@@ -22,9 +22,10 @@ from ..errors import (
 )
 from ..execution.run import Run
 from .agent import Agent
+from .open_document import OpenDocument
 from .permissions import Level
 from .runs import Runs
-from .workspace import OpenDocument, Workspace
+from .workspace import Workspace
 
 _ALIAS = re.compile(r"[A-Za-z][\w-]{0,39}")
 

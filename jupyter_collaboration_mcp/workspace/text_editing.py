@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from ..backends.protocols.room_ids import LARGEST
 from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
@@ -17,21 +16,15 @@ from ..collaboration.undo import SourceChanged
 from ..documents import line_ends, text
 from ..documents.differ import Differ, patch
 from ..documents.differ import Edit as Edited
-from ..documents.handles import parse_revision
-from ..documents.render import fenced
-from ..documents.text_diff import unified
 from ..documents.text_document import WHOLE, TextDocument
 from ..documents.text_search import find_once
-from ..errors import InvalidArgument, StaleRevision, TooLarge
-
-if TYPE_CHECKING:
-    from .workspace import Limits, OpenDocument
+from ..errors import InvalidArgument, TooLarge
+from .call_limits import Limits
+from .guards import expected_revision, guard_text
+from .open_document import OpenDocument
 
 #: Bytes of a text from which on even a small change of it is a large edit.
 _LARGE_DOCUMENT = 500_000
-
-#: Characters of a text that an error shows.
-_SHOWN = 4000
 
 #: Characters that a call may search through, all its operations together: a third of a second.
 _MOST_SEARCHED = 1_000_000_000
@@ -73,10 +66,10 @@ def change_text(
 ) -> Edit[list[Written]]:
     """Change a text; gives where it was changed, in the order of the changes."""
     _check_size(limits, changes)
-    expected = _expected(here, if_revision)
+    expected = expected_revision(here, if_revision)
 
     def begin() -> Work[list[Written]]:
-        guard(here, expected)
+        guard_text(here, expected)
         return work
 
     def work(document: TextDocument, record: CallRecord) -> list[Written]:
@@ -117,46 +110,6 @@ def _is_large(here: OpenDocument, changes: Sequence[TextChange]) -> bool:
     """Whether a change takes so long that others would notice."""
     given = sum(len(change.content or change.new_text or "") for change in changes)
     return len(changes) > LARGE_CELLS or given > LARGE_TEXT or here.peer.text.size > _LARGE_DOCUMENT
-
-
-def _expected(here: OpenDocument, if_revision: str | None) -> str | None:
-    """The revision that the caller has read, however it says so."""
-    given = None if if_revision is None else parse_revision(if_revision)
-    if given and here.expected and given != here.expected:
-        raise InvalidArgument(
-            f"The path has the revision {here.expected}, and if_revision is {given}. "
-            "Nothing was done.",
-            "Give the revision once: the handle alone is enough.",
-        )
-    return here.expected or given
-
-
-def guard(here: OpenDocument, wanted: str | None) -> None:
-    """See that the text still says what the caller has read.
-
-    Raises:
-        StaleRevision: It does not.
-    """
-    if wanted is None:
-        return
-    now = here.peer.text.view()
-    if now.revision == wanted:
-        return
-    seen = here.peer.shown.get(wanted)
-    diff = None if seen is None else unified(seen, now.source)
-    changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
-    unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
-    handle = f"{here.shown}@{now.revision}"
-    shown = text.clip(now.source, _SHOWN)
-    here.peer.shown.add([now])
-    raise StaleRevision(
-        f"{handle} is not at revision {wanted}. Nothing was applied.{unknown}{changed}\n"
-        f"It now says:\n{fenced(shown)}",
-        f"Redo it on this text with the path {handle}.",
-        revision=now.revision,
-        source=shown,
-        diff=diff,
-    )
 
 
 def _edit(old: str, change: TextChange) -> Edited:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..documents.foreign_text import did_you_mean
 from ..errors import InvalidArgument
-from .guesses import did_you_mean
 
 #: All toolsets, in the order in which their tools are listed. `core` cuts across them.
 TOOLSETS = ("notebook", "document", "files", "kernel", "server")

@@ -16,8 +16,8 @@ from ..documents.handles import brief_id
 from ..errors import OutputGone, RunNotFound
 from ..execution.run import Run
 from ..execution.side_files import page_of
+from .open_document import OpenDocument
 from .runs import Runs
-from .workspace import OpenDocument
 
 #: Bytes of one page: about 10,000 tokens, twice in an answer that has them as facts too.
 PAGE = 30_000

@@ -8,15 +8,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from logging import Logger
-from typing import TypeVar
 
 from ..backends.protocols.files import Permit
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
 from ..collaboration.peer import RoomPeer, Seat
-from ..collaboration.prepared import Edit
 from ..collaboration.undo import Step
-from ..documents.foreign_text import PATH, inline
+from ..documents.foreign_text import inline
 from ..errors import (
     CollaborationError,
     DocumentNotFound,
@@ -25,88 +23,48 @@ from ..errors import (
     TokenRefused,
 )
 from .agent import Agent
+from .call_limits import Limits
 from .filing import Filing
+from .open_document import OpenDocument
 from .permissions import PathRules, clean_path
 from .saves import save_before_run
 
 #: Who has not been heard of for 30 seconds counts as gone; said again this often, in seconds.
 _HEARTBEAT = 10.0
 
+
 #: Seconds without a call after which an agent counts as gone, as most leave without a word. Its
 #: seat is kept for longer.
 _SILENCE = 45.0
 
+
 #: Seconds until the first look at whether an edit is saved; a server saves after about one.
 _FOLLOW = 0.5
+
 
 #: Seconds after which an edit is saved that the server has not saved by itself; if that fails, it
 #: is reported.
 _LATE = 4.0
 
+
 #: Seconds that a file may be away while it is moved: its id follows a moment later.
 _MOVING = 0.5
+
 
 #: How often it is decided anew whether a file may be touched that is another one by then.
 _TRIES = 10
 
+
 #: Agents at documents whose steps to take back are kept after they left.
 _SEATS = 500
+
 
 #: Characters of all these steps.
 _KEPT = 50_000_000
 
+
 #: Documents whose notes are kept until somebody opens them again; those left last.
 _UNSAID = 500
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one call may ask for or bring."""
-
-    cells_per_call: int = 1000
-    source_length: int = 4_000_000
-    """Characters of one cell, and of all cells of a call."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenDocument:
-    """An agent at a document that is current with its room."""
-
-    path: str
-    peer: RoomPeer
-    seat: Seat
-    alias: str = ""
-    """Of the server, if it has one."""
-    other_path: str | None = None
-    """Of the room, if the path is a link or the room was opened through one."""
-    loads: int = 0
-    """How often the room had been loaded when it was decided that the agent may be here."""
-    link_path: str = ""
-    """Of the room when it was opened; another one now if it was renamed since."""
-    expected: str | None = None
-    """The revision at which the caller has read it, if its handle says so."""
-
-    async def perform(self, edit: Edit[T]) -> T:
-        """Make an edit, all or nothing."""
-        return await self.peer.perform(self.seat, edit)
-
-    @property
-    def room_path(self) -> str:
-        """The path by which people have it open, and its kernel; it follows a rename."""
-        now = self.peer.link.path
-        return now if self.link_path not in ("", now) else self.other_path or self.path
-
-    @property
-    def name(self) -> str:
-        """The path as agents know it."""
-        return f"{self.alias}:{self.path}" if self.alias else self.path
-
-    @property
-    def shown(self) -> str:
-        """The same in a text."""
-        return inline(self.name, PATH)
 
 
 @dataclass(slots=True)

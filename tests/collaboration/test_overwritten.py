@@ -19,10 +19,11 @@ from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.collaboration import unsaved
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.unsaved import MAX_CHARACTERS
-from jupyter_collaboration_mcp.workspace import editing
-from jupyter_collaboration_mcp.workspace.editing import CellUpdate
+from jupyter_collaboration_mcp.workspace import cell_updates, editing, guards
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
+from jupyter_collaboration_mcp.workspace.cell_updates import CellUpdate
+from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
-from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
 from tests.harness.memory_room import MemoryLink, MemoryRoom, perform
 
 LINES = [f"line {letter} é😀" for letter in "ABCDE"]
@@ -259,7 +260,7 @@ def test_typing_costs_little_while_many_cells_are_unsaved() -> None:
     room = MemoryRoom([f"step = {n}" for n in range(3_000)])
     here = OpenDocument("memory.ipynb", room.peer, room.seat())
     updates = [CellUpdate(n, old_text="step", new_text="x") for n in range(1_000)]
-    perform(here, editing.update_cells(here, updates, Limits(), editing.Running(False)))
+    perform(here, cell_updates.update_cells(here, updates, Limits(), guards.RunRequest(False)))
 
     async def follow() -> float:
         for n in range(200):

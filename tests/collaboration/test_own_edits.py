@@ -16,8 +16,9 @@ from jupyter_collaboration_mcp.backends.remote.room_state import RoomState
 from jupyter_collaboration_mcp.collaboration.own_edits import reapplied
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
+from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
-from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
 from tests.harness.memory_room import MemoryLink, perform
 
 from .test_overwritten import OverwrittenLink

@@ -21,12 +21,16 @@ from jupyter_collaboration_mcp.errors import (
     InternalError,
     StaleRevision,
 )
-from jupyter_collaboration_mcp.workspace import editing
-from jupyter_collaboration_mcp.workspace.editing import CellUpdate, NewCell, Running, Targets
-from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
+from jupyter_collaboration_mcp.workspace import cell_updates, editing
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
+from jupyter_collaboration_mcp.workspace.cell_selection import Targets
+from jupyter_collaboration_mcp.workspace.cell_updates import CellUpdate
+from jupyter_collaboration_mcp.workspace.editing import NewCell
+from jupyter_collaboration_mcp.workspace.guards import RunRequest
+from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from tests.harness.memory_room import MemoryRoom, perform
 
-LIMITS, EDIT_ONLY = Limits(), Running(False)
+LIMITS, EDIT_ONLY = Limits(), RunRequest(False)
 
 SOURCES = ["first\nline", "x = 1", "", "last €😀\n"]
 
@@ -38,7 +42,9 @@ def opened(room: MemoryRoom, name: str = "Ada") -> OpenDocument:
 
 
 def update(index: int, **change: Any) -> MakeEdit:
-    return lambda here: editing.update_cells(here, [CellUpdate(index, **change)], LIMITS, EDIT_ONLY)
+    return lambda here: cell_updates.update_cells(
+        here, [CellUpdate(index, **change)], LIMITS, EDIT_ONLY
+    )
 
 
 def at(*indexes: int) -> Targets:

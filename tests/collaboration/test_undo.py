@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from jupyter_collaboration_mcp.documents import text
 from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.errors import NothingToUndo, UndoRefused
-from jupyter_collaboration_mcp.workspace import editing
-from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
+from jupyter_collaboration_mcp.workspace import cell_selection, cell_updates, editing, guards
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
+from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from tests.documents.texts import scribble
 from tests.harness.growth import calls
 from tests.harness.memory_room import MemoryRoom, perform
 
 LIMITS = Limits()
-EDIT_ONLY = editing.Running(False)
+EDIT_ONLY = guards.RunRequest(False)
 
 #: What a person types is made of letters that neither the notebook nor an agent uses.
 TYPED = st.text("ÄÖ€😀", min_size=1, max_size=4)
@@ -65,17 +66,17 @@ class Story:
             made = editing.insert_cells(self.here, cells, None, index, None, LIMITS, EDIT_ONLY)
             perform(self.here, made)
         elif kind == "delete":
-            targets = editing.Targets([index], [None])
+            targets = cell_selection.Targets([index], [None])
             perform(self.here, editing.delete_cells(self.here, targets, LIMITS, EDIT_ONLY))
         elif kind == "move":
             to_index = int(what) % (len(notebook) + 1)
-            targets = editing.Targets([index], [None])
+            targets = cell_selection.Targets([index], [None])
             perform(self.here, editing.move_cells(self.here, targets, to_index, None, LIMITS))
         self.steps += len(self.here.seat.undo) - before
 
     def _update(self, index: int, **change: Any) -> None:
-        updates = [editing.CellUpdate(index, **change)]
-        perform(self.here, editing.update_cells(self.here, updates, LIMITS, EDIT_ONLY))
+        updates = [cell_updates.CellUpdate(index, **change)]
+        perform(self.here, cell_updates.update_cells(self.here, updates, LIMITS, EDIT_ONLY))
 
     def _type(self, index: int, place: int, what: str) -> None:
         notebook = self.room.notebook
@@ -184,8 +185,8 @@ def test_rewriting_many_cells_and_taking_it_back_holds_nobody_up() -> None:
     bob = OpenDocument("memory.ipynb", room.peer, room.seat("Bob"))
 
     def rewrite(here: OpenDocument, sources: list[str]) -> None:
-        updates = [editing.CellUpdate(n, content=source) for n, source in enumerate(sources)]
-        perform(here, editing.update_cells(here, updates, LIMITS, EDIT_ONLY))
+        updates = [cell_updates.CellUpdate(n, content=source) for n, source in enumerate(sources)]
+        perform(here, cell_updates.update_cells(here, updates, LIMITS, EDIT_ONLY))
 
     assert calls(lambda: rewrite(ada, new)) < 3_000_000
     assert room.sources() == new

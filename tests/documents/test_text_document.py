@@ -19,8 +19,9 @@ from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.text_document import TextDocument
 from jupyter_collaboration_mcp.errors import CollaborationError, InvalidArgument, TooLarge
 from jupyter_collaboration_mcp.workspace import editing, text_editing
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
+from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, Written, change_text
-from jupyter_collaboration_mcp.workspace.workspace import Limits, OpenDocument
 from tests.harness.growth import calls
 from tests.harness.memory_room import MemoryLink, perform
 

@@ -15,7 +15,7 @@ from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.prepared import Edit
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
-from jupyter_collaboration_mcp.workspace.workspace import OpenDocument
+from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 
 T = TypeVar("T")
 

@@ -16,8 +16,9 @@ from jupyter_collaboration_mcp.collaboration.undo import SourceChanged, Step
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from jupyter_collaboration_mcp.workspace import workspace as module
 from jupyter_collaboration_mcp.workspace.agent import Agent
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
-from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
+from jupyter_collaboration_mcp.workspace.workspace import Workspace
 from tests.harness.memory_room import MemoryLink, MemoryRoom
 from tests.harness.waiting import until
 

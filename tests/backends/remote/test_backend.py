@@ -35,8 +35,9 @@ from jupyter_collaboration_mcp.errors import (
     ServerUnreachable,
     TokenRefused,
 )
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
-from jupyter_collaboration_mcp.workspace.workspace import Limits, Workspace
+from jupyter_collaboration_mcp.workspace.workspace import Workspace
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.collaborator import Collaborator

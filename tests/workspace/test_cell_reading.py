@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from jupyter_collaboration_mcp.documents.cell_view import CellView
-from jupyter_collaboration_mcp.workspace import reading
+from jupyter_collaboration_mcp.workspace import cell_reading
 from tests.harness.memory_room import MemoryRoom
 
 
@@ -18,7 +18,7 @@ def test_others_get_their_turn_after_a_cell_that_took_long(
     clock = count()
     monkeypatch.setattr("time.perf_counter", lambda: next(clock) * seconds)
     notebook = MemoryRoom([str(n) for n in range(20)]).notebook
-    looking = reading.look(notebook, lambda: range(20), outputs=True, enough=None)
+    looking = cell_reading.read_cells(notebook, lambda: range(20), outputs=True, enough=None)
     turns = 0
     found: list[CellView] = []
     while not found:

@@ -29,7 +29,7 @@ _MANY, _MUCH = 100, 50_000
 _FRAME = 20
 
 
-async def look(
+async def read_cells(
     notebook: Notebook, choose: Callable[[], Sequence[int]], outputs: bool, enough: int | None
 ) -> list[CellView]:
     """Cells as plain values, each as it is when it is looked at.
@@ -70,7 +70,7 @@ def _slice(notebook: Notebook, indexes: Sequence[int], outputs: bool) -> list[Ce
     return found
 
 
-async def made_of(cells: Sequence[CellView], make: Callable[[], T]) -> T:
+async def render_in_thread(cells: Sequence[CellView], make: Callable[[], T]) -> T:
     """What is made of cells, in a thread if they are much."""
     much = len(cells) > _MANY or sum(cell.weight for cell in cells) > _MUCH
     return await asyncio.to_thread(make) if much else make()

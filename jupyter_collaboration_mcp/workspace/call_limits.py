@@ -1,0 +1,68 @@
+"""How much one call may ask for or bring, and refusing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..documents import text
+from ..errors import InvalidArgument, TooLarge
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one call may ask for or bring."""
+
+    cells_per_call: int = 1000
+    source_length: int = 4_000_000
+    """Characters of one cell, and of all cells of a call."""
+
+
+_CELL_TYPES = ("code", "markdown", "raw")
+
+
+def check_contents(limits: Limits, contents: Sequence[str], what: str) -> None:
+    if not contents:
+        raise InvalidArgument(
+            f"{what} is empty; nothing was changed.", f"Give at least one of {what}."
+        )
+    check_count(limits, len(contents))
+    for content in contents:
+        text.require_storable(content)
+    total = sum(map(len, contents))
+    if total > limits.source_length:
+        raise _too_long(total, limits)
+
+
+def check_count(limits: Limits, count: int, next_step: str = "Split the call.") -> None:
+    """Refuse to change more cells than one call may.
+
+    Raises:
+        TooLarge: They are more.
+    """
+    if count > limits.cells_per_call:
+        raise TooLarge(
+            f"{count:,} cells in one call; at most {limits.cells_per_call:,} are allowed. "
+            "Nothing was changed.",
+            next_step,
+        )
+
+
+def check_source(limits: Limits, source: str) -> None:
+    if len(source) > limits.source_length:
+        raise _too_long(len(source), limits)
+
+
+def _too_long(length: int, limits: Limits) -> TooLarge:
+    return TooLarge(
+        f"{length:,} characters of source; at most {limits.source_length:,} are allowed. "
+        "Nothing was changed.",
+        "Put large data in a file and load it from the cell.",
+    )
+
+
+def check_cell_type(cell_type: str) -> None:
+    if cell_type not in _CELL_TYPES:
+        raise InvalidArgument(
+            f"There is no cell type {cell_type!r}.", f"Use one of {', '.join(_CELL_TYPES)}."
+        )

@@ -1,0 +1,124 @@
+"""Refusing to change what is no longer as the caller has read it: revisions are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..documents import text
+from ..documents.handles import parse_revision
+from ..documents.render import fenced
+from ..documents.text_diff import unified
+from ..errors import (
+    CollaborationError,
+    InvalidArgument,
+    StaleRevision,
+)
+from .cell_selection import CellRef, Targets, locate
+from .open_document import OpenDocument
+
+#: Characters of a cell that an error shows.
+_SHOWN_SOURCE = 8000
+
+#: Characters of a text that an error shows.
+_SHOWN_TEXT = 4000
+
+
+def guard_cells(here: OpenDocument, targets: Targets) -> None:
+    """See that cells still say what the caller has read.
+
+    Raises:
+        StaleRevision: One does not.
+    """
+    for index, wanted in zip(targets.indexes, targets.revisions, strict=True):
+        if wanted is not None and wanted != here.peer.notebook.revision(index):
+            raise _stale(here, index, wanted)
+
+
+def guard_place(here: OpenDocument, after_cell: CellRef | None) -> None:
+    if after_cell is not None:
+        index, revision = locate(here.peer.notebook, after_cell)
+        guard_cells(here, Targets([index], [revision]))
+
+
+def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
+    notebook = here.peer.notebook
+    actual, source, cell_id = (
+        notebook.revision(index),
+        notebook.source(index),
+        notebook.id_at(index),
+    )
+    handle = notebook.handle(index)
+    seen = here.peer.shown.get(wanted)
+    diff = None if seen is None else unified(seen, source)
+    changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
+    unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
+    shown = text.clip(source, _SHOWN_SOURCE)
+    here.peer.shown.add([notebook.view(index, outputs=False)])
+    return StaleRevision(
+        f"Cell {handle} is not at revision {wanted}. Nothing was applied.{unknown}{changed}\n"
+        f"It now says:\n{fenced(shown)}",
+        f"Redo it on this text with the handle {handle.partition(' ')[2]}.",
+        index=index,
+        cell_id=cell_id,
+        revision=actual,
+        source=shown,
+        diff=diff,
+    )
+
+
+def expected_revision(here: OpenDocument, if_revision: str | None) -> str | None:
+    """The revision that the caller has read, however it says so."""
+    given = None if if_revision is None else parse_revision(if_revision)
+    if given and here.expected and given != here.expected:
+        raise InvalidArgument(
+            f"The path has the revision {here.expected}, and if_revision is {given}. "
+            "Nothing was done.",
+            "Give the revision once: the handle alone is enough.",
+        )
+    return here.expected or given
+
+
+def guard_text(here: OpenDocument, wanted: str | None) -> None:
+    """See that the text still says what the caller has read.
+
+    Raises:
+        StaleRevision: It does not.
+    """
+    if wanted is None:
+        return
+    now = here.peer.text.view()
+    if now.revision == wanted:
+        return
+    seen = here.peer.shown.get(wanted)
+    diff = None if seen is None else unified(seen, now.source)
+    changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
+    unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
+    handle = f"{here.shown}@{now.revision}"
+    shown = text.clip(now.source, _SHOWN_TEXT)
+    here.peer.shown.add([now])
+    raise StaleRevision(
+        f"{handle} is not at revision {wanted}. Nothing was applied.{unknown}{changed}\n"
+        f"It now says:\n{fenced(shown)}",
+        f"Redo it on this text with the path {handle}.",
+        revision=now.revision,
+        source=shown,
+        diff=diff,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Whether the code cells that a call touches are to be run, and what forbids it."""
+
+    wanted: bool
+    refusal: CollaborationError | None = None
+
+    def check(self, cell_type: str) -> None:
+        """Refuse a cell that would have to be run; before anything has been changed."""
+        if not self.wanted or cell_type != "code" or self.refusal is None:
+            return
+        raise type(self.refusal)(
+            f"{self.refusal.happened} Nothing was changed.",
+            "Repeat the call with exec=false: it edits without running.",
+            **self.refusal.detail,
+        )
