@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..backends.protocols.files import FileEntry, Files, FileType, Listing, Permit, Source, Wanted
 from ..backends.protocols.room_ids import Kind
@@ -19,7 +19,6 @@ from ..errors import (
     AlreadyExists,
     CollaborationError,
     CorruptDocument,
-    DocumentNotFound,
     FileFailed,
     FolderNotEmpty,
     InUse,
@@ -32,14 +31,11 @@ from ..errors import (
     TooLarge,
 )
 from .agent import Agent
-from .permissions import Authorize, Level
+from .call_limits import Limits
+from .file_rollback import find_entry, remove_on_failure, create_parents, require_empty
+from .open_document import OpenDocument
+from .permissions import Authorize, Level, PathRules
 from .text_editing import replace_text
-
-if TYPE_CHECKING:
-    from .workspace import Workspace
-
-#: Entries of a folder that are counted to say how many there are.
-_COUNTED = 100
 
 #: How often something is looked at that is another file by then.
 _LOOKS = 10
@@ -48,10 +44,32 @@ _LOOKS = 10
 _TURN = 0.001
 
 
+class OpenDocuments(Protocol):
+    """What filing needs to know of documents that are open, and of paths that agents may see."""
+
+    @property
+    def rules(self) -> PathRules: ...
+
+    @property
+    def limits(self) -> Limits: ...
+
+    def visible(self, path: str) -> bool: ...
+
+    def names(self, path: str) -> Sequence[str]: ...
+
+    def names_at(self, path: str) -> set[str]: ...
+
+    async def open(
+        self, agent: Agent, path: str, kind: Kind | None = "notebook", permit: Permit | None = None
+    ) -> OpenDocument: ...
+
+    async def forget(self, path: str) -> None: ...
+
+
 class Filing:
     """The files of one server, as agents may see them."""
 
-    def __init__(self, workspace: Workspace, files: Files) -> None:
+    def __init__(self, workspace: OpenDocuments, files: Files) -> None:
         self._workspace = workspace
         self._files = files
         # Whether something is there is asked before it is written: no other call comes between.
@@ -92,7 +110,7 @@ class Filing:
             await permit(real)
 
     async def exists(self, path: str) -> bool:
-        return await self._found(path) is not None
+        return await find_entry(self._files, path) is not None
 
     async def notebooks(self, prefix: str, limit: int) -> Listing:
         """Notebooks whose path begins with something."""
@@ -169,10 +187,13 @@ class Filing:
         permit: Permit | None,
     ) -> tuple[FileEntry, list[str], bool]:
         place = await self._settle(path, permit, follow=True)
-        there = await self._found(place)
+        there = await find_entry(self._files, place)
         if there is None:
             await self._workspace.forget(place)
-            async with self._parents(path, place) as made, self._nothing_left(place):
+            async with (
+                create_parents(self._files, path, place) as made,
+                remove_on_failure(self._files, place),
+            ):
                 entry = await self._files.create(place, kind, content)
                 return replace(entry, path=path), made, True
         if not overwrite or there.type != kind or kind == "directory":
@@ -221,7 +242,7 @@ class Filing:
             place = await self._settle(path, authorize and partial(authorize, Level.write))
             entry = replace(await self._files.look(place), path=path)
             if entry.type == "directory" and not recursive:
-                await self._require_empty(place)
+                await require_empty(self._files, place)
             await self._require_all_allowed(
                 entry, self._files.resolved(place), [Level.write], authorize
             )
@@ -240,26 +261,6 @@ class Filing:
                 "FileContentsManager.always_delete_dir.",
                 path=path,
             ) from error
-
-    async def _require_empty(self, path: str) -> None:
-        inside = await self._files.children(path, lambda at, kind: True, _COUNTED)
-        if inside.entries or await self._has_hidden(path):
-            count = len(inside.entries)
-            many = {0: "hidden files", 1: "1 entry"}.get(count, f"{count:,} entries")
-            many = many if inside.complete else f"more than {many}"
-            raise FolderNotEmpty(
-                f"The folder {path!r} has {many}. Nothing was deleted.",
-                "Repeat with recursive=true if all of it is to be deleted.",
-                path=path,
-            )
-
-    async def _has_hidden(self, path: str) -> bool:
-        """Whether there is anything in a folder in which nothing is shown."""
-        async with aclosing(self._files.everything(path)) as everything:
-            async for some in everything:
-                if some:
-                    return True
-        return False
 
     async def rename(
         self, agent: Agent, path: str, new_path: str, authorize: Authorize | None
@@ -280,8 +281,8 @@ class Filing:
                 await self._require_nobody_in(agent, path, new_path)
             await self._files.vacate(target)
             async with (
-                self._parents(new_path, target) as made,
-                self._nothing_left(target, source.place),
+                create_parents(self._files, new_path, target) as made,
+                remove_on_failure(self._files, target, source.place),
             ):
                 await self._files.rename(source, target, same_kind=not other_kind)
             if other_kind:
@@ -315,7 +316,10 @@ class Filing:
         """
         async with self._changing:
             source, target = await self._prepare(path, new_path, authorize)
-            async with self._parents(new_path, target) as made, self._nothing_left(target):
+            async with (
+                create_parents(self._files, new_path, target) as made,
+                remove_on_failure(self._files, target),
+            ):
                 if source.type != "directory":
                     await self._be_there(agent, path)
                 return made, await self._files.copy(source, target)
@@ -340,7 +344,7 @@ class Filing:
         place = await self._settle(path, to_write)
         target = await self._settle(new_path, to_write)
         entry = replace(await self._files.look(place), path=path)
-        if (there := await self._found(target)) is not None:
+        if (there := await find_entry(self._files, target)) is not None:
             raise AlreadyExists.at(new_path, there.type)
         real = self._files.resolved(place)
         # What was refused in the old place could be read in the new one.
@@ -363,12 +367,6 @@ class Filing:
         await self._require(path, place, permit)
         return place
 
-    async def _found(self, path: str) -> FileEntry | None:
-        try:
-            return await self._files.look(path)
-        except DocumentNotFound:
-            return None
-
     async def _require_folder(self, path: str) -> None:
         if path and (entry := await self._files.look(path)).type != "directory":
             raise InvalidArgument(
@@ -378,62 +376,9 @@ class Filing:
 
     async def _folder_of(self, prefix: str) -> str:
         """Where to begin to look for paths with a prefix."""
-        entry = await self._found(prefix)
+        entry = await find_entry(self._files, prefix)
         is_folder = entry is not None and entry.type == "directory"
         return prefix if is_folder else prefix.rpartition("/")[0]
-
-    @asynccontextmanager
-    async def _parents(self, path: str, place: str) -> AsyncIterator[list[str]]:
-        """The folders that are made for something; they go again if it fails.
-
-        Gives them as they are named by who named the place by a path.
-        """
-        made: list[str] = []
-        try:
-            for folder in await self._missing_parents(place):
-                await self._files.create(folder, "directory", None)
-                made.append(folder)
-            yield [path.rsplit("/", place[len(folder) :].count("/"))[0] for folder in made]
-        except CollaborationError:
-            with contextlib.suppress(CollaborationError):
-                for folder in reversed(made):
-                    await self._require_empty(folder)
-                    await self._files.delete(folder)
-            raise
-
-    @asynccontextmanager
-    async def _nothing_left(self, path: str, source: str | None = None) -> AsyncIterator[None]:
-        """Something is written where nothing was: half of it does not stay there.
-
-        Args:
-            source: Of what is moved. A folder on its way to another disk is in two halves, and
-                what has no other place any more is no rest.
-        """
-        try:
-            yield
-        except FileFailed as error:
-            if source is not None:
-                left = await self._found(source)
-                if left is None or left.type == "directory":
-                    raise
-            with contextlib.suppress(CollaborationError):
-                await self._files.delete(path)
-            if await self._found(path) is not None:
-                error.happened += f" A part of it was left at {path!r}."
-            raise
-
-    async def _missing_parents(self, path: str) -> list[str]:
-        missing: list[str] = []
-        parent = path.rpartition("/")[0]
-        while parent and (entry := await self._found(parent)) is None:
-            missing.append(parent)
-            parent = parent.rpartition("/")[0]
-        if parent and entry is not None and entry.type != "directory":
-            raise InvalidArgument(
-                f"{parent!r} is a {entry.type}, so nothing can be in it. Nothing was changed.",
-                "Choose a path in a folder.",
-            )
-        return missing[::-1]
 
     def _seen(self, path: str) -> bool:
         return self._workspace.visible(path)
