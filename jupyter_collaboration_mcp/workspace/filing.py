@@ -32,7 +32,7 @@ from ..errors import (
 )
 from .agent import Agent
 from .call_limits import Limits
-from .file_rollback import find_entry, remove_on_failure, create_parents, require_empty
+from .file_rollback import create_parents, find_entry, remove_on_failure, require_empty
 from .open_document import OpenDocument
 from .permissions import Authorize, Level, PathRules
 from .text_editing import replace_text

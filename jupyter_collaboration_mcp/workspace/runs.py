@@ -68,7 +68,7 @@ class Runs:
         self._executors: dict[str, Executor] = {}
         self._runs: dict[str, Run] = {}
         self._live: dict[tuple[str, str], Run] = {}
-        workspace.on_join = self.heal
+        workspace.rooms.on_join = self.heal
 
     # -- running -----------------------------------------------------------------------------
 

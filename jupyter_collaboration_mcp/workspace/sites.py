@@ -162,7 +162,7 @@ class Sites:
     def leave(self, agent: str) -> None:
         """An agent has gone: nobody sees it any more."""
         for site in self._sites.values():
-            site.workspace.leave(agent)
+            site.workspace.rooms.leave(agent)
 
     def put(self, site: Site) -> None:
         """Have a server under an alias that is known to be free."""

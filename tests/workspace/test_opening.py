@@ -14,7 +14,7 @@ import pytest
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.collaboration.undo import SourceChanged, Step
 from jupyter_collaboration_mcp.errors import RoomUnavailable
-from jupyter_collaboration_mcp.workspace import workspace as module
+from jupyter_collaboration_mcp.workspace import open_rooms as module
 from jupyter_collaboration_mcp.workspace.agent import Agent
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
@@ -140,8 +140,8 @@ async def test_what_nobody_was_told_is_kept_for_the_documents_left_last(
     workspace = Workspace(backend, PathRules((), ()), Limits(), 0.05, logging.getLogger())
     for path in ("a.ipynb", "b.ipynb", "c.ipynb"):
         (await workspace.open(ADA, path)).peer.notes.append(f"About {path}.")
-        await until(lambda: not workspace._open)
-    workspace._idle_timeout = 300.0
+        await until(lambda: not len(workspace.rooms))
+    workspace.rooms.idle_timeout = 300.0
     opened = [await workspace.open(ADA, path) for path in ("c.ipynb", "b.ipynb", "a.ipynb")]
     assert [here.peer.notes for here in opened] == [["About c.ipynb."], ["About b.ipynb."], []]
     await workspace.close()
@@ -156,7 +156,7 @@ async def test_a_document_that_is_forgotten_while_it_is_opened_is_opened_anew(
         if not forgetting:  # it runs when the room is joined, before who waits for that goes on
             forgetting.append(asyncio.ensure_future(workspace.forget(PATH)))
 
-    workspace.on_join = forget_once
+    workspace.rooms.on_join = forget_once
     opened = await workspace.open(ADA, PATH)
     assert opened.peer.link.alive
     assert [link.alive for link in server.links] == [False, True]
@@ -169,11 +169,11 @@ async def test_a_room_that_cannot_be_made_use_of_is_left(
     async def fail(_peer: object) -> None:
         raise RoomUnavailable("It went away.", "Try again.")
 
-    workspace.on_join = fail
+    workspace.rooms.on_join = fail
     with pytest.raises(RoomUnavailable):
         await workspace.open(ADA, PATH)
     assert [link.alive for link in server.links] == [False]
-    workspace.on_join = None
+    workspace.rooms.on_join = None
     assert (await workspace.open(ADA, PATH)).peer.link.alive
     await workspace.close()
 
@@ -212,8 +212,8 @@ async def test_steps_of_agents_that_left_are_bounded_and_the_oldest_go_first(
     for path in ("a.ipynb", "b.ipynb", "c.ipynb", "d.ipynb"):
         seat = (await workspace.open(ADA, path)).seat
         seat.undo.push(Step(1, "test", (SourceChanged("cell-0", "x", "x, edited"),)))
-        await until(lambda: not workspace._open)
-    workspace._idle_timeout = 300.0
+        await until(lambda: not len(workspace.rooms))
+    workspace.rooms.idle_timeout = 300.0
     steps = []
     for path in ("d.ipynb", "c.ipynb", "a.ipynb"):
         opened = await workspace.open(ADA, path)
@@ -242,7 +242,7 @@ async def test_an_agent_is_not_seen_after_some_silence_and_keeps_its_seat(
     again = (await workspace.open(ADA, PATH)).seat
     assert again is seat
     assert workspace.names_at(PATH) == {"Ada (agent)", "Bea (agent)", "Runner (agent)"}
-    workspace.leave(bea.key)
+    workspace.rooms.leave(bea.key)
     assert workspace.names_at(PATH) == {"Ada (agent)", "Runner (agent)"}
     await workspace.close()
 
@@ -252,8 +252,8 @@ async def test_who_came_while_the_room_died_sits_in_the_new_one(
 ) -> None:
     before = await workspace.open(ADA, PATH)
     room_id = server.known(PATH, "notebook")
-    workspace._open[room_id].agents.clear()  # those who were taken along did not include it
-    workspace._open.pop(room_id)
+    workspace.rooms._open[room_id].agents.clear()  # those who were taken along did not include it
+    workspace.rooms._open.pop(room_id)
     again = await workspace.open(ADA, PATH)
     assert again.seat is before.seat
     assert again.peer is not before.peer

@@ -1,0 +1,321 @@
+"""The rooms that this process is in: joined, kept alive, followed until saved, left when idle."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
+from dataclasses import dataclass, field
+from logging import Logger
+from typing import Any, Generic, TypeVar
+
+from ..backends.protocols.room_ids import RoomId
+from ..backends.protocols.rooms import Backend, RoomLink
+from ..collaboration.peer import RoomPeer, Seat
+from ..collaboration.undo import Step
+from ..documents.foreign_text import inline
+from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
+from .agent import Agent
+
+#: Who has not been heard of for 30 seconds counts as gone; said again this often, in seconds.
+_HEARTBEAT = 10.0
+
+#: Seconds without a call after which an agent counts as gone, as most leave without a word. Its
+#: seat is kept for longer.
+_SILENCE = 45.0
+
+#: Seconds until the first look at whether an edit is saved; a server saves after about one.
+_FOLLOW = 0.5
+
+#: Seconds after which an edit is saved that the server has not saved by itself; if that fails, it
+#: is reported.
+_LATE = 4.0
+
+#: Agents at documents whose steps to take back are kept after they left.
+_SEATS = 500
+
+#: Characters of all these steps.
+_KEPT = 50_000_000
+
+#: Documents whose notes are kept until somebody opens them again; those left last.
+_UNSAID = 500
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class OpenRoom:
+    """A room with our peer in it, and the agents that it is for."""
+
+    peer: RoomPeer
+    agents: dict[str, Seat] = field(default_factory=dict)
+    since: float = field(default_factory=time.monotonic)
+    gone: bool = False
+    """Whether there is no such document any more."""
+    paths: set[str] = field(default_factory=set)
+    """By which it was opened."""
+
+
+class TaskPerKey(Generic[K, T]):
+    """Background tasks, at most one at a time for each key."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[K, asyncio.Task[T]] = {}
+
+    def ensure(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
+        """The task that runs for a key, started now if there is none."""
+        task = self._tasks.get(key)
+        if task is None or task.done():
+            task = self._tasks[key] = asyncio.get_running_loop().create_task(work())
+            task.add_done_callback(lambda done: self._remove(key, done))
+        return task
+
+    def _remove(self, key: K, task: asyncio.Task[T]) -> None:
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+
+    async def end(self) -> None:
+        """Cancel all tasks, and wait until they have ended."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class OpenRooms:
+    """One peer for each room, however many agents are at it."""
+
+    def __init__(self, backend: Backend, idle_timeout: float, log: Logger) -> None:
+        self.idle_timeout = idle_timeout
+        self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
+        """Called with a peer that has just come into its room."""
+        self._backend = backend
+        self._log = log
+        self._open: dict[RoomId, OpenRoom] = {}
+        self._joining = TaskPerKey[RoomId, RoomPeer]()
+        self._seats: dict[tuple[str, str], Seat] = {}  # outlive an idle agent's leaving
+        self._rejoining = TaskPerKey[RoomId, None]()
+        self._following = TaskPerKey[RoomId, None]()
+        self._unsaid: dict[str, list[str]] = {}  # by room, for who opens it again
+        self._sweeping = TaskPerKey[None, None]()
+
+    def __iter__(self) -> Iterator[OpenRoom]:
+        return iter(self._open.values())
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def get(self, room_id: RoomId) -> OpenRoom | None:
+        """A room, if we are in it; it may have died."""
+        return self._open.get(room_id)
+
+    async def forget(self, paths: tuple[str, ...]) -> None:
+        """Leave the rooms of what was at some paths, or below them, without keeping anything."""
+        gone = tuple(f"{path}/" for path in paths)
+        for room_id, opened in list(self._open.items()):
+            if f"{opened.peer.link.path}/".startswith(gone):
+                self._open.pop(room_id, None)
+                await self._close(opened)
+                for key in [key for key in self._seats if key[0] == room_id]:
+                    del self._seats[key]
+
+    async def close(self) -> None:
+        """Leave all rooms."""
+        for tasks in (self._sweeping, self._rejoining, self._following):
+            await tasks.end()
+        for opened in self._open.values():
+            await self._close(opened)
+        self._open.clear()
+
+    async def enter(self, room_id: RoomId) -> OpenRoom:
+        """Be in a room: join it if we are not there, or if it has died."""
+        opened = self._open.get(room_id)
+        if opened is None or not opened.peer.link.alive:
+            opened = await self._join(room_id)
+        return opened
+
+    async def _join(self, room_id: RoomId) -> OpenRoom:
+        """One peer for a room, however many agents ask for it at once."""
+        await asyncio.shield(self._joining.ensure(room_id, lambda: self._new_peer(room_id)))
+        self._sweeping.ensure(None, self._sweep)
+        # What was forgotten since is closed, and does not come back.
+        return self._open.get(room_id) or await self._join(room_id)
+
+    async def _new_peer(self, room_id: RoomId) -> RoomPeer:
+        before = self._open.get(room_id)
+        link: RoomLink = await self._backend.join(room_id)
+        try:
+            peer, agents = await self._take_over(room_id, link, before)
+        except BaseException:
+            await link.close()
+            raise
+        peer.notes += self._unsaid.pop(room_id, [])
+        self._open[room_id] = OpenRoom(peer, agents)
+        if before is not None:
+            self._open[room_id].paths |= before.paths
+        return peer
+
+    async def _take_over(
+        self, room_id: RoomId, link: RoomLink, before: OpenRoom | None
+    ) -> tuple[RoomPeer, dict[str, Seat]]:
+        """A peer in a room, with all that was at the one before it, whose room died under it."""
+        peer = RoomPeer(link)
+        peer.on_edit = lambda: self._follow_soon(room_id)
+        link.on_end = lambda: self._rejoin_soon(room_id)
+        await asyncio.sleep(0)  # to take over a large document takes as long as others may wait
+        if self.on_join is not None:
+            await self.on_join(peer)
+        if before is None:
+            return peer, {}
+        agents = dict(before.agents)
+        visible = {key for key, seat in agents.items() if seat.presence is not None}
+        await self._leave_room(before)
+        for key, seat in agents.items():
+            peer.seat(seat, key in visible)
+        if before.peer.unsaved:
+            await peer.catch_up()
+            peer.inherit(before.peer)
+        peer.notes += before.peer.notes
+        before.peer.close()
+        return peer, agents
+
+    def _rejoin_soon(self, room_id: RoomId) -> None:
+        """A room went away under a peer: be there again as soon as it can be."""
+        if room_id in self._open:
+            self._rejoining.ensure(room_id, lambda: self._rejoin(room_id))
+
+    async def _rejoin(self, room_id: RoomId) -> None:
+        pause = 0.2
+        while (opened := self._open.get(room_id)) is not None and not opened.peer.link.alive:
+            try:
+                await self._join(room_id)
+            except (TokenRefused, PathError) as error:
+                self._log.warning("%s: %s", room_id, error.happened)
+                opened.gone = isinstance(error, DocumentNotFound)
+                return
+            except CollaborationError as error:
+                self._log.info("%s: %s", room_id, error.happened)
+                await asyncio.sleep(pause)
+                pause = min(10.0, 2 * pause)
+
+    def _follow_soon(self, room_id: RoomId) -> None:
+        """Somebody has edited: follow it until it is in the file."""
+        self._following.ensure(room_id, lambda: self._follow(room_id))
+
+    async def _follow(self, room_id: RoomId) -> None:
+        """If the file is changed on disk meanwhile, what it overwrites is done again."""
+        pause, waited, told = _FOLLOW, 0.0, False
+        oldest: Step | None = None
+        while True:
+            await asyncio.sleep(pause)
+            opened = self._open.get(room_id)
+            if opened is None or not opened.peer.unsaved or not opened.peer.link.alive:
+                return
+            peer = opened.peer
+            if peer.unsaved[0] is not oldest:  # what was unsaved before is saved by now
+                oldest, pause, waited, told = peer.unsaved[0], _FOLLOW, 0.0, False
+            waited += pause
+            pause = min(_HEARTBEAT, 1.5 * pause)
+            late = waited > _LATE
+            try:
+                if late and peer.link.autosaves:
+                    # Each output of a run, and each key that is pressed, postpones the server's
+                    # own save. One that failed it does not try again, and reports to nobody.
+                    await peer.save()
+                await peer.catch_up()
+            except CollaborationError as error:
+                self._log.debug("%s: %s", room_id, error.happened)
+            except Exception:  # what is unsaved has to be followed all the same
+                self._log.exception("Could not look at %s", room_id)
+            if late and not told and peer.unsaved:
+                told = True
+                peer.notes.append(
+                    f"The server has not saved {inline(peer.link.path)} for {waited:.0f} s; "
+                    "what is unsaved is in the live document only."
+                )
+
+    def seat(self, room_id: RoomId, opened: OpenRoom, agent: Agent) -> Seat:
+        """Have an agent at a room, where it was before if it was."""
+        seat = opened.agents.get(agent.key)
+        if seat is None:
+            seat = self._seats.setdefault((room_id, agent.key), Seat(agent.key, agent.name))
+            if not seat.seen:
+                seat.seen = opened.peer.version
+            opened.agents[agent.key] = seat
+        if not opened.peer.shows(seat):  # it has left, or the room died while it came
+            opened.peer.seat(seat)
+            self._forget_seats()
+        seat.bound = agent.bound
+        seat.used = time.monotonic()
+        return seat
+
+    def leave(self, agent: str) -> None:
+        """An agent has ended its session: nobody sees it any more. What it runs goes on, and its
+        seats are kept for a while, as it may come back."""
+        for opened in self._open.values():
+            if (seat := opened.agents.get(agent)) is not None:
+                opened.peer.hide(seat)
+
+    def _forget_seats(self) -> None:
+        """Bound what is kept for agents that have left; the one that left first goes first."""
+        left = {key: seat for key, seat in self._seats.items() if seat.presence is None}
+        kept = sum(seat.undo.characters for seat in left.values())
+        for key, seat in sorted(left.items(), key=lambda item: item[1].used):
+            if len(left) <= _SEATS and kept <= _KEPT:
+                break
+            del left[key], self._seats[key]
+            kept -= seat.undo.characters
+
+    async def _sweep(self) -> None:
+        while self._open:
+            await asyncio.sleep(min(_HEARTBEAT, self.idle_timeout / 10))
+            now = time.monotonic()
+            idle_since, silent_since = now - self.idle_timeout, now - _SILENCE
+            for room_id, opened in list(self._open.items()):
+                for key, seat in list(opened.agents.items()):
+                    if seat.used < idle_since and not seat.runs:
+                        del opened.agents[key]
+                        opened.peer.unseat(seat)
+                    elif seat.used < silent_since and not (seat.runs or seat.bound):
+                        opened.peer.hide(seat)
+                if opened.agents:
+                    opened.peer.show_presence()
+                elif opened.since < idle_since:  # else who opened it is about to sit down
+                    await self._leave(room_id, opened)
+
+    async def _leave(self, room_id: RoomId, opened: OpenRoom) -> None:
+        if not await self._nothing_unsaved(room_id, opened):
+            return  # else it would be lost with the server that is away just now
+        if not opened.agents and self._open.get(room_id) is opened:
+            del self._open[room_id]
+            if opened.peer.notes:
+                self._unsaid[room_id] = opened.peer.notes
+                if len(self._unsaid) > _UNSAID:
+                    del self._unsaid[next(iter(self._unsaid))]
+            try:
+                await self._close(opened)
+            except Exception:  # the others have to be looked after all the same
+                self._log.exception("Could not leave %s in good order", room_id)
+
+    async def _nothing_unsaved(self, room_id: RoomId, opened: OpenRoom) -> bool:
+        """Have what agents wrote saved; whether it is, or has no file to be in any more."""
+        peer = opened.peer
+        try:
+            await peer.link.flush()
+            if peer.unsaved:
+                await peer.catch_up()
+        except CollaborationError as error:
+            self._log.debug("%s: %s", room_id, error.happened)
+        except Exception:
+            self._log.exception("Could not save %s before leaving it", room_id)
+        return opened.gone or not peer.unsaved
+
+    async def _close(self, opened: OpenRoom) -> None:
+        await self._leave_room(opened)
+        opened.peer.close()
+
+    async def _leave_room(self, opened: OpenRoom) -> None:
+        for seat in opened.agents.values():
+            opened.peer.unseat(seat)
+        await opened.peer.link.close()
