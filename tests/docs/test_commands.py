@@ -128,7 +128,7 @@ async def test_a_cell_that_raises_is_a_result_and_not_an_error_of_the_call(
 async def test_what_the_readme_asks_an_agent_for_happens_before_a_persons_eyes(
     server: JupyterProcess,
 ) -> None:
-    for step in ("counts to ten", "line by line", '"Take that back."', "what you typed stays"):
+    for step in ("counts to ten", "line by line", '"Undo that."', "what you typed stays"):
         assert step in " ".join(README.split())
     shutil.copy(REPOSITORY / "scripts" / "sample" / "welcome.ipynb", server.root)
     path, go = "welcome.ipynb", server.root / "go"
