@@ -143,6 +143,56 @@ def test_examples(before: str, after: str, current: str, text: str, clean: bool)
     assert revert(before, after, current) == (text, clean)
 
 
+#: The shortest texts that tell the merge from one with a comparison or a number changed in it, with
+#: what comes out. Each is a story with letters that are alike, so that only one explanation fits.
+ALIKE = [
+    ("", "a", "cab", "cb", True),
+    ("", "\n", "\na\n", "a\n", True),
+    ("ab", "b", "a", "aa", True),
+    ("", "\n\n", "\nb\n", "b", False),
+    ("c", "caa", "a", "", True),
+    ("ab", "bb", "b", "a", True),
+    (" ", "  a", " a", " ", True),
+    ("ba", "aaa", "a", "ba", True),
+    ("ab", "a\na", "a", "ab", True),
+    (" c", "c\n", "\nc\n", " \nc", True),
+    ("ab", "aa", "bab", "bab", True),
+    ("\n", "\n \n", "\n c\n", "c\n", True),
+    ("c", "cac", "cbacc", "cbc", True),
+    ("acac", "aa", "aac", "acac", True),
+    ("", "abb", "ababbb", "abb", False),
+    ("ba", "b ba", "ba ba", "baa", True),
+    ("bb", "bbbb", "bbbaba", "bbaa", False),
+    ("babc", "babb", "cbab", "cbac", True),
+    ("abaa", "aa\nabaa", "aaba", "aba", True),
+    ("baa", "aaba", "aaaabbba", "baaaabb", True),
+    ("b \nb", "b c \nb", " cc \nab", " c\nab", True),
+    ("\nabb", "\nbab\n\n", "\nbab\nb\n\n", "\nab\nbb", True),
+    ("cbba", "abbbcba", "abbabacc", "cbaacc", False),
+    ("b\n\na\na", "b\n\nabaa\n", "b\n\naa\n", "b\n\na\n", True),
+    ("babcc", "babcacc", "babcabcca", "babbcca", True),
+    ("aaba", "aabaaabb", "aababaabbb", "aababb", True),
+    ("\n \n\n\ncac", "\n b a\ncac", "a\n a\ncac", "a\n \n\n\ncac", True),
+    ("bbbaac", "bbbaccaac", "bbbaccbbacb", "bbbabbcb", False),
+    ("baabbaa", "bbaaaabbaabb", "bbaaabbbabbaabb", "babbbabbaa", True),
+    ("ccaacbacbbcbab", "ccaaccccbbcba", "ccaacccbcbbcba", "ccaacbacbbbcbab", False),
+    (
+        "\n\naa\naab\nba\nbaba\n\na\nb",
+        "\n\n\nbaa\naab\nb\nb\nba\na\nb",
+        "\n\n\nbaa\naab\nb\nba\na\nb",
+        "\n\naa\naab\nba\naba\n\na\nb",
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "current", "text", "clean"), ALIKE)
+def test_texts_whose_letters_are_alike(
+    before: str, after: str, current: str, text: str, clean: bool
+) -> None:
+    assert revert(before, after, current) == (text, clean)
+
+
 def test_large_texts_are_merged_in_bounded_time() -> None:
     lines = [f"line {number}\n" for number in range(8_000)]
     after = [line if number % 3 else "agent " + line for number, line in enumerate(lines)]
