@@ -10,20 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pycrdt import Doc, Text
+from pycrdt import Doc
 
-from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
-from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.text_document import TextDocument
 from jupyter_collaboration_mcp.errors import CollaborationError, InvalidArgument, TooLarge
 from jupyter_collaboration_mcp.workspace import editing, text_editing
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
-from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
-from jupyter_collaboration_mcp.workspace.text_editing import TextChange, Written, change_text
+from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
 from tests.harness.growth import calls
-from tests.harness.memory_room import MemoryLink, perform
+from tests.harness.memory_room import TextRoom, perform
 
 from .texts import scribble
 
@@ -32,35 +29,6 @@ LETTERS = "ab\né€日😀👩\u200d💻e\u0301שׁ\u202e"
 TEXTS = st.text(st.sampled_from(LETTERS), max_size=30)
 
 START = "first\nsecond line\n\nfourth\n"
-
-
-class TextLink(MemoryLink):
-    room_id = RoomId("text:file:memory")
-    path = "memory.md"
-
-
-class TextRoom:
-    """A live text that an agent edits through a peer, and a person directly."""
-
-    def __init__(self, content: str) -> None:
-        self.doc: Doc[Any] = Doc()
-        self.text: Text = self.doc.get("source", type=Text)
-        self.text += content
-        self.peer = RoomPeer(TextLink(self.doc))
-        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"))
-
-    def change(self, *changes: TextChange, **more: Any) -> list[Written]:
-        asyncio.run(self.peer.catch_up())
-        limits = more.pop("limits", Limits())
-        return perform(self.here, change_text(self.here, changes, "test", limits, **more))
-
-    def type(self, place: int, typed: str) -> None:
-        """What a person does."""
-        position = len(str(self.text)[:place].encode())
-        self.text.insert(position, typed)
-
-    def __str__(self) -> str:
-        return str(self.text)
 
 
 def lines_of(content: str, *edits: Edit) -> list[str]:

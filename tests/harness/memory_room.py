@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from pycrdt import Doc, TransactionEvent, YMessageType, handle_sync_message
+from pycrdt import Doc, Text, TransactionEvent, YMessageType, handle_sync_message
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.protocols.rooms import Authorship
@@ -15,7 +15,9 @@ from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.collaboration.prepared import Edit
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
+from jupyter_collaboration_mcp.workspace.text_editing import TextChange, Written, change_text
 
 T = TypeVar("T")
 
@@ -134,3 +136,32 @@ class MemoryLink:
     def _on_update(self, event: TransactionEvent) -> None:
         if not self._own:
             self._received.append(event.update)
+
+
+class TextLink(MemoryLink):
+    room_id = RoomId("text:file:memory")
+    path = "memory.md"
+
+
+class TextRoom:
+    """A live text that an agent edits through a peer, and a person directly."""
+
+    def __init__(self, content: str) -> None:
+        self.doc: Doc[Any] = Doc()
+        self.text: Text = self.doc.get("source", type=Text)
+        self.text += content
+        self.peer = RoomPeer(TextLink(self.doc))
+        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"))
+
+    def change(self, *changes: TextChange, **more: Any) -> list[Written]:
+        asyncio.run(self.peer.catch_up())
+        limits = more.pop("limits", Limits())
+        return perform(self.here, change_text(self.here, changes, "test", limits, **more))
+
+    def type(self, place: int, typed: str) -> None:
+        """What a person does."""
+        position = len(str(self.text)[:place].encode())
+        self.text.insert(position, typed)
+
+    def __str__(self) -> str:
+        return str(self.text)
