@@ -52,7 +52,7 @@ class Overflow:
 
 
 @dataclass(slots=True)
-class _Cut:
+class _Truncation:
     """The printed text is longer than the document may hold."""
 
     index: int
@@ -66,7 +66,7 @@ class _Cut:
 
 
 @dataclass(slots=True)
-class _Dropped:
+class _Omission:
     """There were more outputs than the document may hold."""
 
     entry: LogEntry
@@ -89,8 +89,8 @@ class OutputLog:
         self._writer = CellWriter(self._entries, self._ending)
         self._printed = 0
         self._rich = 0
-        self._cut: _Cut | None = None
-        self._dropped: _Dropped | None = None
+        self._cut: _Truncation | None = None
+        self._dropped: _Omission | None = None
         self._large: dict[int, Overflow] = {}
         self._clear_later = False
         self._ended = False
@@ -158,7 +158,7 @@ class OutputLog:
         if self._cut is not None:
             self._entries[self._cut.index].changed = self.changed = True
         if self._dropped is not None:
-            self._dropped.entry.output = _dropped(f"{self._dropped.count:,} more were")
+            self._dropped.entry.output = _omission_notice(f"{self._dropped.count:,} more were")
             self._dropped.entry.changed = self.changed = True
 
     def _clear_if_due(self) -> None:
@@ -206,7 +206,7 @@ class OutputLog:
             index = self._last_stream()
             assert index is not None
             shown = "".join(entry.screen.text for entry in self._entries if entry.screen)
-            self._cut = _Cut(index, len(shown), shown.count("\n"), shown[-_TAIL:], [shown])
+            self._cut = _Truncation(index, len(shown), shown.count("\n"), shown[-_TAIL:], [shown])
             self._entries[index].aside = self._entries[index].changed = True
         cut = self._cut
         cut.length += len(text)
@@ -249,10 +249,10 @@ class OutputLog:
 
     def _drop(self) -> None:
         if self._dropped is None:
-            self._dropped = _Dropped(LogEntry(_dropped("more are")))
+            self._dropped = _Omission(LogEntry(_omission_notice("more are")))
             self._entries.append(self._dropped.entry)
         self._dropped.count += 1
-        said = _dropped("more are")
+        said = _omission_notice("more are")
         if self._ended and self._dropped.entry.output != said:
             self._dropped.entry.output = said
             self._dropped.entry.changed = True
@@ -303,7 +303,7 @@ class OutputLog:
             cut.begins = False
         return parts
 
-    def shown_in(self, shared: Array[Any], moved: bool) -> bool:
+    def is_still_in(self, shared: Array[Any], moved: bool) -> bool:
         """Whether a cell still shows what was written to it.
 
         Args:
@@ -334,7 +334,7 @@ class OutputLog:
         return f"{begin}{self._notice(index, said)}\n"
 
 
-def _dropped(how_many: str) -> dict[str, Any]:
+def _omission_notice(how_many: str) -> dict[str, Any]:
     said = f"[There were more outputs than a notebook can hold; {how_many} left out.]"
     return {"output_type": "display_data", "data": {"text/plain": said}, "metadata": {}}
 
@@ -345,4 +345,4 @@ def _storable(output: Mapping[str, Any]) -> dict[str, Any]:
         return dict(json_values.storable(output))
     except RecursionError:
         said = "[an output that the notebook cannot hold: it is nested too deeply]"
-        return {**_dropped(""), "data": {"text/plain": said}}
+        return {**_omission_notice(""), "data": {"text/plain": said}}

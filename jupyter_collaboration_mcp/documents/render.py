@@ -18,12 +18,12 @@ from .json_values import flaw
 from .text import beginning, clip, clip_bytes, quantity, size
 
 
-class Rendered(NamedTuple):
+class Rendering(NamedTuple):
     """Cells as text, and where to go on when not all of them fitted."""
 
     text: str
     """At most `max_length` bytes."""
-    shown: int
+    cell_count: int
     """How many cells are in the text."""
     next_index: int | None
     """The index of the first cell that is not in the text."""
@@ -42,7 +42,7 @@ class Rendered(NamedTuple):
         return self.next_index is None and self.next_position is None
 
 
-def outline(cells: Sequence[CellView], *, max_length: int) -> Rendered:
+def outline(cells: Sequence[CellView], *, max_length: int) -> Rendering:
     """One line a cell: what is not usual about it, and its first line."""
 
     def block(cell: CellView, room: int) -> _Block:
@@ -62,7 +62,7 @@ def source(
     max_length: int,
     output_limit: int = 2_000,
     start: int = 0,
-) -> Rendered:
+) -> Rendering:
     """Each cell's name and its source as it is, with its outputs in few words if wanted.
 
     Args:
@@ -83,7 +83,7 @@ def full(
     output_limit: int = 2_000,
     start: int = 0,
     all_metadata: bool = False,
-) -> Rendered:
+) -> Rendering:
     """Each cell's name and state, source, metadata and outputs.
 
     Args:
@@ -101,7 +101,7 @@ def full(
 
 def matches(
     cells: Sequence[CellView], query: str, *, max_length: int, include_outputs: bool = False
-) -> Rendered:
+) -> Rendering:
     """The cells whose source or outputs contain `query`, whatever its case, with those lines.
 
     Few cells that are short come whole: whoever looked for them reads them next.
@@ -332,7 +332,7 @@ def _packed(
     block: Callable[[CellView, int], _Block],
     max_length: int,
     separator: str,
-) -> Rendered:
+) -> Rendering:
     """Whole cells as long as they fit; only a first one that is too long alone is shortened."""
     blocks: list[_Block] = []
     room = max_length
@@ -346,9 +346,9 @@ def _packed(
             break
         blocks.append(made)
         room -= size(made.text) + len(separator)
-    return Rendered(
+    return Rendering(
         text=separator.join(made.text for made in blocks),
-        shown=len(blocks),
+        cell_count=len(blocks),
         next_index=cells[len(blocks)].index if len(blocks) < len(cells) else None,
         next_position=blocks[0].next_position if blocks else None,
         facts=lambda: [made.facts() for made in blocks],

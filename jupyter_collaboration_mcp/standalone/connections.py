@@ -271,7 +271,7 @@ async def _started(check: Coroutine[Any, Any, str | None]) -> str | None:
 
 def _connected(site: Site) -> UnknownServer:
     return UnknownServer(
-        f"This server is connected already, as {site.shown}: {site.url}.",
+        f"This server is connected already, as {site.label}: {site.url}.",
         f"Use {site.alias}:path." if site.alias else "Give paths without an alias.",
         alias=site.alias,
     )

@@ -83,7 +83,7 @@ def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
         "agent": here.seat.name,
     }
     text = (
-        f"You are in the room of {here.shown} as {inline(here.seat.name)} "
+        f"You are in the room of {here.label} as {inline(here.seat.name)} "
         f"(room {link.room_id}, session {link.session_id}, {size})."
     )
     return answer(here, [text], {**handle, **about(here), **facts})

@@ -16,7 +16,7 @@ from ..errors import InvalidArgument
 from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
 from ..workspace.sites import Site
-from ..workspace.text_editing import TextChange, Written, change_text
+from ..workspace.text_editing import TextChange, TextSpan, change_text
 from .answers import Start, about, answer, company, joined, on_disk
 from .places import PlacedTools
 from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, Call, tool
@@ -203,7 +203,7 @@ def _read(
     here: OpenDocument, whole: str, revision: str, lines: Lines, include_state: bool
 ) -> Answer:
     head = (
-        f"{here.shown}@{revision}: {_lines(whole)}, {len(whole):,} characters, "
+        f"{here.label}@{revision}: {_lines(whole)}, {len(whole):,} characters, "
         f"version {here.peer.version}"
     )
     if lines.partial:
@@ -231,7 +231,7 @@ def _read(
     return answer(here, said, facts)
 
 
-def _changed(here: OpenDocument, written: Sequence[Written], unexpected: str | None) -> Answer:
+def _changed(here: OpenDocument, written: Sequence[TextSpan], unexpected: str | None) -> Answer:
     now = here.peer.text.view()
     here.peer.shown.add([now])
     here.seat.known.add(WHOLE, now.revision)
@@ -242,7 +242,7 @@ def _changed(here: OpenDocument, written: Sequence[Written], unexpected: str | N
     at = ", ".join(f"{place.line:,}" for place in written[:_SHOWN])
     more = f" and {len(written) - _SHOWN} more places" if len(written) > _SHOWN else ""
     noun = "line" if len(written) == 1 else "lines"
-    text = f"Changed {here.shown}@{now.revision} at {noun} {at}{more}."
+    text = f"Changed {here.label}@{now.revision} at {noun} {at}{more}."
     facts = {
         **about(here),
         "revision": now.revision,

@@ -77,7 +77,7 @@ class FileTools(PlacedTools):
             call.agent, local, kind, made, overwrite, permit(call, Level.write)
         )
         facts = {"created_document": True, **file_facts(site, entry), "folders": folders}
-        text = f"Created the {_word(entry)} {site.show(entry.path)}{_also(folders)}."
+        text = f"Created the {_word(entry)} {site.label_of(entry.path)}{_also(folders)}."
         if not saved:
             facts["saved"] = False
             text += " People see it, but the server has not saved it yet."
@@ -107,8 +107,9 @@ class FileTools(PlacedTools):
         mime += ", not text" if file_format == "base64" else ""
         open_by = f", open by {listed(entry.people)}" if entry.people else ", open"
         head = (
-            f"{site.show(entry.path)}: {_word(entry)}{mime}{size}, changed {entry.last_modified}, "
-            f"created {entry.created}, {'writable' if entry.writable else 'read-only'}"
+            f"{site.label_of(entry.path)}: {_word(entry)}{mime}{size}, "
+            f"changed {entry.last_modified}, created {entry.created}, "
+            f"{'writable' if entry.writable else 'read-only'}"
             f"{open_by if entry.open else ''}"
         )
         lines = [head] if shown is None else [head, render.fenced(shown)]
@@ -131,7 +132,7 @@ class FileTools(PlacedTools):
         facts = {"path": site.name(local), "type": entry.type, "deleted": True}
         if trash is not None:
             facts["trash"] = trash
-        return Answer(f"Deleted the {_word(entry)} {site.show(local)}.{where}", facts)
+        return Answer(f"Deleted the {_word(entry)} {site.label_of(local)}.{where}", facts)
 
     @tool("Rename a document", Level.write)
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
@@ -139,7 +140,7 @@ class FileTools(PlacedTools):
         site, local, target = await self._two_places(call, path, newPath)
         filing = site.workspace.filing
         folders = await filing.rename(call.agent, local, target, _by_path(call))
-        text = f"Renamed {site.show(local)} to {site.show(target)}{_also(folders)}."
+        text = f"Renamed {site.label_of(local)} to {site.label_of(target)}{_also(folders)}."
         facts = {"path": site.name(target), "old_path": site.name(local), "folders": folders}
         return Answer(text, facts)
 
@@ -149,7 +150,7 @@ class FileTools(PlacedTools):
         site, local, target = await self._two_places(call, path, copyPath)
         filing = site.workspace.filing
         folders, notices = await filing.copy(call.agent, local, target, _by_path(call))
-        text = f"Copied {site.show(local)} to {site.show(target)}{_also(folders)}."
+        text = f"Copied {site.label_of(local)} to {site.label_of(target)}{_also(folders)}."
         facts = {"path": site.name(target), "source_path": site.name(local), "folders": folders}
         if notices:
             facts["notices"] = list(notices)
@@ -163,7 +164,7 @@ class FileTools(PlacedTools):
         if not exists:
             self._sites.require_known(path)
         said = "is there" if exists else "is not there"
-        shown = site.show(local) if local else "The root"
+        shown = site.label_of(local) if local else "The root"
         return Answer(f"{shown} {said}.", {"exists": exists})
 
     # -- parts -------------------------------------------------------------------------------

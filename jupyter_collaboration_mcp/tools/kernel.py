@@ -116,11 +116,11 @@ class KernelTools(PlacedTools):
         for site, spec in specs:
             default = " (default)" if spec.name == defaults[site.alias] else ""
             language = f", {inline(spec.language, ID)}" if spec.language else ""
-            name = f"{site.show(spec.name)}: {inline(spec.display_name)}"
+            name = f"{site.label_of(spec.name)}: {inline(spec.display_name)}"
             lines.append(f"{name}{language}{default}")
         lines.append("Running:" if running else "None is running.")
         for site, kernel in running:
-            document = "no document" if kernel.path is None else site.show(kernel.path)
+            document = "no document" if kernel.path is None else site.label_of(kernel.path)
             lines.append(f"{inline(kernel.name)} {kernel.id} {kernel.state}, {document}")
         facts = {**_kernel_facts(specs, running, defaults), **found.facts}
         return Answer("\n".join([*lines, *found.lines]), facts)
@@ -138,7 +138,7 @@ class KernelTools(PlacedTools):
         info, before = await self._runs(here).change(here, kernel_name)
         facts = {**about(here), "kernel": {"id": info.id, "name": info.name}}
         lost = "" if before is None else f" {_kernel(before)} has ended; all variables are gone."
-        return answer(here, [f"{here.shown} now has the kernel {_kernel(info)}.{lost}"], facts)
+        return answer(here, [f"{here.label} now has the kernel {_kernel(info)}.{lost}"], facts)
 
     @tool("Clear outputs", Level.write, idempotent=True)
     async def clear_notebook_outputs(
@@ -338,7 +338,7 @@ def _status(here: OpenDocument, state: KernelState, modified: str | None) -> Ans
     people = people_in(link.states)
     running = [notebook.id_at(index) for index in notebook.running()]
     info = state.info
-    lines = [f"{here.shown}: {how_many(len(notebook))}, version {here.peer.version}"]
+    lines = [f"{here.label}: {how_many(len(notebook))}, version {here.peer.version}"]
     kernel: dict[str, Any] | None = None
     if info is None:
         wanted = notebook.kernelspec.get("name")

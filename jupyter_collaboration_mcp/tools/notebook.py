@@ -353,7 +353,7 @@ class NotebookTools(PlacedTools):
             revision = here.peer.document.view().revision
             here.seat.known.add(WHOLE, revision)
             facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}
-            head += f" Now {here.shown}@{revision}. {on_disk(here, facts)}"
+            head += f" Now {here.label}@{revision}. {on_disk(here, facts)}"
             return answer(here, [head, *done.notes], facts)
         cells = cell_facts(here, done.cell_ids)
         learnt(here, cells)

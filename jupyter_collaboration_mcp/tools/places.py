@@ -81,7 +81,7 @@ def _line(site: Site, entry: FileEntry) -> str:
     open_by = f", open by {listed(entry.people)}" if entry.people else ", open"
     read_only = "" if entry.writable else ", read-only"
     return (
-        f"{site.show(entry.path)}{kind}{size}, changed {_moment(entry.last_modified)}"
+        f"{site.label_of(entry.path)}{kind}{size}, changed {_moment(entry.last_modified)}"
         f"{open_by if entry.open else ''}{read_only}"
     )
 
@@ -131,7 +131,7 @@ class PlacedTools:
             await here.peer.refresh()
         if revision is not None and isinstance(here.peer.document, Notebook):
             raise InvalidArgument(
-                f"{here.shown} is a notebook. Its cells have revisions; the notebook has none.",
+                f"{here.label} is a notebook. Its cells have revisions; the notebook has none.",
                 "Leave @ and the revision out of the path, and name cells by their handles.",
             )
         return here if revision is None else replace(here, expected=revision)

@@ -12,7 +12,7 @@ from ..documents.cell_view import CellView
 from ..documents.foreign_text import quoted
 from ..documents.images import ImageLimits, Picture
 from ..documents.output_summary import summarize
-from ..documents.render import Rendered
+from ..documents.render import Rendering
 from ..errors import InvalidArgument
 from ..workspace import cell_selection
 from ..workspace.cell_reading import read_cells, render_in_thread
@@ -47,7 +47,7 @@ class Choice:
         start = 0 if self.start_index is None else self.start_index
         if start and start >= len(notebook):
             raise InvalidArgument(
-                f"start_index is {start}, but {here.shown} has only {how_many(len(notebook))}.",
+                f"start_index is {start}, but {here.label} has only {how_many(len(notebook))}.",
                 "Read from an earlier cell; the first one is 0.",
                 cell_count=len(notebook),
             )
@@ -87,7 +87,7 @@ class Reading:
             lines += [line] if line else []
         return answer(here, lines, facts, pictures=await self._pictures(rendered.cells))
 
-    async def _made(self, here: OpenDocument) -> Rendered:
+    async def _made(self, here: OpenDocument) -> Rendering:
         """The text made of the cells; of an outline the same if nothing has changed since."""
         notebook, outline = here.peer.notebook, self.format == "outline"
         wish = (self.cells.start_index, self.cells.end_index, self.length)
@@ -96,7 +96,7 @@ class Reading:
         if whole and notebook.outline is not None:
             mark, wished, made = notebook.outline
             if (mark, wished) == (notebook.mark(), wish):
-                kept: Rendered = made
+                kept: Rendering = made
                 here.peer.shown.add(kept.cells)
                 return kept
         needs_outputs = self.format != "source" or self.outputs or self.query is not None
@@ -113,11 +113,11 @@ class Reading:
 
     def _head(self, here: OpenDocument) -> str:
         """What is read. The version is for who begins with something: undo may go back to it."""
-        head = f"{here.shown}: {how_many(len(here.peer.notebook))}"
+        head = f"{here.label}: {how_many(len(here.peer.notebook))}"
         begins = self.query is None and self.cells.cell_ids is None
         return f"{head}, version {here.peer.version}" if begins else head
 
-    def _render(self, cells: Sequence[CellView]) -> Rendered:
+    def _render(self, cells: Sequence[CellView]) -> Rendering:
         length, start = self.length, self.start_position
         if self.query is not None:
             wanted = self.outputs or self.format == "full"
@@ -128,7 +128,7 @@ class Reading:
             return render.full(cells, max_length=length, start=start, all_metadata=self.metadata)
         return render.source(cells, include_outputs=self.outputs, max_length=length, start=start)
 
-    def _remember(self, here: OpenDocument, shown: Rendered) -> None:
+    def _remember(self, here: OpenDocument, shown: Rendering) -> None:
         """Note what the agent knows now: who has seen one line of a cell does not know it."""
         whole = self.query is None and self.format != "outline" and shown.next_position is None
         if whole and not self.start_position:
@@ -152,7 +152,7 @@ class Reading:
                 length=length,
             )
 
-    def _more(self, rendered: Rendered, facts: dict[str, Any]) -> str:
+    def _more(self, rendered: Rendering, facts: dict[str, Any]) -> str:
         """What is shown of how much, and how to go on, if not all is shown."""
         said = ""
         if rendered.next_position is not None:

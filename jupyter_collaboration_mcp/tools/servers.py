@@ -63,7 +63,7 @@ class ServerTools:
         site = self._sites.remove("" if alias == DEFAULT else alias)
         await site.close()
         left = list(self._sites)
-        text = f"Disconnected {site.shown}; left: {', '.join(s.shown for s in left) or 'none'}."
+        text = f"Disconnected {site.label}; left: {', '.join(s.label for s in left) or 'none'}."
         if left:
             text += f" Paths without an alias now mean {left[0].url}."
         facts = {"disconnected": site.alias, "servers": [other.alias for other in left]}

@@ -61,7 +61,7 @@ class CellTarget:
             return False
         outputs = notebook.outputs(index)
         identity = notebook.identity(index)
-        if not log.shown_in(outputs, moved=identity != self._identity):
+        if not log.is_still_in(outputs, moved=identity != self._identity):
             return False
         self._identity = identity
         with self._peer.output(self._seat):

@@ -93,7 +93,7 @@ def guard_text(here: OpenDocument, wanted: str | None) -> None:
     diff = None if seen is None else unified(seen, now.source)
     changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
     unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
-    handle = f"{here.shown}@{now.revision}"
+    handle = f"{here.label}@{now.revision}"
     shown = text.clip(now.source, _SHOWN_TEXT)
     here.peer.shown.add([now])
     raise StaleRevision(

@@ -46,6 +46,6 @@ class OpenDocument:
         return f"{self.alias}:{self.path}" if self.alias else self.path
 
     @property
-    def shown(self) -> str:
-        """The same in a text."""
+    def label(self) -> str:
+        """The same, as a text names it."""
         return inline(self.name, PATH)

@@ -441,7 +441,7 @@ class Runs:
         info = await self._kernels.find(here.room_path)
         if info is None:
             raise KernelUnavailable(
-                f"{here.shown} has no running kernel.",
+                f"{here.label} has no running kernel.",
                 "Run a cell: that starts one.",
                 path=here.path,
             )

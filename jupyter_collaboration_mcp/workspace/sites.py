@@ -61,16 +61,16 @@ class Site:
     """Whether it was, the last time; agents have been told."""
 
     @property
-    def shown(self) -> str:
-        """The alias, as texts show it."""
+    def label(self) -> str:
+        """The alias, as a text names it."""
         return self.alias or DEFAULT
 
     def name(self, path: str) -> str:
         """A path as agents know it."""
         return f"{self.alias}:{path}" if self.alias else path
 
-    def show(self, path: str) -> str:
-        """The same in a text."""
+    def label_of(self, path: str) -> str:
+        """The same, as a text names it."""
         return inline(self.name(path), PATH)
 
     def require(self, level: Level) -> None:
@@ -334,7 +334,7 @@ class Sites:
         self._sites.clear()
 
     def _aliases(self) -> str:
-        return ", ".join(site.shown for site in self) or "none"
+        return ", ".join(site.label for site in self) or "none"
 
 
 async def _located(site: Site, file_id: str) -> tuple[Site, str | None]:

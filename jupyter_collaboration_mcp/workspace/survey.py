@@ -104,7 +104,7 @@ async def _asked(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Troub
             ),
         )
     except Exception as error:
-        _log.exception("%s could not be asked", site.shown)
+        _log.exception("%s could not be asked", site.label)
         return Trouble(site, InternalError.of(error))
 
 

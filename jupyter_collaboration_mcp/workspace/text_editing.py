@@ -15,7 +15,7 @@ from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, 
 from ..collaboration.undo import SourceChanged
 from ..documents import line_ends, text
 from ..documents.differ import Differ, patch
-from ..documents.differ import Edit as Edited
+from ..documents.differ import Edit as TextEdit
 from ..documents.text_document import WHOLE, TextDocument
 from ..documents.text_search import find_once
 from ..errors import InvalidArgument, TooLarge
@@ -49,7 +49,7 @@ class TextChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TextSpan:
     """Where something stands now that a change has written."""
 
     position: int
@@ -63,16 +63,16 @@ def change_text(
     call: str,
     limits: Limits,
     if_revision: str | None = None,
-) -> Edit[list[Written]]:
+) -> Edit[list[TextSpan]]:
     """Change a text; gives where it was changed, in the order of the changes."""
     _check_size(limits, changes)
     expected = expected_revision(here, if_revision)
 
-    def begin() -> Work[list[Written]]:
+    def begin() -> Work[list[TextSpan]]:
         guard_text(here, expected)
         return work
 
-    def work(document: TextDocument, record: CallRecord) -> list[Written]:
+    def work(document: TextDocument, record: CallRecord) -> list[TextSpan]:
         old = str(document)
         _check_work(old, changes)
         wanted = [_edit(old, change) for change in changes]
@@ -93,8 +93,8 @@ def replace_text(here: OpenDocument, content: str, call: str, limits: Limits) ->
 
 
 def _write(
-    document: TextDocument, record: CallRecord, old: str, wanted: Sequence[Edited]
-) -> list[Written]:
+    document: TextDocument, record: CallRecord, old: str, wanted: Sequence[TextEdit]
+) -> list[TextSpan]:
     ordered = sorted(range(len(wanted)), key=lambda n: (wanted[n].start, wanted[n].end, n))
     _check_overlaps([wanted[number] for number in ordered])
     new = patch(old, [wanted[number] for number in ordered])
@@ -103,7 +103,7 @@ def _write(
     if new != old:
         inserted = document.change(_smallest(old, [wanted[n] for n in ordered]), old)
         record(SourceChanged(WHOLE, old, new), inserted)
-    return _written(new, wanted, ordered)
+    return _spans(new, wanted, ordered)
 
 
 def _is_large(here: OpenDocument, changes: Sequence[TextChange]) -> bool:
@@ -112,7 +112,7 @@ def _is_large(here: OpenDocument, changes: Sequence[TextChange]) -> bool:
     return len(changes) > LARGE_CELLS or given > LARGE_TEXT or here.peer.text.size > _LARGE_DOCUMENT
 
 
-def _edit(old: str, change: TextChange) -> Edited:
+def _edit(old: str, change: TextChange) -> TextEdit:
     if change.old_text is not None or change.new_text is not None:
         if change.content is not None or change.position != -1 or change.length:
             raise InvalidArgument(
@@ -123,7 +123,7 @@ def _edit(old: str, change: TextChange) -> Edited:
             raise InvalidArgument("old_text and new_text belong together.", "Give both.")
         wanted = line_ends.plain(change.old_text)
         start = find_once(old, wanted)
-        return Edited(start, start + len(wanted), line_ends.plain(change.new_text))
+        return TextEdit(start, start + len(wanted), line_ends.plain(change.new_text))
     if change.content is None:
         raise InvalidArgument(
             "An operation changes nothing.", "Give content, or old_text and new_text."
@@ -135,7 +135,7 @@ def _edit(old: str, change: TextChange) -> Edited:
                 "position is -1, which is the end: there is nothing to replace behind it.",
                 "Give the position of the text to replace, or no length.",
             )
-        return Edited(len(old), len(old), content)
+        return TextEdit(len(old), len(old), content)
     end = change.position + change.length
     if change.position < 0 or change.length < 0 or end > len(old):
         raise InvalidArgument(
@@ -148,11 +148,11 @@ def _edit(old: str, change: TextChange) -> Edited:
     if old.startswith(_MARK) and change.position <= len(_MARK) and not deletes_mark:
         # Elsewhere than at the very beginning of a file it would be garbage.
         first = len(_MARK)
-        return Edited(first, max(end, first), content.removeprefix(_MARK))
-    return Edited(change.position, end, content)
+        return TextEdit(first, max(end, first), content.removeprefix(_MARK))
+    return TextEdit(change.position, end, content)
 
 
-def _check_overlaps(ordered: Sequence[Edited]) -> None:
+def _check_overlaps(ordered: Sequence[TextEdit]) -> None:
     for before, after in pairwise(ordered):
         if after.start < before.end:
             raise InvalidArgument(
@@ -162,25 +162,25 @@ def _check_overlaps(ordered: Sequence[Edited]) -> None:
             )
 
 
-def _smallest(old: str, ordered: Sequence[Edited]) -> list[Edited]:
+def _smallest(old: str, ordered: Sequence[TextEdit]) -> list[TextEdit]:
     """The same, without what stays as it is: other people's carets hold."""
     differ = Differ()
     smaller = []
     for edit in ordered:
         for part in differ.edits(old[edit.start : edit.end], edit.text):
-            smaller.append(Edited(edit.start + part.start, edit.start + part.end, part.text))
+            smaller.append(TextEdit(edit.start + part.start, edit.start + part.end, part.text))
     return smaller
 
 
-def _written(new: str, wanted: Sequence[Edited], ordered: Sequence[int]) -> list[Written]:
-    places: dict[int, Written] = {}
+def _spans(new: str, wanted: Sequence[TextEdit], ordered: Sequence[int]) -> list[TextSpan]:
+    places: dict[int, TextSpan] = {}
     shift, line, counted = 0, 1, 0
     for number in ordered:
         edit = wanted[number]
         position = edit.start + shift
         line += new.count("\n", counted, position)
         counted = position
-        places[number] = Written(position, len(edit.text), line)
+        places[number] = TextSpan(position, len(edit.text), line)
         shift += len(edit.text) - (edit.end - edit.start)
     return [places[number] for number in range(len(wanted))]
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jupyter_collaboration_mcp.documents.handles import (
     Handle,
+    brief_id,
     cell_handle,
     parse_cell,
     parse_path,
@@ -35,6 +36,7 @@ IDS = st.builds(
         (" 8f2c41d0@r:9ab1c2 ", Handle("8f2c41d0", "9ab1c2")),
         ("[3] 8f2c41d0@9ab1c2", Handle("8f2c41d0", "9ab1c2")),
         ("[3] 8f2c41d0", Handle("8f2c41d0")),
+        ("[3] [4] 8f2c41d0", Handle("[4] 8f2c41d0")),
         ("8f2c[0] 41d0", Handle("8f2c[0] 41d0")),
         ('"an odd id"@9ab1c2', Handle("an odd id", "9ab1c2")),
         ('"an odd id"', Handle("an odd id")),
@@ -114,3 +116,30 @@ def test_type_and_source_are_not_run_together() -> None:
 @given(st.sampled_from(["code", "markdown", "raw"]), st.text())
 def test_a_revision_is_six_hexadecimal_characters(cell_type: str, source: str) -> None:
     assert re.fullmatch(r"[0-9a-f]{6}", revision(cell_type, source))
+
+
+def test_only_the_beginning_of_what_is_no_handle_is_repeated() -> None:
+    for parse, text in ((parse_cell, "x" * 100 + "@"), (parse_revision, "x" * 100)):
+        with pytest.raises(InvalidArgument) as caught:
+            parse(text)
+        assert caught.value.happened.startswith(f"'{'x' * 80}' is not")
+
+
+@pytest.mark.parametrize(
+    ("cell_id", "brief"),
+    [
+        ("short", "short"),
+        ("x" * 12, "x" * 12),
+        ("x" * 13, "x" * 8),
+        ("8f2c41d0-4b0e-4c6e", "8f2c41d0"),
+        ("an odd id", '"an odd id"'),
+        ("a\n" * 8, '"a\\na\\na\\na\\n"'),
+    ],
+)
+def test_an_id_of_a_cell_that_is_gone_is_shown_in_brief(cell_id: str, brief: str) -> None:
+    assert brief_id(cell_id) == brief
+
+
+def test_of_a_very_long_odd_id_sixty_four_characters_are_shown() -> None:
+    odd = " " * 100
+    assert short_id(odd, sorted([odd, odd + "x"])) == f'"{" " * 64}"'

@@ -568,7 +568,7 @@ def test_an_ended_run_does_not_touch_what_another_run_put_out() -> None:
 @pytest.mark.parametrize("what", ["moved", "cleared", "run again", "same again", "added to"])
 def test_a_run_that_is_over_knows_whether_a_cell_still_shows_it(what: str) -> None:
     log, cell = new_log(), Cell()
-    assert log.shown_in(cell.outputs, moved=False)
+    assert log.is_still_in(cell.outputs, moved=False)
     log.print("stdout", "one")
     log.add(display("a"), 10)
     log.end()
@@ -583,7 +583,7 @@ def test_a_run_that_is_over_knows_whether_a_cell_still_shows_it(what: str) -> No
         elif what == "run again":
             outputs.append(Map({**copies[0], "text": Text("two")}))
     still = what in ("moved", "added to")
-    assert log.shown_in(cell.outputs, moved=what == "moved") is still
+    assert log.is_still_in(cell.outputs, moved=what == "moved") is still
     if still:
         log.print("stdout", "late")
         assert cell.show(log)[-1]["text"] == "late"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from jupyter_collaboration_mcp.documents import render
 from jupyter_collaboration_mcp.documents.cell_view import CellView
 from jupyter_collaboration_mcp.documents.handles import short_id
-from jupyter_collaboration_mcp.documents.render import Rendered
+from jupyter_collaboration_mcp.documents.render import Rendering
 from jupyter_collaboration_mcp.errors import InvalidArgument
 
-Form = Callable[[list[CellView], int], Rendered]
+Form = Callable[[list[CellView], int], Rendering]
 
 ERROR = {"output_type": "error", "ename": "NameError", "evalue": "x", "traceback": []}
 TEXT = {"output_type": "stream", "name": "stdout", "text": "hello\nWorld"}
@@ -113,7 +113,7 @@ class TestSource:
         cells = [cell(index, "x" * 100) for index in range(10, 20)]
         rendered = render.source(cells, max_length=500)
         assert len(rendered.text) <= 500
-        assert (rendered.shown, rendered.next_index, rendered.next_position) == (3, 13, None)
+        assert (rendered.cell_count, rendered.next_index, rendered.next_position) == (3, 13, None)
 
     def test_one_cell_that_is_too_long_can_be_read_in_pieces(self) -> None:
         long = "first\n" + "".join(map(str, range(9_000))) + "\nlast"
@@ -121,7 +121,7 @@ class TestSource:
         start: int | None = 0
         while start is not None:
             rendered = render.source([cell(0, long), cell(1)], max_length=2_000, start=start)
-            assert (rendered.shown, rendered.next_index) == (1, 1) or read
+            assert (rendered.cell_count, rendered.next_index) == (1, 1) or read
             assert len(rendered.text) <= 2_000
             read += rendered.facts()[0]["source"]
             start = rendered.next_position
@@ -186,7 +186,7 @@ class TestMatches:
         wide = {"output_type": "stream", "name": "stdout", "text": "\u65e5a" * 2_000}
         view = cell(0, "\u65e5a\n" * 2_000, outputs=[wide] * 12)
         rendered = forms()[form]([view, cell(1, "a")], 5_000)
-        assert rendered.shown > 0
+        assert rendered.cell_count > 0
         assert len(rendered.text.encode()) <= 5_000
 
     def test_matching_lines_are_shown_with_their_numbers(self) -> None:
@@ -213,7 +213,7 @@ class TestMatches:
 
     def test_no_match_is_an_empty_text(self) -> None:
         found = render.matches([cell()], "zzz", max_length=100)
-        assert (found.text, found.shown, found.next_index, found.facts()) == ("", 0, None, [])
+        assert (found.text, found.cell_count, found.next_index, found.facts()) == ("", 0, None, [])
 
     def test_a_query_may_span_lines_and_is_literal(self) -> None:
         assert "2: b.*" in render.matches([cell(0, "a\nb.*\nc")], ".*\nc", max_length=100).text
@@ -242,10 +242,10 @@ def test_no_text_is_longer_than_allowed(cells: list[CellView], length: int, form
                 for index, view in enumerate(cells)]  # fmt: skip
     rendered = forms()[form](numbered, length)
     assert len(rendered.text) <= length
-    assert rendered.shown == len(rendered.facts())
+    assert rendered.cell_count == len(rendered.facts())
     # With room for a header and a note there is always progress.
     if length >= 400 and rendered.next_index is not None:
-        assert rendered.shown > 0
+        assert rendered.cell_count > 0
 
 
 @given(CELLS)

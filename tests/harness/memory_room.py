@@ -17,7 +17,7 @@ from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
-from jupyter_collaboration_mcp.workspace.text_editing import TextChange, Written, change_text
+from jupyter_collaboration_mcp.workspace.text_editing import TextChange, TextSpan, change_text
 
 T = TypeVar("T")
 
@@ -153,7 +153,7 @@ class TextRoom:
         self.peer = RoomPeer(TextLink(self.doc))
         self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"))
 
-    def change(self, *changes: TextChange, **more: Any) -> list[Written]:
+    def change(self, *changes: TextChange, **more: Any) -> list[TextSpan]:
         asyncio.run(self.peer.catch_up())
         limits = more.pop("limits", Limits())
         return perform(self.here, change_text(self.here, changes, "test", limits, **more))
