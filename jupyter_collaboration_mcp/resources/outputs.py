@@ -70,7 +70,7 @@ class OutputResources:
                 f"There is no notebook {address.notebook!r}.", "Use a link from an answer."
             )
         site, path = found
-        path = site.workspace.resolve(await site.workspace.find(address.notebook, path))
+        path = site.workspace.allowed_path(await site.workspace.find(address.notebook, path))
         site.require(Level.read)
         await authorize(call, Level.read, site, path)
         outputs = WholeOutputs(site.runs)

@@ -196,7 +196,7 @@ class FileTools(PlacedTools):
                 "The two paths are on different servers.",
                 "Read it there and create it here, or choose a path on the same server.",
             )
-        target = site.workspace.resolve(target if other is site else new_path)
+        target = site.workspace.allowed_path(target if other is site else new_path)
         await authorize(call, Level.write, site, target)
         return site, local, target
 

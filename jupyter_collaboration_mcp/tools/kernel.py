@@ -215,7 +215,7 @@ class KernelTools(PlacedTools):
         # Where the notebook is by now: it may have been moved to where agents may not go.
         path = await site.workspace.find(run.room_id.file_id, run.path)
         site.require(level)
-        await authorize(call, level, site, site.workspace.resolve(path))
+        await authorize(call, level, site, site.workspace.allowed_path(path))
         return site, run
 
 

@@ -88,7 +88,7 @@ def _line(site: Site, entry: FileEntry) -> str:
 
 async def authorize(call: Call, level: Level, site: Site, path: str) -> None:
     """Refuse what the caller may not do at a path, or at what it leads to."""
-    for name in site.workspace.names(path):
+    for name in site.workspace.path_and_target(path):
         await call.authorize(level, name)
 
 
@@ -150,7 +150,7 @@ class PlacedTools:
     async def _place(self, call: Call, level: Level, path: str) -> tuple[Site, str]:
         """The server and the path there, if the caller may do what it wants to there."""
         site, local = self._sites.find(path)
-        local = site.workspace.resolve(local)
+        local = site.workspace.allowed_path(local)
         site.require(level)
         await authorize(call, level, site, local)
         return site, local
@@ -166,7 +166,7 @@ class PlacedTools:
         everywhere = not path and len(self._sites) > 1
 
         async def listing(site: Site) -> Listing:
-            folder = site.workspace.resolve_folder("" if everywhere else local)
+            folder = site.workspace.allowed_folder("" if everywhere else local)
             await authorize(call, Level.read, site, folder)
             return await ask(site, folder, start + limit)
 

@@ -55,9 +55,9 @@ class OpenDocuments(Protocol):
 
     def visible(self, path: str) -> bool: ...
 
-    def names(self, path: str) -> Sequence[str]: ...
+    def path_and_target(self, path: str) -> Sequence[str]: ...
 
-    def names_at(self, path: str) -> set[str]: ...
+    def agents_at(self, path: str) -> set[str]: ...
 
     async def open(
         self, agent: Agent, path: str, kind: Kind | None = "notebook", permit: Permit | None = None
@@ -296,7 +296,7 @@ class Filing:
             await here.peer.catch_up()
             if not here.peer.link.saved:
                 raise FileFailed.to("rename", path, "it has edits that could not be saved")
-        agents = self._workspace.names_at(path)
+        agents = self._workspace.agents_at(path)
         people = [name for name in (await self._files.look(path)).people if name not in agents]
         if people:
             raise InUse(
@@ -385,7 +385,7 @@ class Filing:
 
     def _entered(self, path: str) -> bool:
         """Whether a folder may be looked into; one that is not allowed may have in it what is."""
-        return not any(map(self._workspace.rules.denies, self._workspace.names(path)))
+        return not any(map(self._workspace.rules.denies, self._workspace.path_and_target(path)))
 
     async def _require_all_allowed(
         self,

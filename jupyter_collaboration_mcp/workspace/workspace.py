@@ -53,20 +53,20 @@ class Workspace:
         self._backend = backend
         self.rooms = OpenRooms(backend, idle_timeout, log)
 
-    def resolve(self, path: str) -> str:
+    def allowed_path(self, path: str) -> str:
         """The path in its normal form, if agents may touch it."""
         path = clean_path(path)
         if self.rules:  # else every call would look at the disk for nothing
             self.rules.check(path, self._backend.files.resolved(path))
         return path
 
-    def resolve_folder(self, path: str) -> str:
+    def allowed_folder(self, path: str) -> str:
         """The path of a folder in its normal form, if agents may look into it."""
         path = clean_path(path)
         self.rules.check_folder(path, self._backend.files.resolved(path))
         return path
 
-    def names(self, path: str) -> tuple[str, ...]:
+    def path_and_target(self, path: str) -> tuple[str, ...]:
         """A path, and what it leads to if it is a link: an agent must be allowed to touch both."""
         return tuple(dict.fromkeys([path, self._backend.files.resolved(path)]))
 
@@ -95,7 +95,7 @@ class Workspace:
             PathError: There is no such document, or it cannot be read.
             PermissionRefused: It may not be touched.
         """
-        path = self.resolve(path)
+        path = self.allowed_path(path)
         try:
             room_id, opened = await self._open_at(path, kind)
         except DocumentNotFound as error:
@@ -255,7 +255,7 @@ class Workspace:
         """When the file was last written."""
         return (await self._backend.files.look(path)).last_modified
 
-    def names_at(self, path: str) -> set[str]:
+    def agents_at(self, path: str) -> set[str]:
         """The agents of this process that are in a document, as people see them."""
         rooms = [self._backend.known(path, kind) for kind in KINDS]
         at_path = [room for room_id in rooms if room_id and (room := self.rooms.get(room_id))]
@@ -268,7 +268,7 @@ class Workspace:
         Its edits must not be done again, nor taken back, in what comes there next.
         """
         self._backend.files.forget(path)
-        await self.rooms.forget(self.names(path))
+        await self.rooms.forget(self.path_and_target(path))
 
     async def close(self) -> None:
         """Leave all rooms."""

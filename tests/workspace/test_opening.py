@@ -234,16 +234,16 @@ async def test_an_agent_is_not_seen_after_some_silence_and_keeps_its_seat(
     await workspace.open(bea, PATH)
     seat = (await workspace.open(ADA, PATH)).seat
     seat.notes.append("kept")
-    await until(lambda: workspace.names_at(PATH) == {"Bea (agent)", "Runner (agent)"})
+    await until(lambda: workspace.agents_at(PATH) == {"Bea (agent)", "Runner (agent)"})
     # A room that is opened again does not show who is not there.
     server.links[-1].alive = False
     await workspace.open(bea, PATH)
-    assert workspace.names_at(PATH) == {"Bea (agent)", "Runner (agent)"}
+    assert workspace.agents_at(PATH) == {"Bea (agent)", "Runner (agent)"}
     again = (await workspace.open(ADA, PATH)).seat
     assert again is seat
-    assert workspace.names_at(PATH) == {"Ada (agent)", "Bea (agent)", "Runner (agent)"}
+    assert workspace.agents_at(PATH) == {"Ada (agent)", "Bea (agent)", "Runner (agent)"}
     workspace.rooms.leave(bea.key)
-    assert workspace.names_at(PATH) == {"Ada (agent)", "Runner (agent)"}
+    assert workspace.agents_at(PATH) == {"Ada (agent)", "Runner (agent)"}
     await workspace.close()
 
 
