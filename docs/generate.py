@@ -111,7 +111,7 @@ the state stays as it is.
 open world: a client that asks a person before such calls asks before any code runs. A tool that is
 read-only changes nothing, and one that only adds leaves what is there as it is.
 
-**Outputs** come as a digest: printed text with its beginning and end, errors with the lines of
+**Outputs** come as a summary: printed text with its beginning and end, errors with the lines of
 the user's own code, pictures as images that are scaled down. Tables of up to 20 rows come whole,
 of longer ones the first rows; of wide ones as many columns as can be read. Nothing is left out
 where that would save less than it takes to say so. Whatever is left out can be read page by page:
@@ -147,7 +147,7 @@ _NOTES: Mapping[str, str] = {
         "Without a range, ids or a query, all cells. What does not fit is left out by whole cells; "
         "a single cell that is too long is read in pieces, with `start_position`. In an outline, "
         "a cell is code unless another type is named, `In[4]` has run, `6L` has six lines, and "
-        "`->` lists the kinds of its outputs. Outputs come as short digests; of up to five cells "
+        "`->` lists the kinds of its outputs. Outputs come as short summaries; of up to five cells "
         "their pictures come as images. `full` leaves out metadata in which programs keep how a "
         "cell is shown and when it ran, unless `include_metadata` is set. With "
         "`query`, the matching lines of the matching cells come back, and `format` does not "

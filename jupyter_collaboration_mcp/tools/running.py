@@ -112,7 +112,7 @@ class RunAnswers:
         name = self._name(run, here)
         facts = _facts(run, name)
         outputs = run.log.outputs()
-        made = await self._digest(run, outputs, length, told)
+        made = await self._summary(run, outputs, length, told)
         told.lines += filter(None, [" ".join(filter(None, [name.text, _standing(run)]))])
         if made.text:
             told.lines.append(made.text)
@@ -160,7 +160,7 @@ class RunAnswers:
                 told.lines.append(f"{word}: {places or f'{len(left)} cells'}.")
         return told
 
-    async def _digest(
+    async def _summary(
         self, run: Run, outputs: Sequence[dict[str, Any]], length: int, told: Told
     ) -> OutputSummary:
         images = self.images
