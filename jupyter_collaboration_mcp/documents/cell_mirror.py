@@ -82,12 +82,11 @@ class MirroredCell:
 class CellMirror:
     """Finds the cells of a shared notebook, and follows what happens to them.
 
-    Each cell is observed by itself. Who observes all below the array makes yrs count, for each
-    event, the cells before it: a change in thousands of cells would take seconds.
+    Each cell is observed by itself. Observing everything below the array makes yrs count the cells
+    before each event: a change in thousands of cells would take seconds.
 
     Args:
-        follows: Whether it hears of what others do in the cells. A copy that nobody else has need
-            not.
+        follows: Whether to observe what others do in the cells. A private copy need not.
     """
 
     def __init__(self, doc: Doc[Any], follows: bool = True) -> None:
@@ -106,7 +105,7 @@ class CellMirror:
         self._sorted: list[str] | None = None
         self._kept = 0  # characters of the views that are kept
         self.outline: tuple[Mark, Hashable, Any] | None = None
-        """What was last made of many cells: when, for what wish, and that."""
+        """The last outline: when it was made, for which arguments, and the outline."""
         self._own: list[CellChange] = []  # structural changes of ours, already in the mirror
         self._heard: list[CellChange] = []  # ... of this transaction
         self._splice(0, 0, [self._mirrored(str(cell["id"]), cell) for cell in self._array])
@@ -117,7 +116,7 @@ class CellMirror:
         return len(self._cells)
 
     def close(self) -> None:
-        """Follow the Doc no longer. One that is followed is never freed (B28)."""
+        """Stop observing the Doc. One that is observed is never freed (B28)."""
         self._events.drop()
         for cell in self._cells:
             if cell.events is not None:
@@ -222,7 +221,7 @@ class CellMirror:
         return short
 
     def label(self, cell_id: str) -> str:
-        """A cell whose text the reader may not know: index and id, as far as it is there."""
+        """A cell without its revision: index and id, or the id alone if the cell is gone."""
         if not self.has(cell_id):
             return brief_id(cell_id)
         index = self.find(cell_id)
@@ -258,7 +257,7 @@ class CellMirror:
         )
 
     def _later(self, number: int) -> Iterator[tuple[str, dict[str, int]]]:
-        """The cells that have changed after a change, the latest first."""
+        """The cells that have changed since a change with that number, the latest first."""
         for cell_id, keys in reversed(self._changed.items()):
             if max(keys.values(), default=0) <= number:
                 return
@@ -284,7 +283,7 @@ class CellMirror:
     # -- following the document --------------------------------------------------------------
 
     def _on_cells(self, event: Any) -> None:
-        """Cells came or went. This is told before what happened inside of cells."""
+        """Cells came or went. This event comes before those from inside of cells."""
         changes, self._own = self._own, []
         self._heard += changes or self._follow(event)
 
@@ -316,7 +315,7 @@ class CellMirror:
         return MirroredCell(cell_id, self.doc, shared.integrated)
 
     def _splice(self, start: int, stop: int, cells: list[MirroredCell]) -> list[CellChange]:
-        """Replace a range of the mirror and say what that means."""
+        """Replace a range of the mirror, and return the changes that this means."""
         deleted = self._cells[start:stop]
         self._cells[start:stop] = cells
         self._sort(deleted, cells)
@@ -333,8 +332,8 @@ class CellMirror:
         self._count.update(cell.id for cell in cells)
         if self._follows:
             for cell in cells:
-                # Straight from what is below pycrdt's wrappers: they look at the signature of each
-                # callback, and read all of each event.
+                # Below pycrdt's wrappers, which inspect the signature of each callback and read
+                # each event as a whole.
                 cell.events = cell.raw.observe_deep(partial(self._on_cell, cell))
         self._hints.update((cell.id, start + place) for place, cell in enumerate(cells))
         return [
@@ -343,7 +342,7 @@ class CellMirror:
         ]
 
     def _sort(self, deleted: Sequence[MirroredCell], new: Sequence[MirroredCell]) -> None:
-        """Have the ids sorted again, if they were and this takes less than to sort them all."""
+        """Keep the ids sorted, if they were and few cells have changed; else sort them later."""
         if self._sorted is None or len(deleted) + len(new) > _FEW:
             self._sorted = None
             return

@@ -10,7 +10,7 @@ from pycrdt import Array, Assoc, Map, Text
 
 from .screen import Screen
 
-#: Bytes that are written anew while a run goes on because an output before them has changed.
+#: Bytes that are rewritten while a run goes on because an output before them has changed.
 _ANEW = 100_000
 
 
@@ -99,7 +99,7 @@ class CellWriter:
         self._written_to_the_end = ended
 
     def _make_way(self, shared: Array[Any], ended: bool) -> Sequence[int]:
-        """Write an output that has changed anew, with all that follow it, if it is not the last.
+        """Rewrite an output that has changed, with all that follow it, if it is not the last.
 
         JupyterLab can only change the last output of a cell: what replaces another one it draws at
         the end, and any change of a text it makes in the last one; if that has no text, it throws

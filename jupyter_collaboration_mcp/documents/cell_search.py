@@ -9,8 +9,6 @@ from . import outputs
 from .cell_view import CellView
 from .text import quantity
 
-# Looking for text
-
 _MOST_LINES = 20
 
 
@@ -45,7 +43,7 @@ def _lines_with(content: str, pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def _matches(content: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Look for a text that is written literally, in pieces: nothing else runs while `re` does."""
+    """Search for a literal text in pieces: nothing else runs while `re` does."""
     longest, place = len(pattern.pattern), 0
     while place < len(content):
         match = pattern.search(content, place, place + _LARGEST_PIECE + longest)

@@ -14,14 +14,11 @@ from .outputs import (
 from .text import quantity
 from .text_view import line_count
 
-# One output
-
-
 UNBOUNDED = 1 << 40
 
 
 class Excerpt(NamedTuple):
-    """As much of a content as there was room for."""
+    """As much of a text as there was room for."""
 
     head: str
     whole: bool
@@ -34,8 +31,6 @@ class Excerpt(NamedTuple):
     def text(self) -> str:
         return "\n".join(part for part in (self.head, self.gap, self.tail) if part)
 
-
-# Long texts
 
 #: A text up to this length is shown whole, ...
 LONGEST_WHOLE = 3_000

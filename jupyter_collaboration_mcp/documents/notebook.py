@@ -41,7 +41,7 @@ class Notebook(CellMirror):
             return str(get_value(transaction, self._cells[index].raw, "cell_type"))
 
     def revision(self, index: int) -> str:
-        """A short hash of what the cell says; it changes whenever that does."""
+        """A short hash of the cell's type and source."""
         if (kept := self._cells[index].view) is not None:
             return kept.revision
         with self.doc.transaction():
@@ -58,8 +58,8 @@ class Notebook(CellMirror):
         source = str(shared)
         if not source:
             return None
-        # Fresh text is one block, whose characters have consecutive clocks in UTF-16 units. Only
-        # of its first character pycrdt is asked, for it is wrong about others (see Presence).
+        # Fresh text is one block, whose characters have consecutive clocks in UTF-16 units. Ask
+        # pycrdt about the first character only; it gets the others wrong (see Presence).
         first = shared.sticky_index(0, Assoc.AFTER).to_json()["item"]
         length = len(source.encode("utf-16-le")) // 2
         return int(first["client"]), int(first["clock"]) + length - 1
@@ -113,7 +113,7 @@ class Notebook(CellMirror):
                 yield self.view(index, outputs)
 
     def value(self, index: int) -> dict[str, Any]:
-        """Everything a cell holds, so that it can be put back as it was."""
+        """Everything a cell holds, to restore it later."""
         value: dict[str, Any] = self._cells[index].shared.to_py() or {}
         return value
 
@@ -150,7 +150,7 @@ class Notebook(CellMirror):
 
     @property
     def kernelspec(self) -> dict[str, Any]:
-        """What the notebook says of its kernel: name, display_name, language."""
+        """The kernelspec in the notebook's metadata: name, display_name, language."""
         metadata = plain(self._meta.get("metadata")) or {}
         spec = metadata.get("kernelspec")
         return dict(spec) if isinstance(spec, Mapping) else {}
@@ -162,7 +162,7 @@ class Notebook(CellMirror):
     # -- changing; the caller holds the transaction ------------------------------------------
 
     def _changing(self, index: int) -> Map[Any]:
-        """A cell for whoever may change it; news of that only comes with the transaction's end."""
+        """A cell that is about to change. Its view is dropped now: the event only comes later."""
         cell = self._cells[index]
         self._drop_view(cell)
         return cell.shared
@@ -218,7 +218,7 @@ class Notebook(CellMirror):
         if "execution" in metadata:
             changes["execution"] = None
         if metadata.get("trusted") is not True:
-            # Who runs a cell trusts it; without this its HTML is taken apart at the next load.
+            # Running a cell means trusting it; without this its HTML is sanitized at the next load.
             changes["trusted"] = True
         if changes:
             self.set_metadata(index, changes)
@@ -228,7 +228,7 @@ class Notebook(CellMirror):
         self._changing(index)["execution_state"] = "running" if running else "idle"
 
     def end_run(self, index: int, count: int | None, timings: Mapping[str, str]) -> None:
-        """A code cell has ended. Count and state together: JupyterLab shows one by the other."""
+        """A code cell has ended. Count and state change together: JupyterLab draws them as one."""
         shared = self._changing(index)
         if timings:
             self.set_metadata(index, {"execution": json_values.storable(timings)})
@@ -255,7 +255,7 @@ class Notebook(CellMirror):
             self.set_metadata(index, {"execution": execution})
 
     def set_kernelspec(self, spec: Mapping[str, str]) -> None:
-        """Say which kernel the notebook is for."""
+        """Set the kernelspec in the notebook's metadata."""
         metadata = self._meta.get("metadata")
         if not isinstance(metadata, Map):
             metadata = self._meta["metadata"] = Map(plain(metadata) or {})
@@ -289,7 +289,7 @@ class Notebook(CellMirror):
         self.insert(target, values)
 
     def replace(self, index: int, value: Mapping[str, Any]) -> None:
-        """Put another cell in the place of one."""
+        """Replace a cell by another."""
         self.delete([index])
         self.insert(index, [value])
 

@@ -1,4 +1,4 @@
-"""What a run has put out so far, and how much of it its cell shows already.
+"""The outputs of a run so far, and how much of them its cell shows already.
 
 Messages change the log at once; the shared cell is brought up to date some times a second, by the
 smallest change. What is too large for a document is handed out, to be kept elsewhere.
@@ -138,7 +138,7 @@ class OutputLog:
             self._clear()
 
     def update(self, display_id: str, data: Any, metadata: Any, size: int) -> bool:
-        """Give displays another content; says whether there are any of this id."""
+        """Change the content of displays; returns whether there are any with this id."""
         if display_id not in self._displays:  # most logs are asked for the displays of others
             return False
         found = False
@@ -150,9 +150,9 @@ class OutputLog:
         return found
 
     def end(self) -> None:
-        """The run is over: what is left out can be said for good, unless more comes all the same.
+        """The run is over, so the notices can say how much was left out.
 
-        A thread or a task may put something out later.
+        More may still come from a thread or a task.
         """
         self._ended = True
         if self._cut is not None:
@@ -201,7 +201,7 @@ class OutputLog:
         return text
 
     def _put_aside(self, text: str) -> None:
-        """Print to where the whole text is kept, which begins with what the document has."""
+        """Add printed text to what is kept elsewhere; that begins with what the document has."""
         if self._cut is None:
             index = self._last_stream()
             assert index is not None
@@ -222,7 +222,7 @@ class OutputLog:
         return next((index for index in indexes if self._entries[index].screen is not None), None)
 
     def _set(self, index: int, entry: LogEntry, output: Mapping[str, Any], size: int) -> None:
-        """Give an entry another content, or what stands for it if that is too large."""
+        """Set the content of an entry, or a notice in its place if that is too large."""
         output = _storable(output)
         limit = self._limits.rich
         if output["output_type"] == "error":
@@ -269,11 +269,11 @@ class OutputLog:
 
     @property
     def size(self) -> int:
-        """How much is remembered here, in characters or bytes, about."""
+        """About how much is kept in memory, in characters or bytes."""
         return self._printed + self._rich
 
     def outputs(self) -> list[dict[str, Any]]:
-        """The outputs as nbformat has them; a stream of which only the head is here says so."""
+        """The outputs as nbformat has them; a truncated stream has a `cut` in addition."""
         found = []
         for index, entry in enumerate(self._entries):
             output = dict(entry.output)
@@ -293,7 +293,7 @@ class OutputLog:
         return 0 <= index < len(self._entries) and self._entries[index].aside
 
     def overflow(self) -> list[Overflow]:
-        """What has to be kept elsewhere; each part is handed out once."""
+        """What has to be kept elsewhere; each part is returned once."""
         parts = list(self._large.values())
         self._large.clear()
         cut = self._cut
@@ -323,7 +323,7 @@ class OutputLog:
         self._writer.write(shared, self._ended)
 
     def _ending(self, index: int) -> str:
-        """What follows the text of a stream: that there is more of it elsewhere."""
+        """The notice at the end of a stream that there is more of it elsewhere."""
         screen = self._entries[index].screen
         if screen is None or self._cut is None or self._cut.index != index:
             return ""

@@ -65,7 +65,7 @@ class OutputPart:
         return len(self.lead) + len(_quoted(content) if self.inline else content)
 
     def block(self, room: int) -> Block:
-        """As much as there is room for; all of it if to leave something out would not pay."""
+        """As much as there is room for; all of it if leaving something out would save nothing."""
         lead = clip(self.lead, max(room, LEAST_OF_ERROR))
         fitted = self.fit(max(0, room - len(lead))) if self.fit else Excerpt("", whole=True)
         cut = self._block(lead, fitted, self.whole and fitted.whole and lead == self.lead)

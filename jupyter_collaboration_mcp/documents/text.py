@@ -1,4 +1,4 @@
-"""Changing a shared text, finding the place to change in it, and showing what has changed.
+"""Changing a shared text, and cutting texts to a length.
 
 Positions are code points everywhere; only `apply` knows what the store counts in.
 """
@@ -60,12 +60,12 @@ def require_storable(text: str) -> None:
 
 
 def size(text: str) -> int:
-    """How long a text is for those who show it to a model: some of them count bytes."""
+    """The length of a text in bytes: some clients limit those."""
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def beginning(text: str, limit: int) -> str:
-    """As much of a text as has that many bytes; at least one character, so that it goes on."""
+    """The beginning of a text in that many bytes; at least one character, for progress."""
     if size(text) <= limit:
         return text
     cut = text[: max(1, limit)]

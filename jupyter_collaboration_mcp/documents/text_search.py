@@ -65,7 +65,7 @@ _SHOWN_COLUMNS = 160
 
 
 def _occurrences(source: str, wanted: str) -> list[int]:
-    """Where `wanted` is; overlapping ones count, for they too leave a choice."""
+    """Where `wanted` is; overlapping places count, because they are ambiguous, too."""
     found: list[int] = []
     place = source.find(wanted)
     while place >= 0 and len(found) < _MOST_OCCURRENCES:

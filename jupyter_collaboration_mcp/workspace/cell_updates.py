@@ -102,7 +102,7 @@ def update_cells(
 
 
 def _is_large(here: OpenDocument, cells: Sequence[CellRef | None], written: int) -> bool:
-    """Whether to change cells takes so long that others would notice."""
+    """Whether changing the cells would noticeably hold up others."""
     if len(cells) > LARGE_CELLS or written > LARGE_TEXT:
         return True
     notebook = here.peer.notebook

@@ -51,7 +51,7 @@ def insert_cells(
     limits: Limits,
     running: RunRequest,
 ) -> Edit[list[str]]:
-    """Insert cells; gives their ids in the order given."""
+    """Insert cells; returns their ids in the order given."""
     check_contents(limits, [cell.content for cell in cells], "cells")
     for cell in cells:
         check_cell_type(cell.cell_type)
@@ -97,7 +97,7 @@ def insert_cells(
 def delete_cells(
     here: OpenDocument, targets: Targets, limits: Limits, running: RunRequest
 ) -> Edit[list[str]]:
-    """Delete cells; gives their ids."""
+    """Delete cells; returns their ids."""
     check_count(limits, len(targets.indexes))
     chosen = _Selection(here, targets)
 
@@ -106,7 +106,7 @@ def delete_cells(
         ids = [notebook.id_at(index) for index in indexes]
         for index in indexes:
             running.check(notebook.cell_type(index))
-        # Last first: taken back in reverse, each finds the one before it in place.
+        # Last first: undone in reverse, each finds the one before it in place.
         for index in sorted(indexes, reverse=True):
             value = notebook.value(index)
             if "execution_state" in value:
@@ -126,7 +126,7 @@ def move_cells(
     after_cell: CellRef | None,
     limits: Limits,
 ) -> Edit[list[str]]:
-    """Move cells, in the order given; gives their ids."""
+    """Move cells, in the order given; returns their ids."""
     check_count(limits, len(targets.indexes))
     chosen = _Selection(here, targets)
     if len(set(targets.indexes)) != len(targets.indexes):
@@ -165,7 +165,7 @@ class UndoResult:
 
 
 def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit[UndoResult]:
-    """Take back this agent's latest calls, and only what they did."""
+    """Undo this agent's latest calls, and only what they did."""
     if steps < 1:
         raise InvalidArgument(f"steps is {steps}.", "Give how many calls to take back, at least 1.")
     seat = here.seat
@@ -234,7 +234,7 @@ def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits
 def clear_outputs(
     here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
 ) -> Edit[list[str]]:
-    """Clear the outputs of code cells, of all if none is named; gives those that had any."""
+    """Clear the outputs of code cells, of all if none is named; returns those that had any."""
 
     def work(notebook: Notebook, record: CallRecord) -> list[str]:
         indexes = to_clear(notebook, cells, limits)
@@ -254,7 +254,7 @@ def clear_outputs(
 
 
 class _Selection:
-    """Cells that a call means, wherever they are when it is their turn."""
+    """Cells that a call means, wherever they are when the edit is performed."""
 
     def __init__(self, here: OpenDocument, targets: Targets) -> None:
         self._here = here

@@ -218,7 +218,7 @@ class Filing:
             await here.peer.link.flush()
             await here.peer.catch_up()
             return await self._files.look(path), here.peer.link.saved
-        # The room takes over what is on disk then. Nothing of before may be done again in it.
+        # The room then loads what is on disk. Nothing from before may be reapplied to it.
         await here.peer.link.flush()
         await here.peer.refresh()
         entry = await self._files.create(path, kind, content)
@@ -228,7 +228,7 @@ class Filing:
     async def delete(
         self, path: str, recursive: bool, authorize: Authorize | None
     ) -> tuple[FileEntry, bool | None]:
-        """Remove something; returns what it was, and whether it is in the trash.
+        """Delete something; returns what it was, and whether it is in the trash.
 
         Args:
             authorize: Asked about all that is in a folder, as it was about the folder.
@@ -265,7 +265,7 @@ class Filing:
     async def rename(
         self, agent: Agent, path: str, new_path: str, authorize: Authorize | None
     ) -> list[str]:
-        """Give something another path; returns folders that were made for it.
+        """Rename or move something; returns folders that were made for it.
 
         Args:
             authorize: Asked about all that is in a folder, where it is and where it would be.
@@ -325,7 +325,7 @@ class Filing:
                 return made, await self._files.copy(source, target)
 
     async def _be_there(self, agent: Agent, path: str) -> None:
-        """People may have unsaved edits; only who is in the room can have them saved."""
+        """Join the room: people may have unsaved edits, and only a member can save them."""
         with contextlib.suppress(CollaborationError):  # what is no document is copied as it is
             await self._workspace.open(agent, path, None)
 

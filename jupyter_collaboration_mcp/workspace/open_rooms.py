@@ -17,7 +17,7 @@ from ..documents.foreign_text import inline
 from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
 from .agent import Agent
 
-#: Who has not been heard of for 30 seconds counts as gone; said again this often, in seconds.
+#: Seconds between announcements of presence. Without any for 30 seconds somebody counts as gone.
 _HEARTBEAT = 10.0
 
 #: Seconds without a call after which an agent counts as gone, as most leave without a word. Its
@@ -31,7 +31,7 @@ _FOLLOW = 0.5
 #: is reported.
 _LATE = 4.0
 
-#: Agents at documents whose steps to take back are kept after they left.
+#: Agents at documents whose undo steps are kept after they left.
 _SEATS = 500
 
 #: Characters of all these steps.
@@ -159,7 +159,7 @@ class OpenRooms:
     async def _take_over(
         self, room_id: RoomId, link: RoomLink, before: OpenRoom | None
     ) -> tuple[RoomPeer, dict[str, Seat]]:
-        """A peer in a room, with all that was at the one before it, whose room died under it."""
+        """A peer in a room, with the agents and edits of the one before it, if its room died."""
         peer = RoomPeer(link)
         peer.on_edit = lambda: self._follow_soon(room_id)
         link.on_end = lambda: self._rejoin_soon(room_id)
@@ -181,7 +181,7 @@ class OpenRooms:
         return peer, agents
 
     def _rejoin_soon(self, room_id: RoomId) -> None:
-        """A room went away under a peer: be there again as soon as it can be."""
+        """A room has ended: join it again as soon as possible."""
         if room_id in self._open:
             self._rejoining.ensure(room_id, lambda: self._rejoin(room_id))
 
@@ -200,11 +200,11 @@ class OpenRooms:
                 pause = min(10.0, 2 * pause)
 
     def _follow_soon(self, room_id: RoomId) -> None:
-        """Somebody has edited: follow it until it is in the file."""
+        """Somebody has edited: follow the document until it is saved."""
         self._following.ensure(room_id, lambda: self._follow(room_id))
 
     async def _follow(self, room_id: RoomId) -> None:
-        """If the file is changed on disk meanwhile, what it overwrites is done again."""
+        """Until everything is saved: reapply what a file overwrites, report late saves."""
         pause, waited, told = _FOLLOW, 0.0, False
         oldest: Step | None = None
         while True:
@@ -220,8 +220,8 @@ class OpenRooms:
             late = waited > _LATE
             try:
                 if late and peer.link.autosaves:
-                    # Each output of a run, and each key that is pressed, postpones the server's
-                    # own save. One that failed it does not try again, and reports to nobody.
+                    # Each output of a run and each key press postpones the server's own save. It
+                    # neither retries nor reports one that failed.
                     await peer.save()
                 await peer.catch_up()
             except CollaborationError as error:
@@ -236,7 +236,7 @@ class OpenRooms:
                 )
 
     def seat(self, room_id: RoomId, opened: OpenRoom, agent: Agent) -> Seat:
-        """Have an agent at a room, where it was before if it was."""
+        """The seat of an agent in a room: the one that it had, if it was there before."""
         seat = opened.agents.get(agent.key)
         if seat is None:
             seat = self._seats.setdefault((room_id, agent.key), Seat(agent.key, agent.name))
@@ -251,8 +251,8 @@ class OpenRooms:
         return seat
 
     def leave(self, agent: str) -> None:
-        """An agent has ended its session: nobody sees it any more. What it runs goes on, and its
-        seats are kept for a while, as it may come back."""
+        """An agent has ended its session: hide it. Its runs go on, and its seats are kept for a
+        while, because it may come back."""
         for opened in self._open.values():
             if (seat := opened.agents.get(agent)) is not None:
                 opened.peer.hide(seat)
@@ -299,7 +299,7 @@ class OpenRooms:
                 self._log.exception("Could not leave %s in good order", room_id)
 
     async def _nothing_unsaved(self, room_id: RoomId, opened: OpenRoom) -> bool:
-        """Have what agents wrote saved; whether it is, or has no file to be in any more."""
+        """Save what agents wrote; returns whether it is saved, or its file is gone."""
         peer = opened.peer
         try:
             await peer.link.flush()

@@ -1,4 +1,4 @@
-"""What an agent wrote is on disk before a kernel runs anything: code may import or read it."""
+"""Saving what an agent wrote before a kernel runs anything: code may import or read it."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Sites:
             site.workspace.rooms.leave(agent)
 
     def put(self, site: Site) -> None:
-        """Have a server under an alias that is known to be free."""
+        """Add a server under an alias that is known to be free."""
         self._sites[site.alias] = site
 
     def __iter__(self) -> Iterator[Site]:
@@ -205,7 +205,7 @@ class Sites:
         return self._sites[alias]
 
     def add(self, site: Site) -> None:
-        """Have one more.
+        """Add a server.
 
         Raises:
             UnknownServer: The alias is taken, or no alias.
@@ -224,7 +224,7 @@ class Sites:
         self._sites[site.alias] = site
 
     def remove(self, alias: str) -> Site:
-        """Take one away; it is not closed yet."""
+        """Remove a server; the caller closes it."""
         site = self.get(alias)
         del self._sites[alias]
         self._former.add(alias)
@@ -238,7 +238,7 @@ class Sites:
         return self.default, path
 
     def unknown(self, path: str, error: DocumentNotFound) -> DocumentNotFound:
-        """Say of a path that is not there that its beginning may have been meant as an alias."""
+        """The error for a missing path whose beginning may have been meant as an alias."""
         alias = self._unknown_alias(path)
         if alias is None:
             return error

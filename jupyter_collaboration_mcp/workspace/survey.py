@@ -1,4 +1,4 @@
-"""One question to several servers at once: one that fails does not hide what the others say."""
+"""Asking several servers at once: one that fails does not hide the others' answers."""
 
 from __future__ import annotations
 

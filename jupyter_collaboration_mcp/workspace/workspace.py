@@ -1,4 +1,4 @@
-"""Which documents are open, and which agents are at them."""
+"""Opening documents for agents: which paths are allowed, and what is there by now."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Workspace:
     async def _renamed(
         self, path: str, error: DocumentNotFound, permit: Permit | None
     ) -> DocumentNotFound:
-        """Say of what is not there any more where it is by now, if it is open."""
+        """The error for a document that was renamed, with its new path if it is open here."""
         deadline = time.monotonic() + _MOVING
         links = [opened.peer.link for opened in self.rooms if path in opened.paths]
         for link in links:
@@ -208,7 +208,7 @@ class Workspace:
         return opened.peer
 
     async def save_before_run(self, agent: str) -> list[str]:
-        """Have on disk what an agent wrote. Returns what its answer should say if that failed."""
+        """Save what an agent wrote. Returns notes for the answer if that failed."""
         opened = self.rooms
         behind = [each.peer for each in opened if each.peer.has_unsaved_of(agent)]
         if not behind:
@@ -263,9 +263,9 @@ class Workspace:
         return {seat.presence.display_name for seat in seats if seat.presence is not None}
 
     async def forget(self, path: str) -> None:
-        """Nothing that was at a path, or below it, is there any more.
+        """Forget what was at a path, or below it, and is gone.
 
-        Its edits must not be done again, nor taken back, in what comes there next.
+        Its edits must be neither reapplied nor undone in what comes there next.
         """
         self._backend.files.forget(path)
         await self.rooms.forget(self.path_and_target(path))
