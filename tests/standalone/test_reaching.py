@@ -18,8 +18,8 @@ from urllib.parse import quote
 import pytest
 from jupyter_server.auth.security import passwd
 
+from jupyter_collaboration_mcp.backends.remote.answer_limits import AnswerLimits
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
-from jupyter_collaboration_mcp.backends.remote.bounded_answers import AnswerLimits
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.errors import ServerUnreachable
 from jupyter_collaboration_mcp.standalone.doctor import examine

@@ -17,9 +17,9 @@ from jupyter_server.services.contents.filemanager import (
 )
 
 from ..protocols.files import Source
-from .copied_files import copy_opened
+from .copy_files import copy_opened
 from .folders import Folders
-from .opened_files import opened_exactly
+from .open_files import opened_exactly
 
 
 class LocalDisk:

@@ -21,7 +21,7 @@ from ...documents.foreign_text import listed
 from ...errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
 from ...panics import contained
 from ..disk.local_disk import LocalDisk
-from ..disk.opened_files import report_opened_files
+from ..disk.open_files import report_opened_files
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from ..upstream.file_ids import take_names_as_they_are

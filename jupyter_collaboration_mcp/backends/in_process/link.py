@@ -11,10 +11,9 @@ from pycrdt import Doc, YMessageType, handle_sync_message
 
 from ...documents.foreign_text import inline, words
 from ...errors import DocumentNotFound, RoomUnavailable
-from ..disk.opened_files import Load
-from ..protocols import autosave
+from ..disk.open_files import Load
 from ..protocols.room_ids import RoomId
-from ..protocols.rooms import Authorship
+from ..protocols.rooms import Authorship, autosave_is_on
 from ..upstream.linked_files import loads_of
 from .journal import Journal, JournalError
 from .memory_channel import MemoryChannel
@@ -117,7 +116,7 @@ class InProcessLink:
 
     @property
     def autosaves(self) -> bool:
-        return self._backend.ydoc.document_save_delay is not None and autosave.is_on(self.states)
+        return self._backend.ydoc.document_save_delay is not None and autosave_is_on(self.states)
 
     @property
     def writable(self) -> bool:

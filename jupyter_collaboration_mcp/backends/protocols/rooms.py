@@ -29,6 +29,15 @@ class Authorship:
     time: float
 
 
+def autosave_is_on(states: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the server saves by itself: unless everybody in the room has switched that off.
+
+    So jupyter-server-ydoc decides, by the awareness states of the people in a room.
+    """
+    wishes = [state.get("autosave", True) for state in states.values() if state]
+    return any(wishes) if wishes else True
+
+
 class Piece(bytes):
     """An update with what a room had when it was asked, perhaps in the middle of a change."""
 

@@ -18,13 +18,22 @@ from ...errors import (
     NotText,
     ReadOnly,
 )
-from ..contents.asked_folders import AskedFolders
+from ..contents.folders import ContentsFolders
 from ..contents.models import entries_of, entry_of, new_model
-from ..protocols.files import FileEntry, FileType, Listing, Names, Permit, Shown, Source, Wanted
+from ..protocols.files import (
+    EntryFilter,
+    FileEntry,
+    FileQuery,
+    FileType,
+    Listing,
+    PathPair,
+    Permit,
+    Source,
+)
 from ..protocols.room_ids import Kind
 from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi, Refused
-from .near_folders import NearFolders
+from .local_folders import LocalFolders
 from .room_session import open_session
 
 if TYPE_CHECKING:
@@ -47,10 +56,10 @@ class RemoteFiles:
     ) -> None:
         self._api = api
         self._backend = backend
-        self._asked = AskedFolders(self._inside, at_once=_PARALLEL)
-        self._folders: AskedFolders | NearFolders = self._asked
+        self._remote = ContentsFolders(self._inside, at_once=_PARALLEL)
+        self._folders: ContentsFolders | LocalFolders = self._remote
         if root is not None:
-            self._folders = NearFolders(root, api.check, self.look, self._asked)
+            self._folders = LocalFolders(root, api.check, self.look, self._remote)
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -63,7 +72,7 @@ class RemoteFiles:
             if folder and (await self.look(folder)).type != "directory":
                 raise DocumentNotFound.at(path) from error
             raise
-        return entry_of(model).opened(self._backend.open_paths().get(path))
+        return entry_of(model).opened_by(self._backend.open_paths().get(path))
 
     def resolved(self, path: str) -> str:
         return path  # from outside, a link looks like a file
@@ -74,7 +83,7 @@ class RemoteFiles:
     def is_gone(self, path: str) -> bool:
         return False  # it would have to be asked for
 
-    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+    async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
         return await self._folders.children(path, shown, limit)
 
     async def _inside(self, path: str) -> Sequence[FileEntry]:
@@ -82,15 +91,15 @@ class RemoteFiles:
         model = await self._ask("list", "GET", path, query)
         people = self._backend.open_paths()
         with self._api.understood("a folder"):
-            return [child.opened(people.get(child.path)) for child in entries_of(model)]
+            return [child.opened_by(people.get(child.path)) for child in entries_of(model)]
 
     async def walk(
-        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+        self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        return await self._folders.walk(start, wanted, enter, limit)
+        return await self._folders.walk(start, query, enter, limit)
 
-    async def everything(self, path: str) -> AsyncGenerator[Sequence[Names]]:
-        async for some in self._asked.everything(path):
+    async def everything(self, path: str) -> AsyncGenerator[Sequence[PathPair]]:
+        async for some in self._remote.everything(path):
             yield [(entry.path, entry.path) for entry in some]
 
     async def read(self, path: str, kind: Kind, permit: Permit | None = None) -> Any:
@@ -192,7 +201,7 @@ class RemoteFiles:
             await seat.save(always=True)
         if source.type == "directory":
             # A server that copies a file does not ask its authorizer whether we may read it.
-            await self._asked.copy(path, target, self._make_folder, self._copy_file, self.look)
+            await self._remote.copy(path, target, self._make_folder, self._copy_file, self.look)
             return (_FOLDER_COPIED,)
         await self._copy_file(path, target)
         return ()

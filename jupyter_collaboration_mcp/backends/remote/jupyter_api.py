@@ -34,7 +34,7 @@ from websockets.typing import Subprotocol
 from ...documents.foreign_text import MESSAGE, quoted
 from ...errors import AnswerTooLarge, NotJupyter, ServerUnreachable, TokenRefused
 from ..contents.models import require_model
-from .bounded_answers import (
+from .answer_limits import (
     Answer,
     AnswerLimits,
     BodyTooLarge,
@@ -42,8 +42,8 @@ from .bounded_answers import (
     parsed,
     read_answer,
 )
-from .bounded_websocket import BoundedConnection, bounded_by
 from .jupyterhub import Hub
+from .websocket import BoundedConnection, bounded_by
 
 #: Seconds for a connection.
 _CONNECT = 10.0

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pycrdt import Encoder
 from websockets.exceptions import ConnectionClosed
 
-from .bounded_websocket import BoundedConnection
+from .websocket import BoundedConnection
 
 #: The collaboration server's own type of message, beside SYNC and AWARENESS.
 RAW = 2

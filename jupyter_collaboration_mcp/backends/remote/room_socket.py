@@ -42,16 +42,15 @@ from ...errors import (
     ServerUnreachable,
 )
 from ...panics import contained
-from ..protocols import autosave
 from ..protocols.room_ids import RoomId
-from ..protocols.rooms import Authorship
-from .bounded_websocket import TOO_LARGE, BoundedConnection
+from ..protocols.rooms import Authorship, autosave_is_on
 from .freshness import Freshness
 from .jupyter_api import JupyterApi, Refused
 from .room_connection import RAW, RoomConnection
 from .room_inbox import RoomInbox
 from .room_session import open_session
 from .room_state import RoomState
+from .websocket import TOO_LARGE, BoundedConnection
 
 #: The pause before a reconnect grows from the first to the second, in seconds; while somebody
 #: waits for it, only to the third.
@@ -189,7 +188,7 @@ class RoomSocket:
 
     @property
     def autosaves(self) -> bool:
-        return autosave.is_on(self.states)
+        return autosave_is_on(self.states)
 
     def whereabouts(self) -> Sequence[str]:
         return (self.path,)  # from outside, a link looks like a file

@@ -19,11 +19,11 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.remote import jupyter_api, room_connection, room_socket
+from jupyter_collaboration_mcp.backends.remote.answer_limits import AnswerLimits
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
-from jupyter_collaboration_mcp.backends.remote.bounded_answers import AnswerLimits
-from jupyter_collaboration_mcp.backends.remote.bounded_websocket import BoundedConnection
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
 from jupyter_collaboration_mcp.backends.remote.room_socket import RoomSocket
+from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.frames import DATA_OPCODES, CloseCode, Frame
 
 from ...documents.foreign_text import quoted
-from .bounded_answers import AnswerLimits
+from .answer_limits import AnswerLimits
 
 TOO_LARGE = int(CloseCode.MESSAGE_TOO_BIG)
 
