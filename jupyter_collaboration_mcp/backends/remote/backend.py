@@ -14,9 +14,10 @@ from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from .file_room import FILE_FORMAT, FileRooms
 from .files import RemoteFiles
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
 from .room_session import open_session
 from .room_socket import RoomSocket
+from .server_errors import Refused
 
 _LINE_ENDS = (
     "This file has the line ends of Windows (CRLF). The Jupyter server turns them into LF when it "

@@ -22,7 +22,8 @@ from ..protocols.room_ids import Kind, RoomId
 from ..protocols.rooms import Authorship
 from ..upstream.kept_numbers import keep_numbers
 from ..upstream.whole_reads import read_notebook
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
+from .server_errors import Refused
 
 #: What the id of a file has before its kind, where a room has a format.
 FILE_FORMAT = "file"

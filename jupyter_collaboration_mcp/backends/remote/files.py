@@ -32,9 +32,10 @@ from ..protocols.files import (
 )
 from ..protocols.room_ids import Kind
 from ..upstream.whole_reads import read_notebook
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
 from .local_folders import LocalFolders
 from .room_session import open_session
+from .server_errors import Refused
 
 if TYPE_CHECKING:
     from .backend import RemoteBackend

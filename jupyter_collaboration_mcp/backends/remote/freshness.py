@@ -17,8 +17,9 @@ from ...errors import CollaborationError, CorruptDocument, DocumentNotFound, Not
 from ..contents.models import entry_of
 from ..protocols.room_ids import Kind
 from ..upstream.whole_reads import read_notebook
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
 from .room_state import RoomState
+from .server_errors import Refused
 
 #: Seconds after which a server has noticed a change of a file.
 _NOTICED = 2.0

@@ -9,7 +9,8 @@ from typing import Any
 from ...documents.foreign_text import inline
 from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
 from ..protocols.room_ids import Kind
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
+from .server_errors import Refused
 
 _ID = re.compile(r"[\w.:-]{1,200}", re.ASCII)
 

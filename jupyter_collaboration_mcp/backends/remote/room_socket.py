@@ -45,11 +45,12 @@ from ...panics import contained
 from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship, autosave_is_on
 from .freshness import Freshness
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
 from .room_connection import RAW, RoomConnection
 from .room_inbox import RoomInbox
 from .room_session import open_session
 from .room_state import RoomState
+from .server_errors import Refused
 from .websocket import TOO_LARGE, BoundedConnection
 
 #: The pause before a reconnect grows from the first to the second, in seconds; while somebody

@@ -15,7 +15,8 @@ from websockets.exceptions import ConnectionClosed
 
 from jupyter_collaboration_mcp.backends.remote import answer_limits
 from jupyter_collaboration_mcp.backends.remote.answer_limits import AnswerLimits, Deadline
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection
 from jupyter_collaboration_mcp.errors import AnswerTooLarge, NotJupyter, ServerUnreachable
 from tests.harness.http_proxy import Front, Speech

@@ -18,12 +18,13 @@ from pycrdt import Array, Doc, YMessageType, create_sync_message, handle_sync_me
 from websockets.asyncio.server import ServerConnection, serve
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
-from jupyter_collaboration_mcp.backends.remote import jupyter_api, room_connection, room_socket
+from jupyter_collaboration_mcp.backends.remote import room_connection, room_socket, websocket
 from jupyter_collaboration_mcp.backends.remote.answer_limits import AnswerLimits
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
 from jupyter_collaboration_mcp.backends.remote.room_socket import RoomSocket
-from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
+from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection, open_websocket
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
@@ -438,8 +439,8 @@ async def test_a_network_that_stays_silent_is_noticed(
         ada = await Agent.at(backend, file.name)
         # Only the next connection is an impatient one: while a server loads a document it does
         # not answer, and who enters for the first time tries once.
-        monkeypatch.setattr(jupyter_api, "_PING", 0.3)
-        monkeypatch.setattr(jupyter_api, "_PONG", 0.3)
+        monkeypatch.setattr(websocket, "_PING", 0.3)
+        monkeypatch.setattr(websocket, "_PONG", 0.3)
         proxy.cut()
         await until(lambda: not ada.link.connected)
         proxy.resume()
@@ -694,7 +695,8 @@ class ClosingServer(JupyterApi):
         return {"fileId": "file", "sessionId": "session"}
 
     async def websocket(self, *_: Any, **__: Any) -> BoundedConnection:
-        return await self._opened(f"ws://127.0.0.1:{self._port}", None)
+        url = f"ws://127.0.0.1:{self._port}"
+        return await open_websocket(url, self.address, None, self.limits, None)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:

@@ -17,7 +17,8 @@ from jupyter_collaboration_mcp.backends.protocols.files import FileQuery, Listin
 from jupyter_collaboration_mcp.backends.remote.answer_limits import Answer
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
 from jupyter_collaboration_mcp.backends.remote.files import RemoteFiles
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from tests.backends.disk.test_folders import anything, everywhere, grow
 from tests.conftest import MakeServer
 from tests.harness.agents import agent
