@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import (
     AlreadyExists,
@@ -34,12 +34,10 @@ from ..protocols.room_ids import Kind
 from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi
 from .local_folders import LocalFolders
+from .room_seats import RoomSeats
 from .room_session import open_session
+from .room_socket import RoomSocket
 from .server_errors import Refused
-
-if TYPE_CHECKING:
-    from .backend import RemoteBackend
-    from .room_socket import RoomSocket
 
 #: Folders that are asked for at once.
 _PARALLEL = 8
@@ -53,10 +51,10 @@ class RemoteFiles:
     """The files of one server."""
 
     def __init__(
-        self, api: JupyterApi, backend: RemoteBackend, root: Callable[[], Path | None] | None
+        self, api: JupyterApi, seats: RoomSeats, root: Callable[[], Path | None] | None
     ) -> None:
         self._api = api
-        self._backend = backend
+        self._seats = seats
         self._remote = ContentsFolders(self._inside, at_once=_PARALLEL)
         self._folders: ContentsFolders | LocalFolders = self._remote
         if root is not None:
@@ -73,7 +71,7 @@ class RemoteFiles:
             if folder and (await self.look(folder)).type != "directory":
                 raise DocumentNotFound.at(path) from error
             raise
-        return entry_of(model).opened_by(self._backend.open_paths().get(path))
+        return entry_of(model).opened_by(self._seats.open_paths().get(path))
 
     def resolved(self, path: str) -> str:
         return path  # from outside, a link looks like a file
@@ -90,7 +88,7 @@ class RemoteFiles:
     async def _inside(self, path: str) -> Sequence[FileEntry]:
         query = {"type": "directory", "content": "1"}
         model = await self._ask("list", "GET", path, query)
-        people = self._backend.open_paths()
+        people = self._seats.open_paths()
         with self._api.understood("a folder"):
             return [child.opened_by(people.get(child.path)) for child in entries_of(model)]
 
@@ -128,7 +126,7 @@ class RemoteFiles:
             return entry_of(model)
 
     async def delete(self, place: str) -> bool | None:
-        seats = self._backend.seats_below(place)
+        seats = self._seats.below(place)
         await self._settle(seats)
         await self._ask("delete", "DELETE", place, {})
         for seat in seats:
@@ -142,9 +140,7 @@ class RemoteFiles:
                 await seat.save(always=True)
 
     def forget(self, path: str) -> None:
-        for seat in self._backend.seats_below(path):
-            self._backend.distrust(seat)
-            seat.end_with_file()
+        self._seats.end_below(path)
 
     async def vacate(self, path: str) -> None:
         self.forget(path)
@@ -160,7 +156,7 @@ class RemoteFiles:
         # The ids of what is in a folder follow only if the folder has one.
         with contextlib.suppress(Refused, NoCollaboration):
             await open_session(self._api, path, "file")
-        seats = self._backend.seats_below(path)
+        seats = self._seats.below(path)
         for seat in seats:
             await seat.flush()
         await self._settle(seats)
@@ -198,7 +194,7 @@ class RemoteFiles:
 
     async def copy(self, source: Source, target: str) -> Sequence[str]:
         path = source.path
-        for seat in self._backend.seats_below(path):
+        for seat in self._seats.below(path):
             await seat.save(always=True)
         if source.type == "directory":
             # A server that copies a file does not ask its authorizer whether we may read it.
