@@ -15,7 +15,8 @@ from ..disk.open_files import Load
 from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship, autosave_is_on
 from ..upstream.linked_files import loads_of
-from .journal import Journal, JournalError
+from .group_commit import JournalError
+from .journal import Journal
 from .memory_channel import MemoryChannel
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from ...panics import contained
 from ..disk.local_disk import LocalDisk
 from ..upstream.kept_line_ends import with_line_ends
 from ..upstream.kept_numbers import keep_numbers
-from .journal import Journal, UnsavedRoom
+from .journal import Journal
+from .journal_records import UnsavedRoom
 from .torn_files import TornFile
 
 StoreFactory = Callable[..., BaseYStore]
@@ -69,14 +70,14 @@ class Recovery:
         A journal of which a part cannot be read is set aside: it would fail for ever.
         """
         failed = False
-        for unsaved in self._journal.unsaved():
+        for unsaved in self._journal.records.unsaved():
             began = time.perf_counter()
             try:
                 with contained():
                     outcome = await self._recover(unsaved)
             except Incomplete:
                 try:
-                    kept = self._journal.keep_aside(unsaved.room)
+                    kept = self._journal.records.keep_aside(unsaved.room)
                 except (OSError, sqlite3.Error):
                     self._log.exception("Could not keep %s aside; it stays", unsaved.path)
                     failed = True
@@ -94,8 +95,8 @@ class Recovery:
                 continue
             took = (time.perf_counter() - began) * 1000
             self._log.info("Recovered %s: %s (%.0f ms)", unsaved.path, outcome, took)
-        if failed and not self._journal.is_sound:
-            self._journal.set_aside("a part of it cannot be read")
+        if failed and not self._journal.storage.is_sound:
+            self._journal.storage.set_aside("a part of it cannot be read")
 
     async def _recover(self, unsaved: UnsavedRoom) -> str:
         file_type, file_id = unsaved.room.file_type, unsaved.room.file_id
@@ -115,34 +116,34 @@ class Recovery:
         except Incomplete:
             return None
         if rebuilt is None:
-            self._journal.recovered(unsaved.room, None)
+            self._journal.records.recovered(unsaved.room, None)
             return "nothing was stored"
         model = {"type": file_type, "format": file_format, "content": rebuilt.content}
         kind = unsaved.room.kind
         on_disk = await self._load(unsaved.path, kind, file_format)
         if on_disk is not None and on_disk["content"] == _without_trust(rebuilt.content):
-            self._journal.recovered(unsaved.room, None)
+            self._journal.records.recovered(unsaved.room, None)
             return "the file was up to date"
         ours = on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store)
         if not ours and kind == "file":
             ours = await self._was_torn(unsaved, rebuilt, store)
         if ours:
             await self._save(model, kind, unsaved.path)
-            self._journal.recovered(unsaved.room, None)
+            self._journal.records.recovered(unsaved.room, None)
             return "unsaved edits are in the file again"
         kept = await self._keep_beside(model, kind, unsaved.path)
         notice = (
             f"After a crash of the server, {unsaved.path} had been changed by somebody else "
             f"meanwhile. That file was left as it is; the unsaved edits are in {kept}."
         )
-        self._journal.recovered(unsaved.room, (unsaved.path, notice))
+        self._journal.records.recovered(unsaved.room, (unsaved.path, notice))
         self._log.warning(notice)
         return "conflict"
 
     async def _rebuild(
         self, unsaved: UnsavedRoom, store: BaseYStore, file_type: str
     ) -> _Rebuilt | None:
-        journaled = self._journal.updates(unsaved.room)
+        journaled = self._journal.records.updates(unsaved.room)
         doc: Doc[Any] = Doc()
         try:
             await store.apply_updates(doc)
@@ -249,9 +250,9 @@ def recover(
     keep_numbers()
     renames: list[tuple[str, str]] = []
     for journal in journals:
-        if journal.renames():
+        if journal.records.renames():
             renames += loop.run_until_complete(_follow_renames(journal, contents))
-        if journal.unsaved():
+        if journal.records.unsaved():
             recovery = Recovery(journal, contents, make_store, log)
             loop.run_until_complete(recovery.run())
     return renames
@@ -260,12 +261,12 @@ def recover(
 async def _follow_renames(journal: Journal, contents: Any) -> list[tuple[str, str]]:
     """Have rooms follow their files that had been moved when the server died, and nobody knew."""
     followed = []
-    for path, new_path in journal.renames():
+    for path, new_path in journal.records.renames():
         is_gone = not await ensure_async(contents.exists(path))
         if is_gone and await ensure_async(contents.exists(new_path)):
-            journal.follow(path, new_path)
+            journal.records.follow(path, new_path)
             followed.append((path, new_path))
-    journal.forget_renames()
+    journal.records.forget_renames()
     return followed
 
 

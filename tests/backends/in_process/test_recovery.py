@@ -56,9 +56,8 @@ def rows(server: JupyterProcess, table: str) -> int:
     with TemporaryDirectory() as folder:
         for file in journal.parent.glob(f"{journal.name}*"):
             shutil.copy(file, folder)
-        with sqlite3.connect(Path(folder) / journal.name) as database:
+        with closing(sqlite3.connect(Path(folder) / journal.name)) as database:
             (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
-        database.close()
     return int(count)
 
 
@@ -323,9 +322,8 @@ async def test_a_lost_store_does_not_cost_the_file(server: JupyterProcess) -> No
     assert notebooks.sources(file_of(server))[1] == "x = 1\n"
     assert "its unsaved edits cannot be brought back" in server.log
     (kept,) = journal_of(server).parent.glob("unrecovered-*.db")
-    with sqlite3.connect(kept) as database:
+    with closing(sqlite3.connect(kept)) as database:
         assert database.execute("SELECT count(*) FROM updates").fetchone()[0] > 0
-    database.close()
     assert (await live_sources(server))[1] == "x = 1\n"
 
 
@@ -354,10 +352,9 @@ async def test_the_journal_is_bounded_while_nothing_is_saved(make_server: MakeSe
             for number in range(100):
                 await ada.write(PATH, "cell-00001", f"{number} " + "text " * 200)
             server.kill()
-        with sqlite3.connect(journal_of(server)) as database:
+        with closing(sqlite3.connect(journal_of(server))) as database:
             query = "SELECT sum(length(yupdate)) FROM updates"
             (held,) = database.execute(query).fetchone()
-        database.close()
         assert held < 60_000
         await server.start()
         assert notebooks.sources(Path(server.root) / PATH)[1].startswith("99 text")
