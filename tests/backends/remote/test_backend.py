@@ -18,10 +18,18 @@ from pycrdt import Array, Doc, YMessageType, create_sync_message, handle_sync_me
 from websockets.asyncio.server import ServerConnection, serve
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
-from jupyter_collaboration_mcp.backends.remote import room_connection, room_socket, websocket
+from jupyter_collaboration_mcp.backends.remote import (
+    room_connection,
+    room_file,
+    room_reconnector,
+    room_saves,
+    room_socket,
+    websocket,
+)
 from jupyter_collaboration_mcp.backends.remote.answer_limits import AnswerLimits
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.room_reconnector import RoomReconnector
 from jupyter_collaboration_mcp.backends.remote.room_socket import RoomSocket
 from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection, open_websocket
@@ -191,7 +199,7 @@ async def test_saving_holds_its_word_while_a_person_types(
     server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A save that is cancelled by typing is reported as a success."""
-    monkeypatch.setattr(room_socket, "_FLUSH", 60.0)
+    monkeypatch.setattr(room_saves, "_FLUSH", 60.0)
     file = write(server, "typing.ipynb", 50)
     ada = await Agent.at(backend, file.name)
     async with collaborator(server, file.name) as ana:
@@ -320,7 +328,7 @@ async def test_notebooks_are_listed_breadth_first(make_server: MakeServer) -> No
 async def test_a_seat_follows_a_rename(
     server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_socket, "_LOOK", 0.1)
+    monkeypatch.setattr(room_file, "_LOOK", 0.1)
     file = write(server, "before.ipynb")
     ada = await Agent.at(backend, file.name)
     await backend._api.request(
@@ -338,7 +346,7 @@ async def test_a_seat_follows_a_rename(
 async def test_a_seat_at_a_deleted_file_is_lost(
     server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_socket, "_LOOK", 0.1)
+    monkeypatch.setattr(room_file, "_LOOK", 0.1)
     file = write(server, "deleted.ipynb")
     ada = await Agent.at(backend, file.name)
     ends = count_ends(ada.link)
@@ -383,7 +391,7 @@ def count_ends(link: RoomSocket) -> Callable[[], int]:
 
 def is_at_rest(link: RoomSocket) -> bool:
     """Whether nothing is left of it that could try anything."""
-    return all(task.done() for task in link._tasks)
+    return len(link._tasks) == 0
 
 
 async def test_an_edit_made_while_the_network_is_cut_arrives_once(server: JupyterProcess) -> None:
@@ -494,7 +502,7 @@ async def test_a_server_that_hangs_only_delays(server: JupyterProcess) -> None:
 async def test_a_server_that_is_away_for_long_is_said_to_be(
     server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_socket, "_AWAY", 0.5)
+    monkeypatch.setattr(room_reconnector, "_AWAY", 0.5)
     file = write(server, "away.ipynb")
     async with Proxy(server.url) as proxy, remote(proxy.url, server.token) as backend:
         ada = await Agent.at(backend, file.name)
@@ -518,15 +526,15 @@ class Rests:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pauses: list[float] = []
-        rest = RoomSocket._rest
+        rest = RoomReconnector._rest
 
-        async def noted(link: RoomSocket, pause: float) -> None:
+        async def noted(line: RoomReconnector, pause: float) -> None:
             began = time.monotonic()
-            await rest(link, pause)
+            await rest(line, pause)
             assert time.monotonic() - began >= min(pause / 2, 1)
             self.pauses.append(pause)
 
-        monkeypatch.setattr(RoomSocket, "_rest", noted)
+        monkeypatch.setattr(RoomReconnector, "_rest", noted)
 
     async def grow(self) -> None:
         """Wait for some, of which each is twice as long as the one before."""
@@ -812,7 +820,7 @@ async def test_a_document_that_never_comes_is_not_waited_for_for_ever(
 async def test_a_server_that_closes_at_once_is_not_stormed(
     code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_socket, "_STEADY", 60.0)  # none of its connections is a good one
+    monkeypatch.setattr(room_reconnector, "_STEADY", 60.0)  # none of its connections is a good one
     rests = Rests(monkeypatch)
     async with ClosingServer(code).running() as server:
         link = RoomSocket(server, RoomId("json:notebook:file"), "x.ipynb", LOG)
@@ -828,15 +836,15 @@ async def test_who_waits_for_a_server_that_closes_at_once_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The connection is in sync and lost in one turn of the loop."""
-    monkeypatch.setattr(room_socket, "_AWAY", 0.5)
+    monkeypatch.setattr(room_reconnector, "_AWAY", 0.5)
     async with ClosingServer(1000).running() as server:
         link = RoomSocket(server, RoomId("json:notebook:file"), "x.ipynb", LOG)
         await link.enter()
         RoomPeer(link)
         await until(lambda: not link.connected)
         waiting = asyncio.create_task(link.acknowledged())
-        await until(lambda: link._waiting)
-        link._in_sync.set()
+        await until(lambda: link._line.waiting)
+        link._line._in_sync.set()
         link.on_lost()
         with pytest.raises(RoomUnavailable, match="the connection broke"):
             await waiting
