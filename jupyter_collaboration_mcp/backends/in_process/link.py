@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pycrdt import Doc, YMessageType, handle_sync_message
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 class InProcessLink:
     """One member of one room, for all agents at its document."""
+
+    limitation = None
 
     at_once = True
 
@@ -122,10 +124,6 @@ class InProcessLink:
     @property
     def writable(self) -> bool:
         return self._backend.files.writable(self.path)
-
-    @property
-    def mode(self) -> Literal["live", "file"]:
-        return "live"
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pycrdt import Doc
 
@@ -36,6 +36,16 @@ def autosave_is_on(states: Mapping[int, Mapping[str, Any]]) -> bool:
     """
     wishes = [state.get("autosave", True) for state in states.values() if state]
     return any(wishes) if wishes else True
+
+
+@dataclass(frozen=True, slots=True)
+class Limitation:
+    """How a seat is less than one in a live room; every answer about its document says so."""
+
+    mode: str
+    """In a word."""
+    notice: str
+    """In a sentence."""
 
 
 class Piece(bytes):
@@ -98,8 +108,8 @@ class RoomLink(Protocol):
         """Whether the room has everything in the moment in which it is sent."""
 
     @property
-    def mode(self) -> Literal["live", "file"]:
-        """Whether there is a room that people may be in, or only the file."""
+    def limitation(self) -> Limitation | None:
+        """How it is less than a room that people may be in, if it is."""
 
     @property
     def writable(self) -> bool:

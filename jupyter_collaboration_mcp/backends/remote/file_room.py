@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from jupyter_ydoc import YFile, YNotebook
 from pycrdt import Doc, Subscription, YMessageType, handle_sync_message
@@ -19,7 +19,7 @@ from ...documents import line_ends, well_formed
 from ...documents.foreign_text import inline
 from ...errors import CorruptDocument, DocumentNotFound, RoomUnavailable, ServerError
 from ..protocols.room_ids import Kind, RoomId
-from ..protocols.rooms import Authorship
+from ..protocols.rooms import Authorship, Limitation
 from ..upstream.kept_numbers import keep_numbers
 from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi
@@ -62,7 +62,9 @@ class FileRooms:
 class FileRoom:
     """One file, in the shape of a seat in a room."""
 
-    mode: Literal["live", "file"] = "file"
+    limitation = Limitation(
+        "file", "File mode: this server has no live collaboration; the file itself is used."
+    )
     at_once = True
     autosaves = True
     session_id = "file"

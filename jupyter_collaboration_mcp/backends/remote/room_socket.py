@@ -12,7 +12,7 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from logging import Logger
-from typing import Any, Literal
+from typing import Any
 
 from pycrdt import Decoder, Doc, YMessageType, YSyncMessageType, read_message
 
@@ -49,7 +49,7 @@ _GOODBYE = 2.0
 class RoomSocket:
     """One seat in one room, for as long as it is the same room."""
 
-    mode: Literal["live", "file"] = "live"
+    limitation = None
     at_once = False
 
     def __init__(

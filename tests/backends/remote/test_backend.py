@@ -369,7 +369,8 @@ async def test_a_server_without_collaboration_is_used_by_its_files(make_server: 
     file = write(server, "alone.ipynb")
     async with server, remote(server.url, server.token) as backend:
         link = await backend.join(await backend.identify(file.name))
-        assert link.mode == "file"
+        assert link.limitation is not None
+        assert link.limitation.mode == "file"
         assert backend.path_of(link.room_id.rpartition(":")[2]) == file.name
         with pytest.raises(DocumentNotFound):
             await backend.identify("nowhere.ipynb")
