@@ -128,11 +128,11 @@ class ContentsFolders:
     async def _new_in(
         self, folder: str, children: Sequence[FileEntry], said: dict[str, int]
     ) -> Sequence[FileEntry]:
-        """What is in a folder; nothing if it is one above it once more, through a link.
+        """What is in a folder; nothing if a link has led back to a folder above it.
 
-        From outside a link looks like any folder, but what it leads to lists the same, with the
-        same sizes and times. So may folders that were made in one moment. But only through a link
-        the same way leads to the same again, as often as one goes it.
+        From outside a link looks like any folder, but it lists the same entries as its target,
+        with the same sizes and times. Folders that were made in one moment may, too. But only
+        through a link the same way leads to the same listing again, however often it is repeated.
 
         Args:
             said: What is known to be listed where, by path.

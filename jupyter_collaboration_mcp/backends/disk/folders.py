@@ -1,6 +1,6 @@
 """Walking through folders of this machine, fast; to be called in a thread.
 
-Only names are looked at while walking. What is found is asked for its size and times at the end.
+Only names are looked at while walking. Sizes and times are read at the end, of what was found.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SOME = 1000
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """Names that a configuration keeps out of listings, as globs; asked for thousands of names."""
+    """Names that a configuration keeps out of listings, as globs; fast for thousands of names."""
 
     names: frozenset[str]
     endings: tuple[str, ...]
@@ -159,7 +159,7 @@ class Folders:
     ) -> bool:
         """Add what fits to what was found; returns whether all of it was within the limit.
 
-        Only what is added is asked for its size and times.
+        Sizes and times are read only of what is added.
         """
         for name, kind in names:
             if fits(prefix + name, kind):

@@ -120,16 +120,16 @@ class RoomLink(Protocol):
         """Who is in the room: awareness states by client id."""
 
     def attach(self, doc: Doc[Any]) -> None:
-        """The Doc of who sits here; it is asked what the room lacks."""
+        """Keep a Doc in sync with the room: it provides what the room lacks."""
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Have a function called when somebody comes, or changes a wish about saving."""
 
     def notices(self) -> Sequence[str]:
-        """What the people of this document should be told once (after a crash, say)."""
+        """What the next answer about this document should report (after a crash, say), once."""
 
     def remember(self, notice: str | None) -> None:
-        """Keep what agents are still to be told, in case of a crash. None: they have been told."""
+        """Keep a notice for agents in case of a crash; None when they have got it."""
 
     def send(self, message: bytes) -> None:
         """Give the room a message; `acknowledged` tells when it has taken effect."""
@@ -141,7 +141,7 @@ class RoomLink(Protocol):
         """Keep who wrote what; it is durable with the next acknowledgement."""
 
     def give_up(self) -> None:
-        """Be dead from now on: the Doc of who sits here has what the room must never get."""
+        """Be dead from now on: the attached Doc has something that the room must never get."""
 
     async def current(self) -> None:
         """Return when `receive` will give everything that the room has now.

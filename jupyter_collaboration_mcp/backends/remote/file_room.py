@@ -1,7 +1,8 @@
-"""Documents of a server without collaboration: read and written as files, and said to be so.
+"""Documents of a server without collaboration: read and written as files.
 
 There is no room that anybody could be in. The file is loaded into a document of our own, and each
-edit is saved at once, if nobody else has written the file meanwhile.
+edit is saved at once, unless somebody else has written the file in the meantime. Every answer says
+that the file itself is used (`limitation`).
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class FileRoom:
         self._subscription: Subscription | None = self._doc.observe(self._on_update)
 
     async def load(self) -> None:
-        """Have what the file has."""
+        """Load what the file has."""
         # Of a notebook no format may be named.
         form = self._form if self._kind == "file" else {"type": "notebook"}
         try:
@@ -109,7 +110,7 @@ class FileRoom:
         self._document.set(content)
 
     async def _require_readable(self) -> None:
-        """See that a notebook is one which the server has refused to read."""
+        """Check that a notebook that the server refused to read is valid."""
         query = {"type": "file", "format": "text", "content": "1"}
         await read_notebook(self.path, lambda: self._ask("GET", query))
 
@@ -133,7 +134,7 @@ class FileRoom:
         return ()
 
     def attach(self, doc: Doc[Any]) -> None:
-        """Nobody asks what this room lacks: it is told everything."""
+        """Does nothing: this room gets every update."""
 
     @property
     def _form(self) -> dict[str, str]:
