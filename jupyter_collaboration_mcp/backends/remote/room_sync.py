@@ -49,6 +49,9 @@ class RoomSync:
         Args:
             echoes: Whether it goes out now, so that the room will send it back.
         """
+        if self.state is not None and self._sent == self._applied:
+            for waiting in self._inbox.waiting:  # they come to the Doc later, but were first
+                self.state.doubt(waiting)
         self._sent += 1
         if echoes:
             self._inbox.expect_echo(update)
