@@ -16,7 +16,8 @@ from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode, validat
 
 from . import __version__, _stay_out
 from .backends.in_process.backend import InProcessBackend
-from .backends.in_process.journal import Journal, open_journals
+from .backends.in_process.journal import Journal
+from .backends.in_process.journals import open_journals
 from .backends.in_process.kernels import InProcessKernels
 from .backends.remote.extension_info import INFO_PATH
 from .documents.foreign_text import did_you_mean
@@ -286,7 +287,7 @@ class JupyterCollaborationMCP(ExtensionApp):
         above = [] if self.journal_dir else [directory.parent]
         journal, abandoned = open_journals(directory, above)
         renames: list[tuple[str, str]] = []
-        if any(left.unsaved() or left.renames() for left in abandoned):
+        if any(left.records.unsaved() or left.records.renames() for left in abandoned):
             from .backends.in_process.recovery import recover
 
             assert self.serverapp is not None
@@ -300,7 +301,8 @@ class JupyterCollaborationMCP(ExtensionApp):
         for left in abandoned:
             if left is not journal:
                 left.discard()
-                journal.events += [event for event in left.events if event not in journal.events]
+                new = [event for event in left.events if event not in journal.events]
+                journal.events.extend(new)
         return journal, renames
 
     def _journal_directory(self) -> Path:

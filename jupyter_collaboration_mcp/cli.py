@@ -170,7 +170,7 @@ async def _serve(options: argparse.Namespace, wire: int | None) -> None:
 async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | None) -> None:
     # All that is imported stays: to look for garbage in it takes a tenth of the time to start.
     gc.disable()
-    from .backends.remote.bounded_answers import AnswerLimits
+    from .backends.remote.answer_limits import AnswerLimits
     from .documents.images import ImageLimits
     from .server import ServerOptions, build_server
     from .standalone.connections import Connections, Settings

@@ -10,7 +10,7 @@ import pytest
 from traitlets import TraitError
 
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import ServerAddress
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.standalone.doctor import Check, examine
 from tests.conftest import MakeServer
 from tests.harness.jupyter import JupyterProcess

@@ -14,10 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from jupyter_core.paths import jupyter_data_dir
 
+from ..backends.remote.answer_limits import AnswerLimits
 from ..backends.remote.backend import RemoteBackend
-from ..backends.remote.bounded_answers import AnswerLimits
-from ..backends.remote.jupyter_api import JupyterApi, ServerAddress, is_address
+from ..backends.remote.jupyter_api import JupyterApi
 from ..backends.remote.kernels import RemoteKernels
+from ..backends.remote.server_address import ServerAddress, is_address
 from ..documents.output_log import OutputLimits
 from ..errors import CollaborationError, InvalidArgument, UnknownServer
 from ..execution.executor import ExecutorSettings

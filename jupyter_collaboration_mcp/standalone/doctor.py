@@ -18,7 +18,8 @@ from ..errors import NotJupyter, ServerError, ServerUnreachable, TokenRefused
 if TYPE_CHECKING:
     from httpx2 import Response
 
-    from ..backends.remote.jupyter_api import JupyterApi, ServerAddress
+    from ..backends.remote.jupyter_api import JupyterApi
+    from ..backends.remote.server_address import ServerAddress
 
 #: A room and a document that no server has.
 _NOWHERE = "jupyter-collaboration-mcp-doctor"
@@ -95,7 +96,7 @@ def report(checks: Iterable[Check]) -> str:
 
 
 def _address(address: ServerAddress) -> Check | None:
-    from ..backends.remote.jupyter_api import is_address
+    from ..backends.remote.server_address import is_address
 
     if is_address(address.url):
         return None
@@ -114,7 +115,7 @@ async def _guarded_first(api: JupyterApi) -> list[Check]:
 
 async def _first(api: JupyterApi) -> list[Check]:
     """Reachable, Jupyter, token: none after the first that fails."""
-    from ..backends.remote.jupyter_api import Refused
+    from ..backends.remote.server_errors import Refused
 
     base = api.address.base
     reachable = Check("reachable", "ok", f"{base} answers.")
@@ -172,7 +173,7 @@ async def _has_only_a_password(api: JupyterApi) -> bool:
 
 async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: JupyterApi) -> Check:
     """The check; what goes wrong in a way that it does not know is said as it came."""
-    from ..backends.remote.jupyter_api import Refused
+    from ..backends.remote.server_errors import Refused
 
     name = check.__name__.strip("_")
     try:
@@ -192,7 +193,7 @@ async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: Jupyter
 
 
 async def _collaboration(api: JupyterApi) -> Check:
-    from ..backends.remote.jupyter_api import Refused
+    from ..backends.remote.server_errors import Refused
 
     try:
         await api.get("api", "collaboration", "fork", _NOWHERE)
@@ -239,7 +240,7 @@ async def _browser(api: JupyterApi) -> Check:
 async def _extension(api: JupyterApi) -> Check:
     """Whether it serves MCP and that works: by a real request of a real client."""
     from ..backends.remote.extension_info import extension_info
-    from ..backends.remote.jupyter_api import Refused
+    from ..backends.remote.server_errors import Refused
 
     info = await extension_info(api)
     if info is None:
@@ -272,7 +273,8 @@ async def _ask_for_tools(api: JupyterApi, url: str) -> str:
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
-    from ..backends.remote.jupyter_api import Refused, new_client
+    from ..backends.remote.http_client import new_client
+    from ..backends.remote.server_errors import Refused
 
     refusals: list[Refused] = []
 
@@ -321,7 +323,7 @@ async def _kernels(api: JupyterApi) -> Check:
 
 
 async def _websocket(api: JupyterApi) -> Check:
-    from ..backends.remote.jupyter_api import Refused
+    from ..backends.remote.server_errors import Refused
 
     try:
         # Events go out there and nothing comes in.

@@ -26,7 +26,7 @@ from ..errors import ServerUnreachable
 from .discovery import EMBEDDED_BASE, is_alive
 
 if TYPE_CHECKING:
-    from ..backends.remote.jupyter_api import ServerAddress
+    from ..backends.remote.server_address import ServerAddress
 
 #: Seconds until it has to answer, and for its end before it is killed.
 START_LIMIT, STOP_LIMIT = 60.0, 15.0
@@ -76,7 +76,7 @@ class EmbeddedServer:
         Raises:
             ServerUnreachable: It ended, or did not answer in time; with the end of its log.
         """
-        from ..backends.remote.jupyter_api import ServerAddress
+        from ..backends.remote.server_address import ServerAddress
 
         if self.is_over:
             self._kill()
@@ -168,7 +168,8 @@ class EmbeddedServer:
     async def _until_it_answers(
         self, address: ServerAddress, process: subprocess.Popen[bytes]
     ) -> None:
-        from ..backends.remote.jupyter_api import JupyterApi, Refused
+        from ..backends.remote.jupyter_api import JupyterApi
+        from ..backends.remote.server_errors import Refused
 
         deadline = time.monotonic() + START_LIMIT
         api = JupyterApi(address)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from ..backends.remote.extension_info import extension_info
-from ..backends.remote.jupyter_api import JupyterApi, Refused, ServerAddress
+from ..backends.remote.jupyter_api import JupyterApi
+from ..backends.remote.server_address import ServerAddress
+from ..backends.remote.server_errors import Refused
 from ..errors import InvalidArgument, ServerError
 from .clients import Endpoint, without_secrets
 

@@ -41,8 +41,8 @@ def about(here: OpenDocument) -> dict[str, Any]:
     facts: dict[str, Any] = {"path": here.name, "version": here.peer.version}
     if here.peer.link.saved:
         facts["saved"] = True
-    if here.peer.link.mode == "file":
-        facts["mode"] = "file"
+    if (limitation := here.peer.link.limitation) is not None:
+        facts["mode"] = limitation.mode
     return facts
 
 
@@ -62,8 +62,8 @@ def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **mo
     for notice in (*peer.link.notices(), *peer.take_notes(seat)):
         lines.append(notice)
         facts.setdefault("notices", []).append(notice)
-    if peer.link.mode == "file":
-        lines.append("File mode: this server has no live collaboration; the file itself is used.")
+    if peer.link.limitation is not None:
+        lines.append(peer.link.limitation.notice)
     others = peer.changes.summary(seat.seen, seat.name, peer.document.label)
     if others is not None:
         lines.append(others)

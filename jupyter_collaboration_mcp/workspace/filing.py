@@ -11,7 +11,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from ..backends.protocols.files import FileEntry, Files, FileType, Listing, Permit, Source, Wanted
+from ..backends.protocols.files import (
+    FileEntry,
+    FileQuery,
+    Files,
+    FileType,
+    Listing,
+    Permit,
+    Source,
+)
 from ..backends.protocols.room_ids import Kind
 from ..documents import file_types
 from ..documents.foreign_text import listed
@@ -117,7 +125,7 @@ class Filing:
         start = await self._folder_of(prefix)
         return await self._files.walk(
             start,
-            Wanted(
+            FileQuery(
                 lambda path, kind: (
                     kind == "notebook" and path.startswith(prefix) and self._seen(path)
                 ),
@@ -147,7 +155,7 @@ class Filing:
         """Files of a type or with a path, in a folder and all folders below it."""
         await self._require_folder(path)
         fits_type, fits_path = file_types.of_type(file_type), file_types.at_path(path_filter)
-        wanted = Wanted(
+        wanted = FileQuery(
             lambda at, kind: fits_path(at, kind) and fits_type(at, kind) and self._seen(at),
             file_types.endings(file_type),
             file_types.part(path_filter),

@@ -9,11 +9,11 @@ import sys
 from functools import partialmethod
 
 from jupyter_collaboration_mcp import cli
-from jupyter_collaboration_mcp.backends.remote import room_socket
+from jupyter_collaboration_mcp.backends.remote import room_reconnector
 from jupyter_collaboration_mcp.backends.remote.kernels import RemoteKernels
 
 if __name__ == "__main__":
     hasty = partialmethod(RemoteKernels.__init__, grace=3.0)
     setattr(RemoteKernels, "__init__", hasty)  # noqa: B010
-    room_socket._AWAY = 2.0
+    room_reconnector._AWAY = 2.0
     sys.exit(cli.main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pycrdt import Doc, Text, TransactionEvent, YMessageType, handle_sync_message
 
@@ -59,7 +59,7 @@ class MemoryLink:
     alive = True
     saved = False
     writable = True
-    mode: Literal["live", "file"] = "live"
+    limitation = None
     at_once = True
     autosaves = True
     on_end: Callable[[], None] | None = None

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from jupyter_server.auth.security import passwd
 
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import ServerAddress
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.cli import main
 from jupyter_collaboration_mcp.standalone import doctor
 from jupyter_collaboration_mcp.standalone.doctor import Check, examine, report

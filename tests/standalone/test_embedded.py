@@ -16,7 +16,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.errors import ServerUnreachable, TokenRefused
 from jupyter_collaboration_mcp.standalone import embedded
 from jupyter_collaboration_mcp.standalone.discovery import running_servers

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import ServerAddress
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.standalone.doctor import examine
 from tests.conftest import MakeServer
 from tests.harness import notebooks

@@ -18,9 +18,11 @@ from urllib.parse import quote
 import pytest
 from jupyter_server.auth.security import passwd
 
+from jupyter_collaboration_mcp.backends.remote.answer_limits import AnswerLimits
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
-from jupyter_collaboration_mcp.backends.remote.bounded_answers import AnswerLimits
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.http_client import xsrf_token
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.errors import ServerUnreachable
 from jupyter_collaboration_mcp.standalone.doctor import examine
 from tests.conftest import MakeServer
@@ -235,7 +237,7 @@ async def test_a_cookie_of_what_stands_in_front_does_not_count_as_the_servers_ow
                 file = file.with_name(model["path"])
             assert file.exists()
             api._http.cookies.set("_xsrf", "of the hub", domain=host, path="/")
-            assert api._proof() != "of the hub"
+            assert xsrf_token(api._http, server.url) != "of the hub"
         finally:
             await api.close()
 

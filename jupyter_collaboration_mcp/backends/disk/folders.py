@@ -1,6 +1,6 @@
 """Walking through folders of this machine, fast; to be called in a thread.
 
-Only names are looked at while walking. What is found is asked for its size and times at the end.
+Only names are looked at while walking. Sizes and times are read at the end, of what was found.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 
 from ..protocols.files import (
     CHECKPOINTS,
+    EntryFilter,
     FileEntry,
+    FileQuery,
     FileType,
     Listing,
-    Names,
-    Shown,
-    Wanted,
+    PathPair,
     nameable,
 )
 
@@ -34,15 +34,15 @@ _SOME = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Unlisted:
-    """Names that a configuration keeps out of listings, as globs; asked for thousands of names."""
+class Exclusions:
+    """Names that a configuration keeps out of listings, as globs; fast for thousands of names."""
 
     names: frozenset[str]
     endings: tuple[str, ...]
     pattern: re.Pattern[str] | None
 
     @classmethod
-    def by(cls, globs: Sequence[str]) -> Unlisted:
+    def by(cls, globs: Sequence[str]) -> Exclusions:
         plain = [glob for glob in globs if not _WILD & set(glob)]
         endings = [glob for glob in globs if glob[:1] == "*" and not _WILD & set(glob[1:])]
         others = [fnmatch.translate(glob) for glob in globs if glob not in (*plain, *endings)]
@@ -64,15 +64,15 @@ class Folders:
     root: str
     hidden: bool
     """Whether hidden files are shown; hidden folders are never walked through."""
-    unlisted: Unlisted
+    unlisted: Exclusions
     beyond: bool = False
     """Whether links are shown that lead out of the root."""
 
     @classmethod
     def below(cls, root: str, hidden: bool, globs: Sequence[str], beyond: bool = False) -> Folders:
-        return cls(os.path.realpath(root), hidden, Unlisted.by(globs), beyond)
+        return cls(os.path.realpath(root), hidden, Exclusions.by(globs), beyond)
 
-    def children(self, path: str, shown: Shown, limit: int) -> Listing:
+    def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
         """What may be shown of what is in a folder, by name.
 
         Raises:
@@ -89,8 +89,10 @@ class Folders:
         complete = self._take(found, f"{path}/" if path else "", named, shown, limit)
         return Listing(tuple(found), complete)
 
-    def walk(self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int) -> Listing:
-        """What is wanted below a folder, breadth first; links to folders are not followed."""
+    def walk(
+        self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
+    ) -> Listing:
+        """What a query matches below a folder, breadth first; links to folders are not followed."""
         found: list[FileEntry] = []
         waiting = deque([start])
         while waiting:
@@ -98,7 +100,7 @@ class Folders:
             prefix = f"{folder}/" if folder else ""
             try:
                 files, folders = self._scan(
-                    self._within(folder), wanted.endings, wanted.part_below(prefix)
+                    self._within(folder), query.endings, query.part_below(prefix)
                 )
             except OSError:
                 continue  # gone or unreadable
@@ -107,20 +109,20 @@ class Folders:
                 for name, link in sorted(folders)
                 if not link and name[0] != "." and enter(path := prefix + name)
             ]
-            if wanted.folders:
+            if query.folders:
                 files += [(name, "directory") for name, _link in folders]
-            if not self._take(found, prefix, sorted(files), wanted.fits, limit):
+            if not self._take(found, prefix, sorted(files), query.fits, limit):
                 return Listing(tuple(found), complete=False)
         return Listing(tuple(found), complete=True)
 
-    def everything(self, path: str) -> Iterator[list[Names]]:
+    def everything(self, path: str) -> Iterator[list[PathPair]]:
         """All that is below a folder, some at a time, hidden or not; the copies that Jupyter keeps
         do not count.
 
         Raises:
             OSError: A part of it cannot be read.
         """
-        found: list[Names] = []
+        found: list[PathPair] = []
         waiting = [(path, self._real(path))]
         while waiting:
             folder, real = waiting.pop()
@@ -152,12 +154,12 @@ class Folders:
         found: list[FileEntry],
         prefix: str,
         names: Iterable[tuple[str, FileType]],
-        fits: Shown,
+        fits: EntryFilter,
         limit: int,
     ) -> bool:
         """Add what fits to what was found; returns whether all of it was within the limit.
 
-        Only what is added is asked for its size and times.
+        Sizes and times are read only of what is added.
         """
         for name, kind in names:
             if fits(prefix + name, kind):

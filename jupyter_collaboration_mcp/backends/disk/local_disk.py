@@ -1,4 +1,4 @@
-"""What is done on the disk itself, where a contents manager has its files on this machine."""
+"""The disk of a contents manager that has its files on this machine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from jupyter_server.services.contents.filemanager import (
 )
 
 from ..protocols.files import Source
-from .copied_files import copy_opened
+from .copy_files import copy_opened
 from .folders import Folders
-from .opened_files import opened_exactly
+from .open_files import opened_exactly
 
 
 class LocalDisk:
@@ -103,7 +103,7 @@ class LocalDisk:
         return bool(self._manager.is_writable(path))
 
     def folders(self) -> Folders | None:
-        """How to walk through them; None if the manager has ideas of its own about that."""
+        """How to walk through its folders; None if the manager lists them in a way of its own."""
         manager = self._manager
         for name in ("get", "_dir_model", "should_list"):
             if getattr(type(manager), name) not in (
@@ -151,7 +151,7 @@ class LocalDisk:
             copy_opened(file, target, source.names)
 
     def remove_rest(self, path: str) -> None:
-        """Take away what a failed write has left of what was not there before."""
+        """Remove what a failed write has left of a file that was not there before."""
         rest = self._place(path)
         with contextlib.suppress(OSError):
             if rest.is_dir():

@@ -1,4 +1,4 @@
-"""A lock on a file, which the system takes away from a process that ends, however it does."""
+"""A lock on a file, which the system releases when its process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ except ImportError:  # Windows: nobody is kept off there
 
 
 def lock(path: Path) -> TextIOWrapper:
-    """Have a file for this process alone, until what is returned is closed.
+    """Lock a file for this process alone, until the returned file is closed.
 
     Raises:
         BlockingIOError: Another process has it, or had it until now and has deleted it.

@@ -21,7 +21,7 @@ from ...documents.foreign_text import listed
 from ...errors import DocumentNotFound, FileFailed, InUse, RoomUnavailable
 from ...panics import contained
 from ..disk.local_disk import LocalDisk
-from ..disk.opened_files import report_opened_files
+from ..disk.open_files import report_opened_files
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from ..upstream.file_ids import take_names_as_they_are
@@ -35,7 +35,8 @@ from ..upstream.taken_over import take_over_carefully, tell_of_writes
 from ..upstream.threads import end_with_the_process
 from ..upstream.whole_reads import keep_readers_from_writers
 from .files import InProcessFiles
-from .journal import Journal, JournalError
+from .group_commit import JournalError
+from .journal import Journal
 from .link import InProcessLink
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class InProcessBackend:
         self._journal_limit = journal_limit
         self._watches: dict[str, RoomWatch] = {}
         self._cleaners: dict[str, asyncio.Task[None]] = {}
-        self._notices = journal.notices()
+        self._notices = journal.records.notices()
         self._places: dict[str, tuple[str, ...]] = {}
         self._placed = 0.0
         self._loadable: LoadableContents | None = None

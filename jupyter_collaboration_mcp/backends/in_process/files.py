@@ -31,13 +31,22 @@ from ...errors import (
     PathRefused,
     ReadOnly,
 )
-from ..contents.asked_folders import AskedFolders
+from ..contents.folders import ContentsFolders
 from ..contents.models import entries_of, entry_of, new_model
 from ..disk.failed_saves import as_before_if_it_fails, reason
 from ..disk.folders import Folders
 from ..disk.local_disk import LocalDisk
-from ..disk.opened_files import opened_files
-from ..protocols.files import FileEntry, FileType, Listing, Names, Permit, Shown, Source, Wanted
+from ..disk.open_files import opened_files
+from ..protocols.files import (
+    EntryFilter,
+    FileEntry,
+    FileQuery,
+    FileType,
+    Listing,
+    PathPair,
+    Permit,
+    Source,
+)
 from ..protocols.room_ids import Kind
 from ..upstream.held_saves import held
 
@@ -60,7 +69,7 @@ class InProcessFiles:
         with self._told("look at", path):
             model = await ensure_async(self._contents.get(self.followed(path), content=False))
         people = self._backend.open_paths().get(self.resolved(path))
-        return replace(entry_of(model), path=path).opened(people)
+        return replace(entry_of(model), path=path).opened_by(people)
 
     def resolved(self, path: str) -> str:
         return path if self._disk is None else self._disk.resolved(path)
@@ -87,7 +96,7 @@ class InProcessFiles:
         """The path of a file or a link itself, whatever links to folders it was named by."""
         return path if self._disk is None else self._disk.placed(path)
 
-    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+    async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
         self.check(path)
         if (folders := self._folders()) is None:
             listing = await self._asked.children(path, shown, limit)
@@ -97,16 +106,16 @@ class InProcessFiles:
         return Listing(self._with_people(listing.entries), listing.complete)
 
     async def walk(
-        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+        self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
         self.check(start)
         if (folders := self._folders()) is None:
-            listing = await self._asked.walk(start, wanted, enter, limit)
+            listing = await self._asked.walk(start, query, enter, limit)
         else:
-            listing = await asyncio.to_thread(folders.walk, start, wanted, enter, limit)
+            listing = await asyncio.to_thread(folders.walk, start, query, enter, limit)
         return Listing(self._with_people(listing.entries), listing.complete)
 
-    async def everything(self, path: str) -> AsyncGenerator[Sequence[Names]]:
+    async def everything(self, path: str) -> AsyncGenerator[Sequence[PathPair]]:
         self.check(path)
         if (folders := self._folders()) is None:
             async for some in self._asked.everything(path):
@@ -115,7 +124,7 @@ class InProcessFiles:
         found = folders.everything(path)
         while True:
             with self._told("look through", path):
-                names: list[Names] | None = await asyncio.to_thread(lambda: next(found, None))
+                names: list[PathPair] | None = await asyncio.to_thread(lambda: next(found, None))
             if names is None:
                 return
             yield names
@@ -332,8 +341,8 @@ class InProcessFiles:
         return LocalDisk.below(self._contents)
 
     @property
-    def _asked(self) -> AskedFolders:
-        return AskedFolders(self._inside)
+    def _asked(self) -> ContentsFolders:
+        return ContentsFolders(self._inside)
 
     def _folders(self) -> Folders | None:
         return None if self._disk is None else self._disk.folders()
@@ -375,7 +384,7 @@ class InProcessFiles:
 
     def _with_people(self, entries: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
         people = self._backend.open_paths()
-        return tuple(entry.opened(people.get(entry.path)) for entry in entries)
+        return tuple(entry.opened_by(people.get(entry.path)) for entry in entries)
 
 
 def _out(path: str) -> PathRefused:

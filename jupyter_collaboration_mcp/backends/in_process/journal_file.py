@@ -74,9 +74,13 @@ class JournalFile:
         self._seen: list[tuple[int, int] | None]
         try:
             self.database, self.last = self._open(said, unsound)
-            self._seen = [_identity(self._names[0]), None]
         except BaseException:
             self._lock.close()
+            raise
+        try:
+            self._seen = [_identity(self._names[0]), None]
+        except OSError:  # deleted at once
+            self.close()
             raise
 
     @property
@@ -195,7 +199,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
         _require_journal(database)
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")
         database.execute("PRAGMA journal_mode = WAL")
-        # The answer to an edit waits for the write and not for the disk: see `Journal._sync`.
+        # The answer to an edit waits for the write and not for the disk: see `JournalStorage.sync`.
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA wal_autocheckpoint = 0")  # it would come in the middle of an edit
         database.executescript(_SCHEMA)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pycrdt import Doc, YMessageType, handle_sync_message
 
 from ...documents.foreign_text import inline, words
 from ...errors import DocumentNotFound, RoomUnavailable
-from ..disk.opened_files import Load
-from ..protocols import autosave
+from ..disk.open_files import Load
 from ..protocols.room_ids import RoomId
-from ..protocols.rooms import Authorship
+from ..protocols.rooms import Authorship, autosave_is_on
 from ..upstream.linked_files import loads_of
-from .journal import Journal, JournalError
+from .group_commit import JournalError
+from .journal import Journal
 from .memory_channel import MemoryChannel
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 class InProcessLink:
     """One member of one room, for all agents at its document."""
+
+    limitation = None
 
     at_once = True
 
@@ -117,15 +119,11 @@ class InProcessLink:
 
     @property
     def autosaves(self) -> bool:
-        return self._backend.ydoc.document_save_delay is not None and autosave.is_on(self.states)
+        return self._backend.ydoc.document_save_delay is not None and autosave_is_on(self.states)
 
     @property
     def writable(self) -> bool:
         return self._backend.files.writable(self.path)
-
-    @property
-    def mode(self) -> Literal["live", "file"]:
-        return "live"
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:

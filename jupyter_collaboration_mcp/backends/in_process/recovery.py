@@ -14,24 +14,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from logging import Logger
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jupyter_server.utils import ensure_async
-from jupyter_ydoc import ydocs
 from pycrdt import Doc
 from pycrdt.store import BaseYStore, YDocNotFound
 from tornado.web import HTTPError
 
 from ...documents import line_ends
-from ...documents.notebook import Notebook
 from ...documents.updates import decode_state, first_block
 from ...panics import contained
 from ..disk.local_disk import LocalDisk
 from ..upstream.kept_line_ends import with_line_ends
 from ..upstream.kept_numbers import keep_numbers
-from .journal import Journal, UnsavedRoom
-from .torn_files import TornFile
+from .journal import Journal
+from .journal_records import UnsavedRoom
+from .replay import Replay, document_of, without_trust
 
 StoreFactory = Callable[..., BaseYStore]
 
@@ -69,14 +68,14 @@ class Recovery:
         A journal of which a part cannot be read is set aside: it would fail for ever.
         """
         failed = False
-        for unsaved in self._journal.unsaved():
+        for unsaved in self._journal.records.unsaved():
             began = time.perf_counter()
             try:
                 with contained():
                     outcome = await self._recover(unsaved)
             except Incomplete:
                 try:
-                    kept = self._journal.keep_aside(unsaved.room)
+                    kept = self._journal.records.keep_aside(unsaved.room)
                 except (OSError, sqlite3.Error):
                     self._log.exception("Could not keep %s aside; it stays", unsaved.path)
                     failed = True
@@ -94,8 +93,8 @@ class Recovery:
                 continue
             took = (time.perf_counter() - began) * 1000
             self._log.info("Recovered %s: %s (%.0f ms)", unsaved.path, outcome, took)
-        if failed and not self._journal.is_sound:
-            self._journal.set_aside("a part of it cannot be read")
+        if failed and not self._journal.storage.is_sound:
+            self._journal.storage.set_aside("a part of it cannot be read")
 
     async def _recover(self, unsaved: UnsavedRoom) -> str:
         file_type, file_id = unsaved.room.file_type, unsaved.room.file_id
@@ -115,34 +114,34 @@ class Recovery:
         except Incomplete:
             return None
         if rebuilt is None:
-            self._journal.recovered(unsaved.room, None)
+            self._journal.records.recovered(unsaved.room, None)
             return "nothing was stored"
         model = {"type": file_type, "format": file_format, "content": rebuilt.content}
         kind = unsaved.room.kind
         on_disk = await self._load(unsaved.path, kind, file_format)
-        if on_disk is not None and on_disk["content"] == _without_trust(rebuilt.content):
-            self._journal.recovered(unsaved.room, None)
+        if on_disk is not None and on_disk["content"] == without_trust(rebuilt.content):
+            self._journal.records.recovered(unsaved.room, None)
             return "the file was up to date"
         ours = on_disk is not None and await self._is_ours(on_disk, unsaved, rebuilt, store)
         if not ours and kind == "file":
             ours = await self._was_torn(unsaved, rebuilt, store)
         if ours:
             await self._save(model, kind, unsaved.path)
-            self._journal.recovered(unsaved.room, None)
+            self._journal.records.recovered(unsaved.room, None)
             return "unsaved edits are in the file again"
         kept = await self._keep_beside(model, kind, unsaved.path)
         notice = (
             f"After a crash of the server, {unsaved.path} had been changed by somebody else "
             f"meanwhile. That file was left as it is; the unsaved edits are in {kept}."
         )
-        self._journal.recovered(unsaved.room, (unsaved.path, notice))
+        self._journal.records.recovered(unsaved.room, (unsaved.path, notice))
         self._log.warning(notice)
         return "conflict"
 
     async def _rebuild(
         self, unsaved: UnsavedRoom, store: BaseYStore, file_type: str
     ) -> _Rebuilt | None:
-        journaled = self._journal.updates(unsaved.room)
+        journaled = self._journal.records.updates(unsaved.room)
         doc: Doc[Any] = Doc()
         try:
             await store.apply_updates(doc)
@@ -158,7 +157,7 @@ class Recovery:
             # Into the store as well, not only into the file: so the items keep their identity
             # and a tab that still holds them does not double the text.
             await store.write(doc.get_update(before))
-        document = _model(file_type, doc)
+        document = document_of(file_type, doc)
         return _Rebuilt(await document.aget(), document.hash, journaled)
 
     async def _is_ours(
@@ -200,7 +199,7 @@ class Recovery:
         rows = sorted(rows + rebuilt.journaled, key=lambda row: row[0])
         file_type = unsaved.room.file_type
         since = unsaved.base_time - _CLOCK_SLACK
-        return await _Replay(file_type, content, fits).passes(rows, since)
+        return await Replay(file_type, content, fits).passes(rows, since)
 
     async def _load(self, path: str, kind: str, file_format: str) -> Any | None:
         # Reading also repairs: for a notebook that the crash left half written, Jupyter's
@@ -215,7 +214,7 @@ class Recovery:
         content = model["content"]
         if kind == "file" and isinstance(content, str):
             content = line_ends.plain(content)
-        return {"content": _without_trust(content), "hash": with_hash.get("hash")}
+        return {"content": without_trust(content), "hash": with_hash.get("hash")}
 
     async def _save(self, model: dict[str, Any], kind: str, path: str) -> None:
         # The contents manager changes what it is given (signs it, strips trust).
@@ -249,9 +248,9 @@ def recover(
     keep_numbers()
     renames: list[tuple[str, str]] = []
     for journal in journals:
-        if journal.renames():
+        if journal.records.renames():
             renames += loop.run_until_complete(_follow_renames(journal, contents))
-        if journal.unsaved():
+        if journal.records.unsaved():
             recovery = Recovery(journal, contents, make_store, log)
             loop.run_until_complete(recovery.run())
     return renames
@@ -260,55 +259,13 @@ def recover(
 async def _follow_renames(journal: Journal, contents: Any) -> list[tuple[str, str]]:
     """Have rooms follow their files that had been moved when the server died, and nobody knew."""
     followed = []
-    for path, new_path in journal.renames():
+    for path, new_path in journal.records.renames():
         is_gone = not await ensure_async(contents.exists(path))
         if is_gone and await ensure_async(contents.exists(new_path)):
-            journal.follow(path, new_path)
+            journal.records.follow(path, new_path)
             followed.append((path, new_path))
-    journal.forget_renames()
+    journal.records.forget_renames()
     return followed
-
-
-class _Replay:
-    """Runs through the history of a document to see whether it ever had some content."""
-
-    def __init__(self, file_type: str, content: Any, fits: Callable[[Any], bool]) -> None:
-        self._fits = fits
-        self._doc: Doc[Any] = Doc()
-        self._document = _model(file_type, self._doc)
-        self._content = content
-        self._notebook = Notebook(self._doc) if file_type == "notebook" else None
-        self._suspect = 0  # the cell that differed last differs most likely again
-
-    async def passes(self, rows: Sequence[tuple[float, bytes]], since: float) -> bool:
-        try:
-            return await self._passes(rows, since)
-        finally:
-            if self._notebook is not None:
-                self._notebook.close()
-
-    async def _passes(self, rows: Sequence[tuple[float, bytes]], since: float) -> bool:
-        for stamp, update in rows:
-            self._doc.apply_update(update)
-            if stamp < since or not self._may_be_equal():
-                continue
-            if self._fits(_without_trust(await self._document.aget())):
-                return True
-        return False
-
-    def _may_be_equal(self) -> bool:
-        """Compare sources only; taking the whole content of a large notebook is slow."""
-        if self._notebook is None:
-            return True
-        cells = self._content["cells"]
-        if len(self._notebook) != len(cells):
-            return False
-        order = [self._suspect, *range(len(cells))] if self._suspect < len(cells) else []
-        for index in order or range(len(cells)):
-            if self._notebook.source(index) != cells[index]["source"]:
-                self._suspect = index
-                return False
-        return True
 
 
 def _complete(doc: Doc[Any], journaled: Sequence[tuple[float, bytes]]) -> bool:
@@ -318,19 +275,31 @@ def _complete(doc: Doc[Any], journaled: Sequence[tuple[float, bytes]]) -> bool:
     return all(clocks.get(begin[0], 0) > begin[1] for begin in begins if begin is not None)
 
 
-def _without_trust(content: Any) -> Any:
-    """Without the marks of trust, which no file has: a reader gets them from the signature, and of
-    a notebook that is not signed no cell is trusted, whatever its room says."""
-    if not isinstance(content, dict):
-        return content
-    cells = []
-    for cell in content["cells"]:
-        metadata = {
-            key: value for key, value in cell.get("metadata", {}).items() if key != "trusted"
-        }
-        cells.append({**cell, "metadata": metadata})
-    return {**content, "cells": cells}
+class TornFile:
+    """What a crash may have left of a text file whose writing it interrupted.
 
+    Jupyter copies a file to `.~name`, empties it, writes it, and removes the copy. A server that is
+    killed meanwhile leaves the beginning of the new text, or nothing at all, and the copy beside
+    it. Of a notebook, which it cannot read then, Jupyter itself restores the copy; half a text
+    looks whole.
+    """
 
-def _model(file_type: str, doc: Doc[Any]) -> Any:
-    return ydocs.get(file_type, ydocs["file"])(doc)
+    def __init__(self, file: Path, copy: Path) -> None:
+        self._file, self._copy = file, copy
+        # The cut may go through a character, or through a line end.
+        written = file.read_bytes().decode(errors="ignore")
+        self.beginning = line_ends.plain(written.removesuffix("\r"))
+        """As much of the text as was written, with `\\n` at the end of each line."""
+
+    @classmethod
+    def at(cls, disk: LocalDisk | None, path: str) -> TornFile | None:
+        """None if there is no copy beside it, so that nobody was writing."""
+        if disk is None:
+            return None
+        file = disk.real(path)
+        copy = file.with_name(f".~{file.name}")
+        return cls(file, copy) if file.is_file() and copy.is_file() else None
+
+    def put_back(self) -> None:
+        """Have what was there before it was written."""
+        self._copy.replace(self._file)

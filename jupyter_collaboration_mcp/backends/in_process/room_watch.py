@@ -21,7 +21,8 @@ from tornado.web import HTTPError
 from ...documents.updates import decode_state, encode_state, sole_author
 from ..protocols.room_ids import RoomId
 from ..upstream.taken_over import unloadable
-from .journal import Journal, UnsavedRoom
+from .journal import Journal
+from .journal_records import UnsavedRoom
 
 #: A save sets `dirty` and then `hash` within this many seconds.
 _RELEARN_DELAY = 0.2

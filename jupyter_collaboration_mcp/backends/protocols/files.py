@@ -15,10 +15,10 @@ FileType = Literal["notebook", "file", "directory"]
 Permit = Callable[[str], Awaitable[None]]
 """Refuses a path that somebody may not touch in the way that they want to."""
 
-Shown = Callable[[str, FileType], bool]
+EntryFilter = Callable[[str, FileType], bool]
 """Whether an entry may be shown, by its path and type."""
 
-Names = tuple[str, str]
+PathPair = tuple[str, str]
 """A path, and the path of what it leads to; the same twice if it is no link."""
 
 #: Copies that Jupyter keeps beside the files; it shows them where hidden files are shown.
@@ -39,7 +39,7 @@ def nameable(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FileQuery:
     """What a search is for."""
 
     fits: Callable[[str, FileType], bool]
@@ -79,7 +79,7 @@ class FileEntry:
     def name(self) -> str:
         return self.path.rpartition("/")[2]
 
-    def opened(self, people: Sequence[str] | None) -> FileEntry:
+    def opened_by(self, people: Sequence[str] | None) -> FileEntry:
         """The same, open by some people; None if it is not open."""
         return self if people is None else replace(self, open=True, people=tuple(people))
 
@@ -135,7 +135,7 @@ class Files(Protocol):
     def is_gone(self, path: str) -> bool:
         """Whether nothing is at a path any more, as far as that is cheap to know."""
 
-    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+    async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
         """What may be shown of what is in a folder, by name.
 
         Raises:
@@ -143,15 +143,15 @@ class Files(Protocol):
         """
 
     async def walk(
-        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+        self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        """What is wanted below a folder, breadth first and by name; hidden folders are left out.
+        """What a query matches below a folder, breadth first and by name, without hidden folders.
 
         Args:
             enter: Which folders are worth a look.
         """
 
-    def everything(self, path: str) -> AsyncGenerator[Sequence[Names]]:
+    def everything(self, path: str) -> AsyncGenerator[Sequence[PathPair]]:
         """All that is below a folder, some at a time; also what no listing shows.
 
         Raises:

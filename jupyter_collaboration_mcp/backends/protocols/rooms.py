@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pycrdt import Doc
 
@@ -27,6 +27,25 @@ class Authorship:
     agent: str
     call: str
     time: float
+
+
+def autosave_is_on(states: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the server saves by itself: unless everybody in the room has switched that off.
+
+    So jupyter-server-ydoc decides, by the awareness states of the people in a room.
+    """
+    wishes = [state.get("autosave", True) for state in states.values() if state]
+    return any(wishes) if wishes else True
+
+
+@dataclass(frozen=True, slots=True)
+class Limitation:
+    """How a seat is less than one in a live room; every answer about its document says so."""
+
+    mode: str
+    """In a word."""
+    notice: str
+    """In a sentence."""
 
 
 class Piece(bytes):
@@ -89,8 +108,8 @@ class RoomLink(Protocol):
         """Whether the room has everything in the moment in which it is sent."""
 
     @property
-    def mode(self) -> Literal["live", "file"]:
-        """Whether there is a room that people may be in, or only the file."""
+    def limitation(self) -> Limitation | None:
+        """How it is less than a room that people may be in, if it is."""
 
     @property
     def writable(self) -> bool:
@@ -101,16 +120,16 @@ class RoomLink(Protocol):
         """Who is in the room: awareness states by client id."""
 
     def attach(self, doc: Doc[Any]) -> None:
-        """The Doc of who sits here; it is asked what the room lacks."""
+        """Keep a Doc in sync with the room: it provides what the room lacks."""
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Have a function called when somebody comes, or changes a wish about saving."""
 
     def notices(self) -> Sequence[str]:
-        """What the people of this document should be told once (after a crash, say)."""
+        """What the next answer about this document should report (after a crash, say), once."""
 
     def remember(self, notice: str | None) -> None:
-        """Keep what agents are still to be told, in case of a crash. None: they have been told."""
+        """Keep a notice for agents in case of a crash; None when they have got it."""
 
     def send(self, message: bytes) -> None:
         """Give the room a message; `acknowledged` tells when it has taken effect."""
@@ -122,7 +141,7 @@ class RoomLink(Protocol):
         """Keep who wrote what; it is durable with the next acknowledgement."""
 
     def give_up(self) -> None:
-        """Be dead from now on: the Doc of who sits here has what the room must never get."""
+        """Be dead from now on: the attached Doc has something that the room must never get."""
 
     async def current(self) -> None:
         """Return when `receive` will give everything that the room has now.

@@ -8,15 +8,16 @@ from logging import Logger
 from pathlib import Path
 
 from ...documents import well_formed
-from ...documents.awareness import people_in
 from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from .file_room import FILE_FORMAT, FileRooms
 from .files import RemoteFiles
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
+from .room_seats import RoomSeats
 from .room_session import open_session
 from .room_socket import RoomSocket
+from .server_errors import Refused
 
 _LINE_ENDS = (
     "This file has the line ends of Windows (CRLF). The Jupyter server turns them into LF when it "
@@ -36,21 +37,17 @@ class RemoteBackend:
     ) -> None:
         self._api = api
         self._log = log
-        self._rooms: dict[str, RoomId] = {}  # by path
-        self._paths: dict[str, str] = {}  # by file id
-        self._links: dict[RoomId, RoomSocket] = {}  # seats that are taken
+        self._seats = RoomSeats()
         self._file_rooms = FileRooms(api)  # where the server has no rooms
         self._writable: dict[str, bool] = {}  # by path
         self._modified: dict[str, str | None] = {}  # by path, before the room is joined
-        self._distrusted: dict[str, str | None] = {}  # the same, of rooms that lost their file
         self._doubts: dict[str, str | None] = {}  # why a path may not be loaded
         self._unwelcome: dict[str, str] = {}  # what has to be said of a path, once
-        self.files = RemoteFiles(api, self, root)
+        self.files = RemoteFiles(api, self._seats, root)
 
     async def close(self) -> None:
         """Leave the rooms that nobody has left yet."""
-        await asyncio.gather(*(link.close() for link in self._links.values()))
-        self._forget_lost_seats()
+        await self._seats.close()
 
     # -- files -------------------------------------------------------------------------------
 
@@ -74,29 +71,16 @@ class RemoteBackend:
             notebook = await self.files.read(path, "notebook")
             self._doubts[path] = await asyncio.to_thread(well_formed.oversized, notebook)
         room_id = RoomId.of(kind, session.file_id)
-        self._forget_lost_seats()
-        self._rooms[path] = room_id
-        self._paths[session.file_id] = path
-        if room_id not in self._links:
-            self._modified[path] = self._distrusted.pop(path, entry.last_modified)
+        self._seats.note_room(path, room_id)
+        if room_id not in self._seats:
+            self._modified[path] = self._seats.modified(path, entry.last_modified)
         return room_id
 
     def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
-        self._forget_lost_seats()
-        for link in self._links.values():
-            if link.path == path and link.room_id.kind == kind:
-                return link.room_id
-        room_id = self._rooms.get(path)
-        # A seat knows better where its document is.
-        if room_id is None or room_id in self._links or room_id.kind != kind:
-            return None
-        return room_id
+        return self._seats.room_at(path, kind)
 
     def path_of(self, file_id: str) -> str | None:
-        self._forget_lost_seats()
-        links = [r for i, r in self._links.items() if i.file_id == file_id]
-        known = self._paths.get(file_id) or self._file_rooms.path_of(file_id)
-        return links[0].path if links else known
+        return self._seats.path_of(file_id) or self._file_rooms.path_of(file_id)
 
     async def locate(self, file_id: str) -> str | None:
         try:
@@ -108,39 +92,12 @@ class RemoteBackend:
         with self._api.understood("the path of a document"):
             return str(found["path"])
 
-    def open_paths(self) -> dict[str, list[str]]:
-        """Who is in which document, of those that we are in: only of them it is known."""
-        self._forget_lost_seats()
-        return {link.path: people_in(link.states) for link in self._links.values()}
-
-    def seats_below(self, path: str) -> list[RoomSocket]:
-        """Our seats in the room of a file, or of all files in a folder."""
-        links = self._links.values()
-        return [r for r in links if r.path == path or r.path.startswith(f"{path}/")]
-
-    def distrust(self, seat: RoomSocket) -> None:
-        """A file is gone, but not its room: who joins that again is to know that it is outdated."""
-        self._distrusted[seat.path] = seat.modified
-
-    def _forget_lost_seats(self) -> None:
-        for room_id, link in list(self._links.items()):
-            if not link.alive:
-                del self._links[room_id]
-                self._rooms = {path: room for path, room in self._rooms.items() if room != room_id}
-                file_id = room_id.file_id
-                if link.gone:
-                    self._paths.pop(file_id, None)
-                else:
-                    self._paths[file_id] = link.path
-                    self._rooms[link.path] = room_id
-
     # -- rooms -------------------------------------------------------------------------------
 
     async def join(self, room_id: RoomId) -> RoomLink:
         if room_id.file_format == FILE_FORMAT:
             return await self._file_rooms.join(room_id)
-        file_id = room_id.file_id
-        path = self.path_of(file_id)
+        path = self.path_of(room_id.file_id)
         if path is None:
             raise DocumentNotFound.at(room_id)
         modified = self._modified.pop(path, None)
@@ -149,8 +106,7 @@ class RemoteBackend:
         if path in self._unwelcome:
             link.warn(self._unwelcome.pop(path))
         await link.enter(self._doubts.pop(path, None))
-        self._links[room_id] = link
-        self._paths[file_id] = path
+        self._seats.add(link, path)
         return link
 
 

@@ -32,7 +32,7 @@ async def extension_info(api: JupyterApi) -> ExtensionInfo | None:
         Refused: The server says no.
         ServerError: It cannot be reached, does not know the token, or is no Jupyter.
     """
-    from .jupyter_api import Refused
+    from .server_errors import Refused
 
     try:
         info = await api.get(*INFO_PATH.split("/"))

@@ -1,7 +1,8 @@
-"""Documents of a server without collaboration: read and written as files, and said to be so.
+"""Documents of a server without collaboration: read and written as files.
 
 There is no room that anybody could be in. The file is loaded into a document of our own, and each
-edit is saved at once, if nobody else has written the file meanwhile.
+edit is saved at once, unless somebody else has written the file in the meantime. Every answer says
+that the file itself is used (`limitation`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from jupyter_ydoc import YFile, YNotebook
 from pycrdt import Doc, Subscription, YMessageType, handle_sync_message
@@ -19,10 +20,11 @@ from ...documents import line_ends, well_formed
 from ...documents.foreign_text import inline
 from ...errors import CorruptDocument, DocumentNotFound, RoomUnavailable, ServerError
 from ..protocols.room_ids import Kind, RoomId
-from ..protocols.rooms import Authorship
+from ..protocols.rooms import Authorship, Limitation
 from ..upstream.kept_numbers import keep_numbers
 from ..upstream.whole_reads import read_notebook
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
+from .server_errors import Refused
 
 #: What the id of a file has before its kind, where a room has a format.
 FILE_FORMAT = "file"
@@ -61,7 +63,9 @@ class FileRooms:
 class FileRoom:
     """One file, in the shape of a seat in a room."""
 
-    mode: Literal["live", "file"] = "file"
+    limitation = Limitation(
+        "file", "File mode: this server has no live collaboration; the file itself is used."
+    )
     at_once = True
     autosaves = True
     session_id = "file"
@@ -87,7 +91,7 @@ class FileRoom:
         self._subscription: Subscription | None = self._doc.observe(self._on_update)
 
     async def load(self) -> None:
-        """Have what the file has."""
+        """Load what the file has."""
         # Of a notebook no format may be named.
         form = self._form if self._kind == "file" else {"type": "notebook"}
         try:
@@ -106,7 +110,7 @@ class FileRoom:
         self._document.set(content)
 
     async def _require_readable(self) -> None:
-        """See that a notebook is one which the server has refused to read."""
+        """Check that a notebook that the server refused to read is valid."""
         query = {"type": "file", "format": "text", "content": "1"}
         await read_notebook(self.path, lambda: self._ask("GET", query))
 
@@ -130,7 +134,7 @@ class FileRoom:
         return ()
 
     def attach(self, doc: Doc[Any]) -> None:
-        """Nobody asks what this room lacks: it is told everything."""
+        """Does nothing: this room gets every update."""
 
     @property
     def _form(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import (
     AlreadyExists,
@@ -18,18 +18,26 @@ from ...errors import (
     NotText,
     ReadOnly,
 )
-from ..contents.asked_folders import AskedFolders
+from ..contents.folders import ContentsFolders
 from ..contents.models import entries_of, entry_of, new_model
-from ..protocols.files import FileEntry, FileType, Listing, Names, Permit, Shown, Source, Wanted
+from ..protocols.files import (
+    EntryFilter,
+    FileEntry,
+    FileQuery,
+    FileType,
+    Listing,
+    PathPair,
+    Permit,
+    Source,
+)
 from ..protocols.room_ids import Kind
 from ..upstream.whole_reads import read_notebook
-from .jupyter_api import JupyterApi, Refused
-from .near_folders import NearFolders
+from .jupyter_api import JupyterApi
+from .local_folders import LocalFolders
+from .room_seats import RoomSeats
 from .room_session import open_session
-
-if TYPE_CHECKING:
-    from .backend import RemoteBackend
-    from .room_socket import RoomSocket
+from .room_socket import RoomSocket
+from .server_errors import Refused
 
 #: Folders that are asked for at once.
 _PARALLEL = 8
@@ -43,14 +51,14 @@ class RemoteFiles:
     """The files of one server."""
 
     def __init__(
-        self, api: JupyterApi, backend: RemoteBackend, root: Callable[[], Path | None] | None
+        self, api: JupyterApi, seats: RoomSeats, root: Callable[[], Path | None] | None
     ) -> None:
         self._api = api
-        self._backend = backend
-        self._asked = AskedFolders(self._inside, at_once=_PARALLEL)
-        self._folders: AskedFolders | NearFolders = self._asked
+        self._seats = seats
+        self._remote = ContentsFolders(self._inside, at_once=_PARALLEL)
+        self._folders: ContentsFolders | LocalFolders = self._remote
         if root is not None:
-            self._folders = NearFolders(root, api.check, self.look, self._asked)
+            self._folders = LocalFolders(root, api.check, self.look, self._remote)
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -63,7 +71,7 @@ class RemoteFiles:
             if folder and (await self.look(folder)).type != "directory":
                 raise DocumentNotFound.at(path) from error
             raise
-        return entry_of(model).opened(self._backend.open_paths().get(path))
+        return entry_of(model).opened_by(self._seats.open_paths().get(path))
 
     def resolved(self, path: str) -> str:
         return path  # from outside, a link looks like a file
@@ -74,23 +82,23 @@ class RemoteFiles:
     def is_gone(self, path: str) -> bool:
         return False  # it would have to be asked for
 
-    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+    async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
         return await self._folders.children(path, shown, limit)
 
     async def _inside(self, path: str) -> Sequence[FileEntry]:
         query = {"type": "directory", "content": "1"}
         model = await self._ask("list", "GET", path, query)
-        people = self._backend.open_paths()
+        people = self._seats.open_paths()
         with self._api.understood("a folder"):
-            return [child.opened(people.get(child.path)) for child in entries_of(model)]
+            return [child.opened_by(people.get(child.path)) for child in entries_of(model)]
 
     async def walk(
-        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+        self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        return await self._folders.walk(start, wanted, enter, limit)
+        return await self._folders.walk(start, query, enter, limit)
 
-    async def everything(self, path: str) -> AsyncGenerator[Sequence[Names]]:
-        async for some in self._asked.everything(path):
+    async def everything(self, path: str) -> AsyncGenerator[Sequence[PathPair]]:
+        async for some in self._remote.everything(path):
             yield [(entry.path, entry.path) for entry in some]
 
     async def read(self, path: str, kind: Kind, permit: Permit | None = None) -> Any:
@@ -118,7 +126,7 @@ class RemoteFiles:
             return entry_of(model)
 
     async def delete(self, place: str) -> bool | None:
-        seats = self._backend.seats_below(place)
+        seats = self._seats.below(place)
         await self._settle(seats)
         await self._ask("delete", "DELETE", place, {})
         for seat in seats:
@@ -132,9 +140,7 @@ class RemoteFiles:
                 await seat.save(always=True)
 
     def forget(self, path: str) -> None:
-        for seat in self._backend.seats_below(path):
-            self._backend.distrust(seat)
-            seat.end_with_file()
+        self._seats.end_below(path)
 
     async def vacate(self, path: str) -> None:
         self.forget(path)
@@ -150,7 +156,7 @@ class RemoteFiles:
         # The ids of what is in a folder follow only if the folder has one.
         with contextlib.suppress(Refused, NoCollaboration):
             await open_session(self._api, path, "file")
-        seats = self._backend.seats_below(path)
+        seats = self._seats.below(path)
         for seat in seats:
             await seat.flush()
         await self._settle(seats)
@@ -188,11 +194,11 @@ class RemoteFiles:
 
     async def copy(self, source: Source, target: str) -> Sequence[str]:
         path = source.path
-        for seat in self._backend.seats_below(path):
+        for seat in self._seats.below(path):
             await seat.save(always=True)
         if source.type == "directory":
             # A server that copies a file does not ask its authorizer whether we may read it.
-            await self._asked.copy(path, target, self._make_folder, self._copy_file, self.look)
+            await self._remote.copy(path, target, self._make_folder, self._copy_file, self.look)
             return (_FOLDER_COPIED,)
         await self._copy_file(path, target)
         return ()

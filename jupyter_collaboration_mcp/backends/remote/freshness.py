@@ -1,7 +1,7 @@
-"""Whether a room elsewhere has what its file has: somebody may have changed it on disk.
+"""Whether a room on another server is up to date with its file, which may change on disk.
 
-A Jupyter server looks once a second. Whoever reads in between is told that something is coming.
-A file that it cannot load it forgets, and saves the next edit over it: so nobody may edit then.
+A Jupyter server looks once a second; whoever reads in between learns that the room is stale. A file
+that the server cannot load it ignores, and it saves the next edit over it: so nobody may edit then.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from ...errors import CollaborationError, CorruptDocument, DocumentNotFound, Not
 from ..contents.models import entry_of
 from ..protocols.room_ids import Kind
 from ..upstream.whole_reads import read_notebook
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
 from .room_state import RoomState
+from .server_errors import Refused
 
 #: Seconds after which a server has noticed a change of a file.
 _NOTICED = 2.0
 
-#: Seconds between two looks of somebody who edits: as often as a server looks; and at least so many
-#: times what the last one took, because a server that is busy must not be kept busy by this.
+#: Seconds between two looks before edits: as often as a server looks; and at least so many times
+#: what the last look took, so that this does not keep a busy server busy.
 _LOOK, _TIMES = 1.0, 20.0
 
 
@@ -81,10 +82,10 @@ class Freshness:
         return False
 
     async def require_loadable(self, path: str, state: RoomState, now: bool = False) -> None:
-        """See that a server would not save over something that it cannot load.
+        """Check that the server would not save over a file that it cannot load.
 
         Args:
-            now: Look also if that was done a moment ago.
+            now: Look even if the last look was a moment ago.
 
         Raises:
             NotText, CorruptDocument: It would.
@@ -100,7 +101,7 @@ class Freshness:
         self._took = time.monotonic() - began
 
     async def _examine(self, path: str, model: Any, state: RoomState) -> str | None:
-        """See that the file can be loaded; returns its hash, if that had to be asked for."""
+        """Check that the file can be loaded; returns its hash, if it had to be requested."""
         modified, on_disk = str(model.get("last_modified")), None
         self.writable = bool(model.get("writable", True))
         if modified != self._loadable:
@@ -148,7 +149,7 @@ class Freshness:
             self._suspect, self._overwrites_before = modified, state.overwrites
         if state.overwrites > self._overwrites_before:
             return True
-        # Something was taken over since it was last asked, and it may have been an earlier change.
+        # The room was overwritten since the last look, perhaps by an earlier change of the file.
         return state.overwrites > self._overwrites and _age(modified, now) > _NOTICED
 
 

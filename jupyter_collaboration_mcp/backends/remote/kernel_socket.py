@@ -31,10 +31,11 @@ from ...errors import KernelUnavailable, ServerError, ServerUnreachable, TokenRe
 from ..kernels.execute_request import execute_request
 from ..kernels.kernel_work import UNKNOWN, KernelWork, language_of
 from ..protocols.kernels import OUTPUT_MISSING, Fate, KernelMessage
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
 from .kernel_frames import PARTS_APART, Channel, Frame, read_frame, write_frame
 from .message_numbers import MessageNumbers
 from .rate_limit import dropped_output
+from .server_errors import Refused
 
 #: Seconds without the server, after which its kernels count as gone.
 GRACE = 30.0

@@ -12,8 +12,9 @@ from ...documents.foreign_text import NAME, inline
 from ...errors import CollaborationError, KernelUnavailable
 from ..contents.models import iso_time
 from ..protocols.kernels import KernelInfo, KernelLink, KernelSpec
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
 from .kernel_socket import GRACE, KernelSocket
+from .server_errors import Refused
 
 #: How often, and after how many seconds each time, it is seen whose of two kernels is in use.
 _LOOKS, _LOOK_AGAIN = 5, 0.2

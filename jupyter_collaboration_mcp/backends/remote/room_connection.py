@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from pycrdt import Encoder
 from websockets.exceptions import ConnectionClosed
 
-from .bounded_websocket import BoundedConnection
+from ...owned_tasks import OwnedTasks
+from .websocket import BoundedConnection
 
 #: The collaboration server's own type of message, beside SYNC and AWARENESS.
 RAW = 2
@@ -23,10 +24,10 @@ _SIGN_OF_LIFE = b""
 
 
 class Seat(Protocol):
-    """Whose connection it is."""
+    """Whoever uses a connection."""
 
     def on_message(self, connection: RoomConnection, message: bytes) -> None:
-        """What the server sends, in its order."""
+        """Take what the server sends, in its order."""
 
     def on_lost(self) -> None:
         """The connection is of no more use to anybody."""
@@ -47,12 +48,13 @@ class RoomConnection:
         # The answers carry no number, but come in the order of the questions.
         self._questions: deque[tuple[asyncio.Future[bool], Callable[[], None]]] = deque()
         self._saves: dict[int, asyncio.Future[None]] = {}
+        self._tasks = OwnedTasks()
         self._sender: asyncio.Task[None] | None = None
 
     async def serve(self) -> tuple[int | None, str]:
         """Read and write until the end. Returns how the connection was closed."""
         websocket = self._websocket
-        self._sender = asyncio.get_running_loop().create_task(self._send_queued())
+        self._sender = self._tasks.start(self._send_queued())
         self._question(proves=False)  # asked before the server was told what it lacks
         try:
             async for message in websocket:
@@ -68,7 +70,7 @@ class RoomConnection:
         finally:
             self._lost = True
             self._seat.on_lost()
-            self._sender.cancel()
+            self._tasks.cancel()
             for question, _answered in self._questions:
                 if not question.done():
                     question.set_result(False)
@@ -76,7 +78,7 @@ class RoomConnection:
                 if not save.done():
                     save.set_result(None)
             await self._hang_up()
-            await asyncio.gather(self._sender, return_exceptions=True)
+            await self._tasks.close()
         return websocket.end
 
     def send(self, message: bytes) -> None:
@@ -86,11 +88,12 @@ class RoomConnection:
         """Wait until all that was sent is on its way, or cannot be."""
         if self._sender is None or self._lost:
             return
-        empty = asyncio.get_running_loop().create_task(self._queue.join())
-        waiting: set[asyncio.Task[None]] = {empty, self._sender}
-        await asyncio.wait(waiting, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-        empty.cancel()
-        await asyncio.gather(empty, return_exceptions=True)
+        waiting = OwnedTasks()
+        try:
+            either = {waiting.start(self._queue.join()), self._sender}
+            await asyncio.wait(either, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await waiting.close()
 
     async def ask(self) -> bool:
         """Ask what is missing here. False when the connection was lost before the answer."""

@@ -1,4 +1,4 @@
-"""The updates that a room has sent, until they are asked for."""
+"""The updates that a room has sent, until the peer receives them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING = b"\x00\x00"
 
 
 class RoomInbox:
-    """What came, without what is known already."""
+    """Updates in the order in which they came, without echoes of our own."""
 
     def __init__(self) -> None:
         self._updates: list[bytes] = []
@@ -27,7 +27,7 @@ class RoomInbox:
 
     @property
     def waiting(self) -> Sequence[bytes]:
-        """What nobody has asked for yet."""
+        """What nobody has received yet."""
         return self._updates
 
     def news(self, update: bytes) -> bool:
@@ -49,10 +49,10 @@ class RoomInbox:
         return taken
 
     def drain(self, everything: bool) -> Sequence[bytes]:
-        """What came until the room last answered.
+        """Hand out what came until the room last answered.
 
-        What came since may be half of something: the content of a file that was changed, say,
-        without the sign that it was.
+        What came since may be half of a change: the new content of a file, say, without the mark
+        that says so.
         """
         whole = len(self._updates) if everything else self._whole
         drained, self._updates = self._updates[:whole], self._updates[whole:]
@@ -61,14 +61,14 @@ class RoomInbox:
         return drained
 
     def drop_backlog(self) -> None:
-        """Forget what came if it is too much: the answer to the next question has it all."""
+        """Forget what came if it is too much: the next answer has all of it."""
         if self._size > _BACKLOG:
             self._updates.clear()
             self._size = self._whole = 0
             self._last_answer = None
 
     def expect_echo(self, update: bytes) -> None:
-        """The room sends everything to everybody, also to whom it has it from."""
+        """Recognise an update of ours: the room sends everything to everybody, us included."""
         self._echoes[hash(update)] = None
         if len(self._echoes) > _ECHOES:
             del self._echoes[next(iter(self._echoes))]
@@ -81,7 +81,7 @@ class RoomInbox:
         return True
 
     def forget_echoes(self) -> None:
-        """Nothing will be sent back through a connection that is lost."""
+        """Expect no more echoes: a lost connection sends nothing back."""
         self._echoes.clear()
 
     def _add(self, update: bytes) -> None:

@@ -9,18 +9,19 @@ from typing import Any
 from ...documents.foreign_text import inline
 from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
 from ..protocols.room_ids import Kind
-from .jupyter_api import JupyterApi, Refused
+from .jupyter_api import JupyterApi
+from .server_errors import Refused
 
 _ID = re.compile(r"[\w.:-]{1,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a server says about a document when it is asked for its room."""
+    """A server's answer to a request for the room of a document."""
 
     file_id: str
     id: str
-    """Of the server's process, in effect: another one after a restart."""
+    """Identifies the server's process, in effect: it changes with a restart."""
 
 
 async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
@@ -29,8 +30,8 @@ async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
     Raises:
         DocumentNotFound: The server knows no such file.
         NoCollaboration: It has no rooms at all.
-        RoomUnavailable: It has rooms, but not in a way that is known here.
-        Refused: It cannot say now.
+        RoomUnavailable: It has rooms, but no API that we know to find them.
+        Refused: It cannot answer now.
     """
     try:
         answer = await api.request(
@@ -68,9 +69,9 @@ def _id(said: Any) -> str:
 
 
 async def _has_rooms(api: JupyterApi) -> bool:
-    """Whether there are any, also where nobody tells their names (jupyter-server-documents)."""
+    """Whether there are any, even if their names cannot be requested (jupyter-server-documents)."""
     try:
-        # Without the wish for a WebSocket it is refused wherever it is known.
+        # A server that knows this URL refuses it, because we do not ask for a WebSocket.
         await api.get("api", "collaboration", "room", "JupyterLab:globalAwareness")
     except Refused as refused:
         return refused.status != 404

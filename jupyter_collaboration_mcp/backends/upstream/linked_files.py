@@ -13,7 +13,7 @@ from typing import Any
 from jupyter_server.utils import ensure_async
 
 from ..disk.local_disk import LocalDisk
-from ..disk.opened_files import Load, Loads, opened_files
+from ..disk.open_files import Load, Loads, opened_files
 
 _CONTENTS = "contents_manager"
 _LOADS = "_loads"

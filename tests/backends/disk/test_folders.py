@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.backends.disk.folders import Folders, Unlisted
+from jupyter_collaboration_mcp.backends.disk.folders import Exclusions, Folders
 from jupyter_collaboration_mcp.backends.protocols.files import (
     FileEntry,
+    FileQuery,
     FileType,
     Listing,
-    Names,
-    Wanted,
+    PathPair,
 )
 
 #: As Jupyter has them.
@@ -59,11 +59,11 @@ def walked(
     limit: int = 1000,
     enter: Callable[[str], bool] = everywhere,
 ) -> list[str]:
-    listing = folders.walk(start, Wanted(fits), enter, limit)
+    listing = folders.walk(start, FileQuery(fits), enter, limit)
     return [entry.path for entry in listing.entries]
 
 
-def everything(folders: Folders, path: str) -> list[Names]:
+def everything(folders: Folders, path: str) -> list[PathPair]:
     """All that is below a folder, by name."""
     return sorted(names for some in folders.everything(path) for names in some)
 
@@ -171,7 +171,7 @@ def test_a_walk_goes_breadth_first_and_by_name(tmp_path: Path) -> None:
 
 def test_folders_are_found_if_they_are_wanted(tmp_path: Path) -> None:
     grow(tmp_path, "a/b/c/", "a/x.md")
-    wanted = Wanted(lambda path, kind: kind == "directory", folders=True)
+    wanted = FileQuery(lambda path, kind: kind == "directory", folders=True)
     listing = below(tmp_path).walk("", wanted, everywhere, 10)
     assert [entry.path for entry in listing.entries] == ["a", "a/b", "a/b/c"]
     assert walked(below(tmp_path), fits=lambda path, kind: kind == "directory") == []
@@ -181,7 +181,7 @@ def test_folders_are_found_if_they_are_wanted(tmp_path: Path) -> None:
 def test_a_walk_says_whether_that_is_all(tmp_path: Path, limit: int, complete: bool) -> None:
     grow(tmp_path, "a.md", "b/c.md", "b/d.md", "b/other.txt", "z/other.txt")
     listing = below(tmp_path).walk(
-        "", Wanted(lambda path, kind: path.endswith(".md")), everywhere, limit
+        "", FileQuery(lambda path, kind: path.endswith(".md")), everywhere, limit
     )
     assert [entry.path for entry in listing.entries] == ["a.md", "b/c.md", "b/d.md"][:limit]
     assert listing.complete is complete
@@ -195,7 +195,7 @@ def test_a_walk_ends_as_soon_as_it_has_enough(tmp_path: Path) -> None:
         looked_at.append(path)
         return True
 
-    assert not below(tmp_path).walk("", Wanted(fits), everywhere, 1).complete
+    assert not below(tmp_path).walk("", FileQuery(fits), everywhere, 1).complete
     assert looked_at == ["a.md", "b.md"]
 
 
@@ -282,7 +282,7 @@ def test_a_file_that_goes_while_it_is_listed_is_left_out(tmp_path: Path) -> None
         (tmp_path / "b.md").unlink(missing_ok=True)
         return True
 
-    listing = below(tmp_path).walk("", Wanted(fits), everywhere, 5)
+    listing = below(tmp_path).walk("", FileQuery(fits), everywhere, 5)
     assert [entry.path for entry in listing.entries] == ["a.md"]
     assert listing.complete
 
@@ -322,7 +322,7 @@ def test_everything_in_a_large_folder_comes_some_at_a_time(tmp_path: Path) -> No
     globs=st.lists(st.text("a.*?[]!~", max_size=4), max_size=4), names=st.lists(NAMES, max_size=9)
 )
 def test_unlisted_names_are_those_that_the_globs_fit(globs: list[str], names: list[str]) -> None:
-    unlisted = Unlisted.by(globs)
+    unlisted = Exclusions.by(globs)
     for name in names:
         assert (name in unlisted) == any(fnmatch.fnmatch(name, glob) for glob in globs)
 
@@ -357,6 +357,6 @@ def test_shortcuts_change_nothing_of_what_is_found(
             except (FileExistsError, NotADirectoryError, IsADirectoryError):
                 continue  # it is there as something else
         folders = below(Path(folder), hidden, globs)
-        slow = folders.walk("", Wanted(fits), everywhere, limit)
-        quick = folders.walk("", Wanted(fits, endings, part), everywhere, limit)
+        slow = folders.walk("", FileQuery(fits), everywhere, limit)
+        quick = folders.walk("", FileQuery(fits, endings, part), everywhere, limit)
         assert names(quick) == names(slow)

@@ -9,17 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from jupyter_collaboration_mcp.backends.in_process.journal import (
-    Journal,
-    JournalError,
-    UnsavedRoom,
-    open_journals,
-)
+from jupyter_collaboration_mcp.backends.in_process.group_commit import JournalError
+from jupyter_collaboration_mcp.backends.in_process.journal import Journal
 from jupyter_collaboration_mcp.backends.in_process.journal_file import JournalFile
+from jupyter_collaboration_mcp.backends.in_process.journal_records import UnsavedRoom
+from jupyter_collaboration_mcp.backends.in_process.journals import open_journals
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from tests.harness.waiting import until
 
@@ -40,7 +39,8 @@ async def test_what_is_durable_is_there_after_a_kill(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from jupyter_collaboration_mcp.backends.in_process.journal import Journal, UnsavedRoom
+from jupyter_collaboration_mcp.backends.in_process.journal import Journal
+from jupyter_collaboration_mcp.backends.in_process.journal_records import UnsavedRoom
 async def main():
     room = sys.argv[2]
     journal = Journal(Path(sys.argv[1]))
@@ -55,31 +55,31 @@ asyncio.run(main())
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(path), ROOM)
     assert await process.wait() == -9
     journal = Journal(path)
-    assert [update for _, update in journal.updates(ROOM)] == [
+    assert [update for _, update in journal.records.updates(ROOM)] == [
         b"update %d" % number for number in range(10)
     ]
-    assert journal.unsaved() == [UnsavedRoom(ROOM, "a.ipynb", "hash", 1.0)]
+    assert journal.records.unsaved() == [UnsavedRoom(ROOM, "a.ipynb", "hash", 1.0)]
     await journal.close()
 
 
 async def test_all_who_wait_for_a_slow_disk_share_commits(journal: Journal) -> None:
-    journal._slow_until = time.monotonic() + 60
+    journal.commits.slow_until = time.monotonic() + 60
     commits = 0
-    commit = journal._commit
+    commit = journal.storage._commit
 
     def counted(statements: object) -> None:
         nonlocal commits
         commits += 1
         commit(statements)  # type: ignore[arg-type]
 
-    journal._commit = counted  # type: ignore[method-assign]
+    journal.storage._commit = counted  # type: ignore[method-assign]
 
     async def write(number: int) -> None:
         journal.append(ROOM, b"%d" % number)
         await journal.durable()
 
     await asyncio.gather(*(write(number) for number in range(100)))
-    assert len(journal.updates(ROOM)) == 100
+    assert len(journal.records.updates(ROOM)) == 100
     assert commits <= 5
 
 
@@ -87,52 +87,56 @@ async def test_all_who_wait_for_a_slow_disk_share_commits(journal: Journal) -> N
 async def test_a_full_disk_is_said_and_nothing_is_missing_once_there_is_room(
     journal: Journal, slow: bool
 ) -> None:
-    journal._slow_until = time.monotonic() + 60 * slow
+    journal.commits.slow_until = time.monotonic() + 60 * slow
     journal.append(ROOM, b"before")
     await journal.durable()
-    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
-    journal._database.execute(f"PRAGMA max_page_count = {pages + 2}")
+    (pages,) = journal.storage.database.execute("PRAGMA page_count").fetchone()
+    journal.storage.database.execute(f"PRAGMA max_page_count = {pages + 2}")
     journal.append(ROOM, b"x" * 100_000)
     with pytest.raises(JournalError, match="full"):
         await journal.durable()
-    journal._database.execute("PRAGMA max_page_count = 1000000")
+    journal.storage.database.execute("PRAGMA max_page_count = 1000000")
     journal.append(ROOM, b"after")
     await journal.durable()
-    assert [update[:6] for _, update in journal.updates(ROOM)] == [b"before", b"xxxxxx", b"after"]
+    assert [update[:6] for _, update in journal.records.updates(ROOM)] == [
+        b"before",
+        b"xxxxxx",
+        b"after",
+    ]
 
 
 @pytest.mark.parametrize("slow", [False, True])
 async def test_an_unexpected_failure_is_reported_and_the_next_commit_has_everything(
     journal: Journal, slow: bool
 ) -> None:
-    journal._slow_until = time.monotonic() + 60 * slow
-    commit = journal._commit
+    journal.commits.slow_until = time.monotonic() + 60 * slow
+    commit = journal.storage._commit
 
     def fail(statements: object) -> None:
         raise RuntimeError("unexpected")
 
-    journal._commit = fail  # type: ignore[method-assign]
+    journal.storage._commit = fail  # type: ignore[method-assign]
     journal.append(ROOM, b"before")
     async with asyncio.timeout(10):
         with pytest.raises(JournalError, match="unexpected"):
             await journal.durable()
-        journal._commit = commit  # type: ignore[method-assign]
+        journal.storage._commit = commit  # type: ignore[method-assign]
         journal.append(ROOM, b"after")
         await journal.durable()
-    assert [update for _, update in journal.updates(ROOM)] == [b"before", b"after"]
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"before", b"after"]
 
 
 @pytest.mark.parametrize("slow", [False, True])
 async def test_text_that_utf8_cannot_hold_does_not_keep_edits_out(
     journal: Journal, slow: bool
 ) -> None:
-    journal._slow_until = time.monotonic() + 60 * slow
+    journal.commits.slow_until = time.monotonic() + 60 * slow
     journal.mark(UnsavedRoom(ROOM, "\udcff.ipynb", None, 0.0))
     journal.append(ROOM, b"an edit")
     async with asyncio.timeout(10):
         await journal.durable()
-    assert [update for _, update in journal.updates(ROOM)] == [b"an edit"]
-    assert journal.unsaved() == [UnsavedRoom(ROOM, "?.ipynb", None, 0.0)]
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"an edit"]
+    assert journal.records.unsaved() == [UnsavedRoom(ROOM, "?.ipynb", None, 0.0)]
 
 
 async def test_a_commit_that_cannot_be_encoded_leaves_nothing_half_done(tmp_path: Path) -> None:
@@ -151,27 +155,27 @@ async def test_trimmed_replaced_and_forgotten_updates_are_gone(journal: Journal)
     journal.append(OTHER, b"kept")
     journal.trim(ROOM, positions[2])
     await journal.durable()
-    assert [update for _, update in journal.updates(ROOM)] == [b"3", b"4"]
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"3", b"4"]
     journal.replace(ROOM, b"whole")
     await journal.durable()
-    assert [update for _, update in journal.updates(ROOM)] == [b"whole"]
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"whole"]
     journal.forget(ROOM)
     await journal.durable()
-    assert journal.updates(ROOM) == []
-    assert journal.unsaved() == []
-    assert len(journal.updates(OTHER)) == 1
+    assert journal.records.updates(ROOM) == []
+    assert journal.records.unsaved() == []
+    assert len(journal.records.updates(OTHER)) == 1
 
 
 async def test_a_marker_is_renewed_not_doubled(journal: Journal) -> None:
     journal.mark(UnsavedRoom(ROOM, "a.ipynb", None, 0.0))
     journal.mark(UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0))
     await journal.durable()
-    assert journal.unsaved() == [UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0)]
+    assert journal.records.unsaved() == [UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0)]
 
 
 async def test_what_nobody_waits_for_is_kept_as_well(journal: Journal) -> None:
     journal.append(ROOM, b"typed by a person")
-    await until(lambda: journal.updates(ROOM))
+    await until(lambda: journal.records.updates(ROOM))
 
 
 async def test_a_large_update_is_left_to_the_thread(journal: Journal) -> None:
@@ -181,7 +185,7 @@ async def test_a_large_update_is_left_to_the_thread(journal: Journal) -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     await waiting
-    assert [len(update) for _, update in journal.updates(ROOM)] == [1_000_000, 1]
+    assert [len(update) for _, update in journal.records.updates(ROOM)] == [1_000_000, 1]
 
 
 async def test_the_log_stays_small(journal: Journal) -> None:
@@ -190,7 +194,7 @@ async def test_the_log_stays_small(journal: Journal) -> None:
         journal.trim(ROOM, number)
         await journal.durable()
         await asyncio.sleep(0)
-    await until(lambda: journal.size < 12_000_000)
+    await until(lambda: journal.storage.size < 12_000_000)
 
 
 async def test_rooms_that_cannot_be_recovered_are_all_kept(journal: Journal) -> None:
@@ -198,13 +202,12 @@ async def test_rooms_that_cannot_be_recovered_are_all_kept(journal: Journal) -> 
         journal.mark(UnsavedRoom(RoomId(f"json:notebook:{number}"), "a.ipynb", None, 0.0))
         journal.append(RoomId(f"json:notebook:{number}"), b"of room %d" % number)
     await journal.durable()
-    kept = [journal.keep_aside(RoomId(f"json:notebook:{number}")) for number in (1, 2)]
-    assert journal.unsaved() == []
+    kept = [journal.records.keep_aside(RoomId(f"json:notebook:{number}")) for number in (1, 2)]
+    assert journal.records.unsaved() == []
     for number, path in enumerate(kept, start=1):
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database:
             query = "SELECT yupdate FROM updates WHERE room = ?"
             (update,) = database.execute(query, (f"json:notebook:{number}",)).fetchone()
-        database.close()
         assert update == b"of room %d" % number
 
 

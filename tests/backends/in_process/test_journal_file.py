@@ -16,12 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_collaboration_mcp.backends.in_process import journal as journals
-from jupyter_collaboration_mcp.backends.in_process.journal import (
-    Journal,
-    UnsavedRoom,
-    open_journals,
-)
+from jupyter_collaboration_mcp.backends.in_process import journal_storage
+from jupyter_collaboration_mcp.backends.in_process.journal import Journal
+from jupyter_collaboration_mcp.backends.in_process.journal_records import UnsavedRoom
+from jupyter_collaboration_mcp.backends.in_process.journals import open_journals
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from tests.harness.waiting import until
 
@@ -71,7 +69,7 @@ async def usable(journal: Journal) -> bool:
     await journal.close()
     again = Journal(journal.path)
     try:
-        return [update for _, update in again.updates(ROOM)] == [b"an edit"]
+        return [update for _, update in again.records.updates(ROOM)] == [b"an edit"]
     finally:
         again.discard()
 
@@ -139,7 +137,7 @@ async def test_a_journal_that_was_made_read_only_is_still_ours(tmp_path: Path) -
     assert await usable(journal)
     journal.path.chmod(0o400)
     journal, _ = open_journals(tmp_path)
-    assert len(journal.unsaved()) == 1
+    assert len(journal.records.unsaved()) == 1
     assert journal.events == []
     journal.discard()
 
@@ -154,7 +152,7 @@ async def test_where_there_can_be_no_journal_there_is_none_and_it_is_said(tmp_pa
     position = journal.append(ROOM, b"an edit")
     assert journal.append(ROOM, b"another") > position
     await journal.durable()  # nothing to wait for
-    assert journal._statements == []
+    assert journal.commits._statements == []
     await journal.close()
     assert (tmp_path / "file").read_text() == "somebody's"
 
@@ -189,7 +187,7 @@ async def test_a_full_disk_at_a_start_takes_nothing_from_the_journal(tmp_path: P
     code = """
 import resource, signal, sys
 from pathlib import Path
-from jupyter_collaboration_mcp.backends.in_process.journal import open_journals
+from jupyter_collaboration_mcp.backends.in_process.journals import open_journals
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 journal, held = open_journals(Path(sys.argv[1]))
@@ -208,7 +206,7 @@ print(journal.weakness)
 async def test_a_journal_is_kept_as_soon_as_there_can_be_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journals, "_RETRY", 0.0)
+    monkeypatch.setattr(journal_storage, "_RETRY", 0.0)
     (tmp_path / "file").write_text("in the way")
     journal, _ = open_journals(tmp_path / "file" / "root")
     journal.on_renewal.add(lambda: write_all(journal, b"all that is unsaved"))
@@ -216,7 +214,7 @@ async def test_a_journal_is_kept_as_soon_as_there_can_be_one(
     journal.append(ROOM, b"an edit")
     await until(lambda: journal.weakness is None)
     await journal.durable()
-    assert [update for _, update in journal.updates(ROOM)] == [b"all that is unsaved"]
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"all that is unsaved"]
     assert "kept again" in journal.events[-1]
     await journal.close()
 
@@ -273,7 +271,7 @@ async def test_nothing_is_durable_in_a_journal_that_is_gone(
     journal.append(ROOM, b"first")
     await journal.durable()
     damage(path)
-    journal._slow_until = float("inf") if slow else 0.0
+    journal.commits.slow_until = float("inf") if slow else 0.0
     journal.append(ROOM, b"second")
     await asyncio.gather(journal.durable(), journal.durable())
     assert journal.weakness is None
@@ -283,9 +281,11 @@ async def test_nothing_is_durable_in_a_journal_that_is_gone(
     # What a start after a crash would find, without what this one would still do.
     copy = tmp_path / "copy"
     shutil.copytree(path.parent, copy)
-    (found,) = [each for each in open_journals(copy)[1] if each.updates(ROOM)]
-    assert [update for _, update in found.updates(ROOM)] == [b"all that is unsaved", b"third"]
-    found.discard()
+    left = open_journals(copy)[1]
+    (found,) = [updates for each in left if (updates := each.records.updates(ROOM))]
+    assert [update for _, update in found] == [b"all that is unsaved", b"third"]
+    for each in left:
+        each.discard()
     await journal.close()
 
 
@@ -294,15 +294,17 @@ async def test_a_journal_that_breaks_under_the_server_is_set_aside(tmp_path: Pat
     journal.on_renewal.add(lambda: write_all(journal, b"all that is unsaved"))
     journal.append(ROOM, b"first")
     await journal.durable()
-    journal._tidy()  # all of it is in the database
+    journal.storage.tidy()  # all of it is in the database
     with journal.path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 100_000)
-    journal._database.execute("PRAGMA shrink_memory")  # it does not remember what it has read
+    journal.storage.database.execute(
+        "PRAGMA shrink_memory"
+    )  # it does not remember what it has read
     journal.append(ROOM, b"second")
     await journal.durable()
     assert list(tmp_path.glob("set-aside-*-journal-0.db"))
-    assert [update for _, update in journal.updates(ROOM)] == [b"all that is unsaved"]
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"all that is unsaved"]
     await journal.close()
 
 
@@ -322,22 +324,22 @@ async def test_a_journal_that_is_deleted_for_good_is_said_to_be_missing(tmp_path
 async def test_a_journal_given_up_while_its_thread_uses_it_is_kept_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(journals, "_LARGEST_LOG", -1)
+    monkeypatch.setattr(journal_storage, "_LARGEST_LOG", -1)
     journal, _ = open_journals(tmp_path)
     journal.append(ROOM, b"first")
     await journal.durable()
-    tidy, tidying = journal._tidy, threading.Event()
+    tidy, tidying = journal.storage.tidy, threading.Event()
 
     def slow_tidy() -> None:
         tidying.set()
         ends = time.monotonic() + 0.2  # as long as the loop would take to give the file up
-        while journal._file is not None and time.monotonic() < ends:
+        while journal.storage._file is not None and time.monotonic() < ends:
             time.sleep(0.001)
         tidy()
 
     async def refuse() -> None:
-        journal._tidy = slow_tidy  # type: ignore[method-assign]
-        journal._work.put(([], []))
+        journal.storage.tidy = slow_tidy  # type: ignore[method-assign]
+        journal.commits.sync_soon()
         await until(tidying.is_set)
         raise OSError("no rooms")
 
@@ -347,7 +349,7 @@ async def test_a_journal_given_up_while_its_thread_uses_it_is_kept_again_later(
     await journal.durable()
     assert journal.weakness == "no rooms"
     journal.on_renewal.clear()
-    journal._retry_at, journal._slow_until = 0.0, float("inf")
+    journal.storage._retry_at, journal.commits.slow_until = 0.0, float("inf")
     journal.append(ROOM, b"third")  # which brings the journal back
     await until(lambda: journal.weakness is None)
     journal.append(ROOM, b"fourth")

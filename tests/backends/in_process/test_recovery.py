@@ -1,463 +1,619 @@
-"""What a start after a crash makes of file, store and journal."""
+"""What recovery makes of a file, a store and a journal, without a server.
+
+`test_recovery_of_servers.py` has the same with real servers that are killed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import shutil
+import logging
+import os
 import sqlite3
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-import httpx2
 import pytest
+from jupyter_server.services.contents.filemanager import AsyncFileContentsManager
+from jupyter_ydoc import YFile, YNotebook
+from pycrdt import Doc
+from pycrdt.store import FileYStore
 
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import ServerAddress
-from jupyter_collaboration_mcp.standalone.doctor import Check, examine
-from tests.conftest import MakeServer
+from jupyter_collaboration_mcp.backends.disk.local_disk import LocalDisk
+from jupyter_collaboration_mcp.backends.in_process.journal import Journal
+from jupyter_collaboration_mcp.backends.in_process.journal_records import UnsavedRoom
+from jupyter_collaboration_mcp.backends.in_process.recovery import Recovery, TornFile, recover
+from jupyter_collaboration_mcp.backends.in_process.replay import Replay, without_trust
+from jupyter_collaboration_mcp.backends.protocols.room_ids import Kind, RoomId
 from tests.harness import notebooks
-from tests.harness.agents import agent, text_of
-from tests.harness.collaborator import Collaborator
-from tests.harness.jupyter import JupyterProcess
-from tests.harness.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.anyio
 
-PATH = "work.ipynb"
+LOG = logging.getLogger("recovery")
 
-DEADLY_RENAME = "--ServerApp.contents_manager_class=tests.harness.deadly_rename.DeadlyRename"
 
-#: Unless it is asked to, the server does not save while a test lasts, however slow the machine is.
-NOT_BY_ITSELF = {"YDocExtension": {"document_save_delay": 3600}}
+class Crash:
+    """A document that a server had open when it died: its file, its store and its journal."""
+
+    def __init__(self, directory: Path) -> None:
+        self.root = directory / "root"
+        self.root.mkdir()
+        self.contents: Any = AsyncFileContentsManager(root_dir=str(self.root))
+        self.journal = Journal(directory / "journal-0.db")
+        self._stores = directory / "stores"
+
+    def make_store(self, path: str, log: Any) -> FileYStore:
+        return FileYStore(str(self._stores / path), log=log)
+
+    async def opens(self, path: str, kind: Kind = "file") -> Room:
+        """Have the document at a path in a room, with what its file has, and in the store."""
+        room = Room(self, path, kind)
+        content = (self.root / path).read_bytes().decode().replace("\r\n", "\n")
+        room.load(content)
+        await room.store(room.document.ydoc.get_update())
+        return room
+
+    async def recovered(self) -> None:
+        await self.journal.durable()
+        await Recovery(self.journal, self.contents, self.make_store, LOG).run()
+
+    def beside(self, path: str) -> list[Path]:
+        """What recovery has kept beside a file."""
+        stem, _, ending = path.rpartition(".")
+        return list(self.root.glob(f"{stem}.recovered-????????-??????.{ending}"))
+
+
+class Room:
+    """One room, whose updates go to the journal, and to the store if a test has it so."""
+
+    def __init__(self, crash: Crash, path: str, kind: Kind) -> None:
+        self.id = RoomId.of(kind, f"id-of-{path}")
+        self.path = path
+        self.base: str | None = None
+        self.base_time = time.time()
+        self.updates: list[bytes] = []
+        self.document: Any = (YNotebook if kind == "notebook" else YFile)(Doc())
+        self._crash = crash
+
+    def load(self, content: str) -> None:
+        if isinstance(self.document, YNotebook):
+            self.document.set(json.loads(content))
+        else:
+            self.document.set(content)
+        self.document.ydoc.observe(lambda event: self.updates.append(event.update))
+
+    async def store(self, update: bytes) -> None:
+        async with self._crash.make_store(
+            f".{self.id.file_type}:{self.id.file_id}.y", LOG
+        ) as store:
+            await store.write(update)
+
+    async def stored(self) -> Any:
+        """What the store says now."""
+        doc: Doc[Any] = Doc()
+        async with self._crash.make_store(
+            f".{self.id.file_type}:{self.id.file_id}.y", LOG
+        ) as store:
+            await store.apply_updates(doc)
+        return type(self.document)(doc).get()
+
+    def write(self, text: str) -> None:
+        """Edit a text; the journal gets it, and the mark that it is unsaved."""
+        self.edit(lambda document: document.set(text))
+
+    def edit(self, change: Callable[[Any], None]) -> None:
+        del self.updates[:]
+        change(self.document)
+        for update in self.updates:
+            self._crash.journal.append(self.id, update)
+        self.mark()
+
+    def mark(self) -> None:
+        self._crash.journal.mark(UnsavedRoom(self.id, self.path, self.base, self.base_time))
 
 
 @pytest.fixture
-async def server(make_server: MakeServer) -> AsyncIterator[JupyterProcess]:
-    """A server of the test's own, with a notebook of three cells."""
-    process = make_server(config=NOT_BY_ITSELF)
-    notebooks.write(Path(process.root) / PATH, notebooks.numbered(3))
-    async with process:
-        yield process
+async def crash(tmp_path: Path) -> AsyncIterator[Crash]:
+    crash = Crash(tmp_path)
+    yield crash
+    await crash.journal.close()
 
 
-def file_of(server: JupyterProcess) -> Path:
-    return Path(server.root) / PATH
-
-
-def journal_of(server: JupyterProcess) -> Path:
-    (journal,) = server.home.glob("data/collaboration-mcp/*/journal-0.db")
-    return journal
-
-
-def rows(server: JupyterProcess, table: str) -> int:
-    """Rows of a table in the journal, of which a server that runs lets nobody see but a copy."""
-    journal = journal_of(server)
-    with TemporaryDirectory() as folder:
-        for file in journal.parent.glob(f"{journal.name}*"):
-            shutil.copy(file, folder)
-        with sqlite3.connect(Path(folder) / journal.name) as database:
-            (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
-        database.close()
-    return int(count)
-
-
-async def room_id(server: JupyterProcess, http: httpx2.AsyncClient, path: str) -> str:
-    """The id by which tabs open a notebook."""
-    url = f"{server.url}api/collaboration/session/{path}"
-    answer = await http.put(url, json={"format": "json", "type": "notebook"})
-    return str(answer.raise_for_status().json()["fileId"])
-
-
-async def crash_after_edit(server: JupyterProcess, text: str) -> None:
-    async with agent(server) as ada:
-        await ada.write(PATH, "cell-00001", text)
-        server.kill()
-
-
-async def live_sources(server: JupyterProcess) -> list[str]:
-    async with agent(server) as ada:
-        return await ada.sources(PATH)
-
-
-async def test_the_file_is_right_before_the_first_request(server: JupyterProcess) -> None:
-    await crash_after_edit(server, "survives")
-    assert notebooks.sources(file_of(server))[1] != "survives"
-    await server.start()
-    assert notebooks.sources(file_of(server))[1] == "survives"
-    assert "unsaved edits are in the file again" in server.log
-    assert (await live_sources(server))[1] == "survives"
-
-
-async def test_what_a_person_typed_alone_survives_as_well(server: JupyterProcess) -> None:
-    """No agent was ever here: Jupyter alone would lose this second."""
-    async with Collaborator(server.url, server.token, PATH) as ana:
-        ana.insert("cell-00001", 0, "words of a person ")
-        await ana.flush()
-        # The journal writes at once, but nobody waits for it on behalf of people.
-        wal = journal_of(server).with_name("journal-0.db-wal")
-        await until(lambda: b"words of a person " in wal.read_bytes())
-        server.kill()
-    await server.start()
-    assert notebooks.sources(file_of(server))[1].startswith("words of a person ")
-
-
-async def test_a_file_that_somebody_else_changed_stays_and_ours_is_kept_and_said(
-    server: JupyterProcess,
+async def test_unsaved_edits_are_in_the_file_and_the_store_again(
+    crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await crash_after_edit(server, "ours, unsaved")
-    theirs = notebooks.numbered(2)
-    theirs["cells"][0]["source"] = "written by git"
-    notebooks.write(file_of(server), theirs)
-    await server.start()
-    assert notebooks.sources(file_of(server))[0] == "written by git"
-    (kept,) = Path(server.root).glob("work.recovered-*.ipynb")
-    assert notebooks.sources(kept)[1] == "ours, unsaved"
-    async with agent(server) as ada:
-        text = await ada.say("get_notebook", path=PATH)
-        assert "written by git" in text
-        assert kept.name in text
-        assert kept.name not in await ada.say("get_notebook", path=PATH)
-    # It has been said and kept: the next start does not come back to it.
-    await server.terminate()
-    await server.start()
-    assert len(list(Path(server.root).glob("work.recovered-*"))) == 1
-    async with agent(server) as ada:
-        assert kept.name not in await ada.say("get_notebook", path=PATH)
+    caplog.set_level("INFO")
+    (crash.root / "a.md").write_text("one\n")
+    room = await crash.opens("a.md")
+    room.write("one\ntwo\n")
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "one\ntwo\n"
+    assert await room.stored() == "one\ntwo\n"
+    assert crash.journal.records.unsaved() == []
+    assert crash.journal.records.updates(room.id) == []
+    assert crash.journal.records.notices() == {}
+    assert crash.beside("a.md") == []
+    assert "Recovered a.md: unsaved edits are in the file again" in caplog.text
 
 
-async def test_a_deleted_file_stays_deleted_and_ours_is_kept(server: JupyterProcess) -> None:
-    await crash_after_edit(server, "ours, unsaved")
-    file_of(server).unlink()
-    await server.start()
-    assert not file_of(server).exists()
-    (kept,) = Path(server.root).glob("work.recovered-*.ipynb")
-    assert notebooks.sources(kept)[1] == "ours, unsaved"
-
-
-async def test_a_half_written_file_is_mended(server: JupyterProcess) -> None:
-    """Jupyter copies the file to an intermediate and then writes in place; it died in between."""
-    await crash_after_edit(server, "whole")
-    file = file_of(server)
-    shutil.copy(file, file.with_name(f".~{file.name}"))
-    file.write_text(file.read_text()[:100])
-    await server.start()
-    assert notebooks.sources(file)[1] == "whole"
-
-
-async def test_half_written_texts_are_mended(server: JupyterProcess) -> None:
-    """As of a notebook; but half a text can be read, and may end within a character."""
-    before, after = b"one\r\ntwo\r\n", "one\r\ntwo\r\nbécause\r\n".encode()
-    left = [b"", b"one\r\ntw", b"one\r", "one\r\ntwo\r\nbé".encode()[:-1]]
-    files = [Path(server.root) / f"half-{number}.md" for number in range(len(left))]
-    theirs = Path(server.root) / "theirs.md"
-    for file in (*files, theirs):
-        file.write_bytes(before)
-    async with agent(server) as ada:
-        for file in (*files, theirs):
-            operations = [{"content": "bécause\n"}]
-            await ada.ask("batch_update_document", path=file.name, operations=operations)
-        server.kill()
-    for file in (*files, theirs):
-        shutil.copy(file, file.with_name(f".~{file.name}"))
-    for file, written in zip(files, left, strict=True):
-        file.write_bytes(written)
-    theirs.write_text("one\nthree\n")  # by somebody else
-    await server.start()
-    assert [file.read_bytes() for file in files] == [after] * len(files)
-    assert theirs.read_text() == "one\nthree\n"
-    assert len(list(Path(server.root).glob("theirs.recovered-*.md"))) == 1
-    assert sorted(Path(server.root).glob("*half*")) == files
-    async with agent(server) as ada:
-        for file in files:
-            read = await ada.ask("get_document", path=file.name)
-            assert read["content"] == "one\ntwo\nbécause\n"
-
-
-async def test_a_save_whose_hash_was_never_recorded_is_known_as_ours(
-    server: JupyterProcess,
+async def test_the_duration_of_a_recovery_is_logged_in_milliseconds(
+    crash: Crash, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file was written, then another edit was acknowledged, then the server died.
-
-    The room trusts the agent's own cell; nobody has signed the notebook, so the file does not.
-    """
-    async with agent(server) as ada:
-        inserted = await ada.ask(
-            "batch_insert_notebook_cells", path=PATH, cells=[{"content": "first"}], exec=False
-        )
-        await ada.write(PATH, "cell-00001", "second")
-        server.kill()
-    content = json.loads(file_of(server).read_text())
-    # What an autosave between the two would have left.
-    content["cells"].append(notebooks.code(inserted["cells"][0]["id"], "first"))
-    notebooks.write(file_of(server), content)
-    await server.start()
-    assert notebooks.sources(file_of(server))[1::2] == ["second", "first"]
-    assert not list(Path(server.root).glob("work.recovered-*"))
+    caplog.set_level("INFO")
+    (crash.root / "a.md").write_text("one\n")
+    (await crash.opens("a.md")).write("two\n")
+    moments = iter([10.0, 10.25])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(moments))
+    await crash.recovered()
+    assert "(250 ms)" in caplog.text
 
 
-async def test_after_a_save_the_journal_is_empty(make_server: MakeServer) -> None:
-    server = make_server()
-    notebooks.write(file_of(server), notebooks.numbered(3))
-    async with server:
-        async with agent(server) as ada:
-            for number in range(20):
-                await ada.write(PATH, "cell-00001", f"edit {number}")
-            await until(lambda: notebooks.sources(file_of(server))[1:2] == ["edit 19"])
-            while "saved" not in await ada.ask("get_notebook", path=PATH):
-                pass
-            # The store takes its time with the last row.
-            await until(lambda: rows(server, "rooms") == rows(server, "updates") == 0)
-            server.kill()
-        assert rows(server, "rooms") == 0
-        assert rows(server, "updates") == 0
-        assert rows(server, "attribution") == 20
-        log = len(server.log)
-        await server.start()
-        assert "Recovered" not in server.log[log:]
-
-
-async def test_a_clean_shutdown_saves_and_leaves_nothing_to_recover(
-    server: JupyterProcess,
+async def test_a_file_that_has_everything_is_not_written(
+    crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with agent(server) as ada:
-        await ada.write(PATH, "cell-00001", "just before Ctrl-C")
-        await server.terminate()
-    assert notebooks.sources(file_of(server))[1] == "just before Ctrl-C"
-    assert rows(server, "rooms") == 0
-    assert rows(server, "updates") == 0
-    log, modified = len(server.log), file_of(server).stat().st_mtime_ns
-    await server.start()
-    assert "Recovered" not in server.log[log:]
-    assert file_of(server).stat().st_mtime_ns == modified
+    caplog.set_level("INFO")
+    (crash.root / "a.md").write_text("one\n")
+    room = await crash.opens("a.md")
+    room.write("one\ntwo\n")
+    (crash.root / "a.md").write_text("one\ntwo\n")
+    os.utime(crash.root / "a.md", (1, 1))
+    await crash.recovered()
+    assert (crash.root / "a.md").stat().st_mtime == 1
+    assert crash.journal.records.unsaved() == []
+    assert "the file was up to date" in caplog.text
 
 
-async def test_a_server_that_never_saves_still_loses_nothing(make_server: MakeServer) -> None:
-    config = {"YDocExtension": {"document_save_delay": None}}
-    server = make_server(config=config)
-    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
-    async with server:
-        await crash_after_edit(server, "never saved")
-        await server.start()
-        assert notebooks.sources(Path(server.root) / PATH)[1] == "never saved"
-
-
-async def test_the_stores_own_configuration_is_respected(make_server: MakeServer) -> None:
-    """B15: rooms that we open, and recovery, use the configured database."""
-    server = make_server(config={"SQLiteYStore": {"db_path": "elsewhere.db"}})
-    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
-    async with server:
-        await crash_after_edit(server, "elsewhere")
-        await server.start()
-        assert (await live_sources(server))[1] == "elsewhere"
-        assert (Path(server.root) / "elsewhere.db").exists()
-        assert not (Path(server.root) / ".jupyter_ystore.db").exists()
-
-
-async def test_a_rename_and_a_crash_right_after_it_are_followed(server: JupyterProcess) -> None:
-    async with agent(server) as ada:
-        await ada.write(PATH, "cell-00001", "before the rename")
-        async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
-            url = f"{server.url}api/contents/{PATH}"
-            (await http.patch(url, json={"path": "renamed.ipynb"})).raise_for_status()
-        await ada.write("renamed.ipynb", "cell-00002", "and after")
-        server.kill()
-    await server.start()
-    renamed = file_of(server).with_name("renamed.ipynb")
-    assert notebooks.sources(renamed)[1:] == ["before the rename", "and after"]
-    assert not file_of(server).exists()
-    assert not list(Path(server.root).glob("*recovered*"))
-
-
-@pytest.mark.parametrize(("old", "new"), [(PATH, "renamed.ipynb"), ("below", "above")])
-async def test_a_crash_in_the_middle_of_a_rename_is_followed(
-    make_server: MakeServer, old: str, new: str
+async def test_marks_of_trust_do_not_make_a_notebook_differ(
+    crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
-    process = make_server(DEADLY_RENAME, config=NOT_BY_ITSELF)
-    path = old if old == PATH else f"{old}/{PATH}"
-    file = Path(process.root) / path
-    file.parent.mkdir(exist_ok=True)
-    notebooks.write(file, notebooks.numbered(3))
-    async with process as server:
-        async with agent(server) as ada:
-            await ada.write(path, "cell-00001", "before the rename")
-            async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
-                room = await room_id(server, http, path)
-                with pytest.raises(httpx2.HTTPError):
-                    await http.patch(f"{server.url}api/contents/{old}", json={"path": new})
-        server.kill()
-        await server.start()
-        renamed = path.replace(old, new)
-        assert notebooks.sources(Path(server.root) / renamed)[1] == "before the rename"
-        assert not list(Path(server.root).glob("**/*recovered*"))
-        async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
-            assert await room_id(server, http, renamed) == room  # so that open tabs find it
-        assert rows(server, "renames") == 0
+    caplog.set_level("INFO")
+    file = crash.root / "a.ipynb"
+    notebooks.write(file, notebooks.numbered(2))
+    room = await crash.opens("a.ipynb", "notebook")
+
+    def trust(document: Any) -> None:
+        document.ycells[0]["metadata"]["trusted"] = True
+
+    room.edit(trust)
+    before = file.read_bytes()
+    await crash.recovered()
+    assert file.read_bytes() == before
+    assert "the file was up to date" in caplog.text
 
 
-async def test_what_an_agent_was_not_told_before_a_crash_it_is_told_after_it(
-    server: JupyterProcess,
+async def test_a_room_of_which_nothing_was_stored_is_forgotten(
+    crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with agent(server, "ada") as ada:
-        await ada.write(PATH, "cell-00001", "of Ada")
-        whole = json.loads(file_of(server).read_text())
-        whole["cells"][1]["source"] = "of somebody else"
-        file_of(server).write_text(json.dumps(whole))
-        async with agent(server, "reader") as reader:
-            while (await reader.sources(PATH))[1] != "of somebody else":
-                pass  # each read looks at the file
-        server.kill()
-    await server.start()
-    async with agent(server, "ada") as ada:
-        said = text_of(await ada.call("get_notebook", path=PATH))
-        assert "cell cell-00001 somebody wrote at the same place" in said
-        assert "somebody wrote" not in text_of(await ada.call("get_notebook", path=PATH))
-    assert rows(server, "notices") == 0
+    caplog.set_level("INFO")
+    (crash.root / "a.md").write_text("one\n")
+    room = Room(crash, "a.md", "file")
+    room.mark()
+    await crash.recovered()
+    assert crash.journal.records.unsaved() == []
+    assert (crash.root / "a.md").read_text() == "one\n"
+    assert "nothing was stored" in caplog.text
 
 
-async def test_a_lost_store_does_not_cost_the_file(server: JupyterProcess) -> None:
-    """The journal's updates build on items that only the store knows."""
-    await crash_after_edit(server, "stands on the lost store")
-    (Path(server.root) / ".jupyter_ystore.db").unlink()
-    await server.start()
-    assert notebooks.sources(file_of(server))[1] == "x = 1\n"
-    assert "its unsaved edits cannot be brought back" in server.log
-    (kept,) = journal_of(server).parent.glob("unrecovered-*.db")
-    with sqlite3.connect(kept) as database:
-        assert database.execute("SELECT count(*) FROM updates").fetchone()[0] > 0
-    database.close()
-    assert (await live_sources(server))[1] == "x = 1\n"
+async def test_a_journal_that_has_the_whole_document_needs_no_store(crash: Crash) -> None:
+    (crash.root / "a.md").write_text("one\n")
+    room = Room(crash, "a.md", "file")
+    room.load("one\n")
+    crash.journal.append(room.id, room.document.ydoc.get_update())
+    room.write("one\ntwo\n")
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "one\ntwo\n"
+    assert await room.stored() == "one\ntwo\n"
 
 
-async def test_two_servers_on_one_root_have_journals_of_their_own(
-    server: JupyterProcess, make_server: MakeServer
+async def test_a_journal_that_builds_on_a_lost_store_is_kept_aside(
+    crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with agent(server) as ada:
-        await ada.write(PATH, "cell-00000", "of the first")
-        second = make_server(root=server.root, env={"JUPYTER_DATA_DIR": str(server.home / "data")})
-        async with second, agent(second) as bob:
-            await bob.ask("list_notebooks")
-            assert "Recovered" not in second.log
-    journals = sorted(path.name for path in journal_of(server).parent.glob("*.db"))
-    assert journals == ["journal-0.db", "journal-1.db"]
+    (crash.root / "a.md").write_text("one\n")
+    room = Room(crash, "a.md", "file")
+    room.load("one\n")
+    room.write("one\ntwo\n")
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "one\n"
+    assert crash.journal.records.unsaved() == []
+    (kept,) = crash.journal.path.parent.glob("unrecovered-*.db")
+    assert f"they are kept in {kept}" in caplog.text
+    with closing(sqlite3.connect(kept)) as database:
+        assert database.execute("SELECT room FROM updates").fetchall() == [(room.id,)]
+    assert crash.beside("a.md") == []
 
 
-async def test_the_journal_is_bounded_while_nothing_is_saved(make_server: MakeServer) -> None:
-    config = {
-        "YDocExtension": {"document_save_delay": None},
-        "JupyterCollaborationMCP": {"journal_limit": 20_000},
-    }
-    server = make_server(config=config)
-    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
-    async with server:
-        async with agent(server) as ada:
-            for number in range(100):
-                await ada.write(PATH, "cell-00001", f"{number} " + "text " * 200)
-            server.kill()
-        with sqlite3.connect(journal_of(server)) as database:
-            query = "SELECT sum(length(yupdate)) FROM updates"
-            (held,) = database.execute(query).fetchone()
-        database.close()
-        assert held < 60_000
-        await server.start()
-        assert notebooks.sources(Path(server.root) / PATH)[1].startswith("99 text")
+async def test_an_update_that_was_cut_off_at_its_beginning_is_incomplete(crash: Crash) -> None:
+    """Of two updates the first is lost, so the second stands on nothing, at the next clock."""
+    (crash.root / "a.md").write_text("")
+    room = await crash.opens("a.md")
+    room.write("a")
+    room.write("ab")
+    await crash.journal.durable()
+    crash.journal.trim(room.id, 1)
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == ""
+    assert len(list(crash.journal.path.parent.glob("unrecovered-*.db"))) == 1
 
 
-async def test_a_setting_that_destroys_stored_documents_is_warned_of(
-    make_server: MakeServer,
+async def test_what_cannot_be_kept_aside_stays_in_the_journal(
+    crash: Crash, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B6."""
-    async with make_server(config={"SQLiteYStore": {"document_ttl": 60}}) as server:
-        assert "document_ttl destroys stored documents" in server.log
+    def refuse(room: RoomId) -> Path:
+        raise OSError("no space")
+
+    monkeypatch.setattr(crash.journal.records, "keep_aside", refuse)
+    monkeypatch.setattr(type(crash.journal.storage), "is_sound", False)
+    (crash.root / "a.md").write_text("one\n")
+    room = Room(crash, "a.md", "file")
+    room.load("one\n")
+    room.write("one\ntwo\n")
+    await crash.recovered()
+    assert "Could not keep a.md aside" in caplog.text
+    (aside,) = crash.journal.path.parent.glob("set-aside-*-journal-0.db")
+    with closing(sqlite3.connect(aside)) as database:
+        assert database.execute("SELECT room FROM rooms").fetchall() == [(room.id,)]
 
 
-async def extension_check(server: JupyterProcess) -> Check:
-    """What `doctor` says of the extension."""
-    checks = await examine(ServerAddress(server.url, server.token))
-    (check,) = [check for check in checks if check.name == "extension"]
-    return check
-
-
-async def test_a_corrupt_journal_is_set_aside_said_everywhere_and_replaced(
-    server: JupyterProcess,
+async def test_a_room_that_fails_stays_and_the_others_are_recovered(
+    crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert (await extension_check(server)).state == "ok"
-    await crash_after_edit(server, "is in a broken journal")
-    journal = journal_of(server)
-    for file in journal.parent.glob("journal-0.db*"):
-        file.write_bytes(b"rubbish" * 1000)
-    await server.start()
-    (aside,) = journal.parent.glob("set-aside-*-journal-0.db")
-    assert aside.read_bytes() == b"rubbish" * 1000
-    assert aside.name in server.log
-    check = await extension_check(server)
-    assert check.state == "warning"
-    assert aside.name in check.said
-    async with agent(server) as ada, agent(server, "Bob") as bob:
-        assert aside.name in await ada.say("list_notebooks")
-        assert aside.name not in await ada.say("get_notebook", path=PATH)  # once
-        assert aside.name in (await bob.ask("get_notebook", path=PATH))["notices"][0]
-        answer = await ada.write(PATH, "cell-00001", "is in the new one")
-        assert "notices" not in answer
-        server.kill()
-    await server.start()
-    assert notebooks.sources(file_of(server))[1] == "is in the new one"
-    assert (await extension_check(server)).state == "ok"
-
-
-async def test_what_can_be_read_of_a_broken_journal_is_recovered(server: JupyterProcess) -> None:
     for name in ("a.md", "b.md"):
-        (server.root / name).write_text("text\n")
-    async with agent(server) as ada:
-        for name, text in (("a.md", "edit a\n"), ("b.md", "edit b\n" * 20_000)):
-            operations = [{"text": text, "position": 0}]
-            await ada.ask("batch_insert_text", path=name, operations=operations)
-        server.kill()
-    with closing(sqlite3.connect(journal_of(server))) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    journal = journal_of(server)
-    content = journal.read_bytes()
-    # The middle of the long text: only its room needs it.
-    place = content.rindex(b"edit b\n" * 100) // 4096 * 4096 - 20 * 4096
-    journal.write_bytes(content[:place] + b"\xff" * 4096 + content[place + 4096 :])
-    await server.start()
-    assert (server.root / "a.md").read_text() == "edit a\ntext\n"
-    (aside,) = journal.parent.glob("set-aside-*-journal-0.db")
-    async with agent(server) as ada:
-        assert aside.name in await ada.say("list_notebooks")
-    assert rows(server, "rooms") == 0
+        (crash.root / name).write_text("one\n")
+        (await crash.opens(name)).write("one\ntwo\n")
+    save = crash.contents.save
+
+    async def fail(model: Any, path: str = "") -> Any:
+        if path == "a.md":
+            raise OSError("a disk that fails")
+        return await save(model, path)
+
+    crash.contents.save = fail
+    await crash.recovered()
+    assert (crash.root / "b.md").read_text() == "one\ntwo\n"
+    assert [unsaved.path for unsaved in crash.journal.records.unsaved()] == ["a.md"]
+    assert "Could not recover a.md" in caplog.text
+    # The journal itself can be read: it is tried again at the next start.
+    assert list(crash.journal.path.parent.glob("set-aside-*")) == []
 
 
-async def test_where_no_journal_can_be_kept_agents_work_and_are_told(
-    make_server: MakeServer, tmp_path: Path
+async def test_a_sound_journal_is_kept_when_nothing_failed(
+    crash: Crash, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").write_text("somebody's")
-    config = {**NOT_BY_ITSELF, "JupyterCollaborationMCP": {"journal_dir": str(tmp_path / "file")}}
-    server = make_server(config=config)
-    notebooks.write(Path(server.root) / PATH, notebooks.numbered(3))
-    async with server, agent(server) as ada:
-        assert "No journal of unsaved edits can be kept" in await ada.say("list_notebooks")
-        for text in ("one", "two"):
-            answer = await ada.write(PATH, "cell-00001", text)
-            assert "Not protected against a crash" in answer["notices"][0]
-            assert answer["saved"] is False
-        assert (await extension_check(server)).state == "warning"
-        assert "No journal" in server.log
-        # The rest of it would be beside the journal.
-        assert "xxx" in await ada.say("run_code", path=PATH, code="print('x' * 3_000_000)")
-    assert (tmp_path / "file").read_text() == "somebody's"
-    assert notebooks.sources(Path(server.root) / PATH)[1] == "two"
+    monkeypatch.setattr(type(crash.journal.storage), "is_sound", False)
+    (crash.root / "a.md").write_text("one\n")
+    (await crash.opens("a.md")).write("one\ntwo\n")
+    await crash.recovered()
+    assert list(crash.journal.path.parent.glob("set-aside-*")) == []
 
 
-async def test_an_edit_after_the_journal_was_deleted_survives_a_kill(
-    server: JupyterProcess,
+# -- whose file it is --------------------------------------------------------------------------
+
+
+async def test_a_file_of_somebody_else_stays_and_ours_is_kept_beside_it_and_reported(
+    crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with agent(server) as ada:
-        await ada.write(PATH, "cell-00000", "before")
-        shutil.rmtree(journal_of(server).parent)
-        answer = await ada.write(PATH, "cell-00001", "after")
-        assert "deleted or replaced" in answer["notices"][0]
-        assert "notices" not in await ada.write(PATH, "cell-00002", "later")
-        server.kill()
-    await server.start()
-    assert notebooks.sources(file_of(server)) == ["before", "after", "later"]
+    caplog.set_level("INFO")
+    (crash.root / "a.md").write_text("one\n")
+    room = await crash.opens("a.md")
+    room.write("one\ntwo\n")
+    (crash.root / "a.md").write_text("theirs\n")
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "theirs\n"
+    (kept,) = crash.beside("a.md")
+    assert kept.read_text() == "one\ntwo\n"
+    ((notice,),) = crash.journal.records.notices().values()
+    assert kept.name in notice
+    assert notice in caplog.text
+    assert "Recovered a.md: conflict" in caplog.text
+    assert crash.journal.records.unsaved() == []
+
+
+async def test_a_deleted_file_stays_deleted(crash: Crash) -> None:
+    (crash.root / "a.md").write_text("one\n")
+    (await crash.opens("a.md")).write("one\ntwo\n")
+    (crash.root / "a.md").unlink()
+    await crash.recovered()
+    assert not (crash.root / "a.md").exists()
+    assert len(crash.beside("a.md")) == 1
+
+
+async def test_a_file_with_the_hash_of_the_last_save_is_ours(crash: Crash) -> None:
+    """Whatever it says: only its hash was remembered."""
+    (crash.root / "a.md").write_text("saved without a trace\n")
+    model = await crash.contents.get("a.md", content=False, require_hash=True)
+    room = Room(crash, "a.md", "file")
+    room.load("one\n")
+    await room.store(room.document.ydoc.get_update())
+    room.base = model["hash"]
+    room.write("one\ntwo\n")
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "one\ntwo\n"
+    assert crash.beside("a.md") == []
+
+
+async def test_a_file_with_the_hash_that_the_document_has_is_ours(crash: Crash) -> None:
+    (crash.root / "a.md").write_text("saved without a trace\n")
+    model = await crash.contents.get("a.md", content=False, require_hash=True)
+    room = Room(crash, "a.md", "file")
+    room.load("one\n")
+    await room.store(room.document.ydoc.get_update())
+    room.base = "another"
+
+    def save(document: Any) -> None:
+        document.hash = model["hash"]
+        document.set("one\ntwo\n")
+
+    room.edit(save)
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "one\ntwo\n"
+
+
+async def test_where_there_are_no_hashes_none_is_taken_for_the_same(
+    crash: Crash, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get = crash.contents.get
+
+    async def without_hash(path: str, **options: Any) -> Any:
+        return {**await get(path, **options), "hash": None}
+
+    (crash.root / "a.md").write_text("one\n")
+    (await crash.opens("a.md")).write("one\ntwo\n")
+    (crash.root / "a.md").write_text("theirs\n")
+    monkeypatch.setattr(crash.contents, "get", without_hash)
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "theirs\n"
+    assert len(crash.beside("a.md")) == 1
+
+
+@pytest.mark.parametrize(("since_save", "ours"), [(0.0, True), (-1.0, True), (-1000.0, False)])
+async def test_a_file_as_the_document_was_since_its_last_save_is_ours(
+    crash: Crash, since_save: float, ours: bool
+) -> None:
+    """The clocks of store and journal may differ by a little from that of the save."""
+    (crash.root / "a.md").write_text("one\n")
+    room = await crash.opens("a.md")
+    room.base_time = time.time() - since_save
+    room.write("one\ntwo\n")
+    room.write("one\ntwo\nthree\n")
+    (crash.root / "a.md").write_text("one\ntwo\n")  # an autosave in between, of no known hash
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == ("one\ntwo\nthree\n" if ours else "one\ntwo\n")
+    assert len(crash.beside("a.md")) == (not ours)
+
+
+async def test_what_the_store_has_and_the_journal_has_are_replayed_in_their_order(
+    crash: Crash,
+) -> None:
+    """The store was written after the journal, with what the journal builds on."""
+    (crash.root / "a.md").write_text("")
+    room = Room(crash, "a.md", "file")
+    room.load("")
+    room.base_time = time.time()
+    room.write("one\n")
+    await crash.journal.durable()
+    first = room.updates[0]
+    crash.journal.trim(room.id, 1)
+    await room.store(first)
+    room.write("one\ntwo\n")
+    (crash.root / "a.md").write_text("one\n")
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+async def test_a_notebook_as_it_was_between_two_edits_is_ours(crash: Crash, theirs: bool) -> None:
+    file = crash.root / "a.ipynb"
+    notebooks.write(file, notebooks.numbered(3))
+    room = await crash.opens("a.ipynb", "notebook")
+
+    def write(index: int, text: str) -> None:
+        def change(document: Any) -> None:
+            source = document.ycells[index]["source"]
+            source.clear()
+            source += text
+
+        room.edit(change)
+
+    write(0, "first")
+    write(2, "second")
+    content = notebooks.numbered(3)
+    content["cells"][0]["source"] = "first"
+    if theirs:
+        content["cells"][1]["source"] = "theirs"
+    notebooks.write(file, content)
+    await crash.recovered()
+    sources = notebooks.sources(file)
+    assert sources == (["first", "theirs", "x = 2\n"] if theirs else ["first", "x = 1\n", "second"])
+    assert len(crash.beside("a.ipynb")) == theirs
+
+
+# -- texts -------------------------------------------------------------------------------------
+
+
+async def test_line_ends_of_windows_make_no_difference_and_are_kept(crash: Crash) -> None:
+    (crash.root / "a.md").write_bytes(b"one\r\ntwo\r\n")
+    room = await crash.opens("a.md")
+    room.write("one\ntwo\nthree\n")
+    await crash.recovered()
+    assert (crash.root / "a.md").read_bytes() == b"one\r\ntwo\r\nthree\r\n"
+    assert crash.beside("a.md") == []
+
+
+@pytest.mark.parametrize("left", [b"", b"one\r\ntw", b"one\r", b"one\r\ntwo\r\nb\xc3"])
+async def test_a_text_whose_writing_was_cut_off_is_put_back_and_written(
+    crash: Crash, left: bytes
+) -> None:
+    before = b"one\r\ntwo\r\n"
+    (crash.root / "a.md").write_bytes(before)
+    room = await crash.opens("a.md")
+    room.write("one\ntwo\nb\xe9\n")
+    (crash.root / ".~a.md").write_bytes(before)
+    (crash.root / "a.md").write_bytes(left)
+    await crash.recovered()
+    assert (crash.root / "a.md").read_bytes() == "one\r\ntwo\r\nb\xe9\r\n".encode()
+    assert not (crash.root / ".~a.md").exists()
+    assert crash.beside("a.md") == []
+
+
+async def test_another_text_with_a_copy_beside_it_is_somebody_elses(crash: Crash) -> None:
+    (crash.root / "a.md").write_text("one\n")
+    (await crash.opens("a.md")).write("one\ntwo\n")
+    (crash.root / ".~a.md").write_text("one\n")
+    (crash.root / "a.md").write_text("three\n")
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "three\n"
+    assert (crash.root / ".~a.md").exists()
+    assert len(crash.beside("a.md")) == 1
+
+
+@pytest.mark.parametrize("missing", ["a.md", ".~a.md"])
+async def test_without_both_the_file_and_its_copy_nothing_was_cut_off(
+    crash: Crash, missing: str
+) -> None:
+
+    for name in ("a.md", ".~a.md"):
+        (crash.root / name).write_text("one\n")
+    disk = LocalDisk.below(crash.contents)
+    assert TornFile.at(disk, "a.md") is not None
+    (crash.root / missing).unlink()
+    assert TornFile.at(disk, "a.md") is None
+    assert TornFile.at(None, "a.md") is None
+
+
+# -- renames -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("old", "new"), [("a.md", "b.md"), ("folder", "other")])
+async def test_rooms_follow_a_rename_that_the_crash_interrupted(
+    crash: Crash, old: str, new: str
+) -> None:
+    path = old if old == "a.md" else f"{old}/a.md"
+    (crash.root / path).parent.mkdir(exist_ok=True)
+    (crash.root / path).write_text("one\n")
+    (crash.root / "folders.md").write_text("one\n")
+    (await crash.opens(path)).write("one\ntwo\n")
+    (await crash.opens("folders.md")).write("beside\n")  # begins as the folder does
+    crash.journal.renaming(old, new)
+    await crash.journal.durable()
+    (crash.root / old).rename(crash.root / new)
+    assert await asyncio.to_thread(run_recover, crash) == [(old, new)]
+    renamed = new if old == "a.md" else f"{new}/a.md"
+    assert (crash.root / renamed).read_text() == "one\ntwo\n"
+    assert (crash.root / "folders.md").read_text() == "beside\n"
+    assert not (crash.root / old).exists()
+    assert crash.journal.records.renames() == []
+
+
+@pytest.mark.parametrize("there", [("a.md",), ("a.md", "b.md"), ()])
+async def test_rooms_stay_where_no_rename_took_place(crash: Crash, there: tuple[str, ...]) -> None:
+    (crash.root / "a.md").write_text("one\n")
+    room = await crash.opens("a.md")
+    room.write("one\ntwo\n")
+    (crash.root / "a.md").unlink()
+    for name in there:
+        (crash.root / name).write_text("one\n")
+    crash.journal.renaming("a.md", "b.md")
+    await crash.journal.durable()
+    assert await asyncio.to_thread(run_recover, crash) == []
+    if "a.md" in there:
+        assert (crash.root / "a.md").read_text() == "one\ntwo\n"
+    assert crash.journal.records.renames() == []
+
+
+async def test_a_rename_alone_is_followed_too(crash: Crash) -> None:
+    (crash.root / "b.md").write_text("one\n")
+    crash.journal.renaming("a.md", "b.md")
+    await crash.journal.durable()
+    assert await asyncio.to_thread(run_recover, crash) == [("a.md", "b.md")]
+
+
+def run_recover(crash: Crash) -> list[tuple[str, str]]:
+    """Recover as a start does, on a loop that does not run yet."""
+    loop = asyncio.new_event_loop()
+    try:
+        return recover([crash.journal], crash.contents, crash.make_store, LOG, loop)
+    finally:
+        loop.close()
+
+
+# -- replaying ---------------------------------------------------------------------------------
+
+
+def history(*contents: dict[str, Any]) -> list[tuple[float, bytes]]:
+    """The updates of a notebook that had one content after the other, at 0, 1, 2, ..."""
+    document = YNotebook(Doc())
+    rows: list[tuple[float, bytes]] = []
+    before = document.ydoc.get_state()
+    for number, content in enumerate(contents):
+        document.set(content)
+        rows.append((float(number), document.ydoc.get_update(before)))
+        before = document.ydoc.get_state()
+    return rows
+
+
+def cells(*sources: str) -> dict[str, Any]:
+    return notebooks.notebook(
+        [notebooks.code(f"cell-{number}", source) for number, source in enumerate(sources)]
+    )
+
+
+HISTORY = [cells("a", "b"), cells("a", "c"), cells("a", "c", "d"), cells("e", "c", "d")]
+
+
+async def passes(wanted: dict[str, Any], since: float = 0.0) -> tuple[bool, int]:
+    """Whether a notebook ever had a content, and how often all of it was compared."""
+    compared = 0
+
+    def fits(content: Any) -> bool:
+        nonlocal compared
+        compared += 1
+        return bool(content["cells"] == without_trust(wanted)["cells"])
+
+    replay = Replay("notebook", wanted, fits)
+    return await replay.passes(history(*HISTORY), since), compared
+
+
+@pytest.mark.parametrize("index", range(len(HISTORY)))
+async def test_a_notebook_passes_through_each_of_its_contents_and_compares_only_that(
+    index: int,
+) -> None:
+    assert await passes(HISTORY[index]) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    "other", [cells("a"), cells("a", "x"), cells("x", "c"), cells("a", "c", "d", "e"), cells()]
+)
+async def test_a_notebook_does_not_pass_through_another_content(other: dict[str, Any]) -> None:
+    assert await passes(other) == (False, 0)
+
+
+async def test_what_was_before_the_last_save_does_not_count() -> None:
+    assert await passes(HISTORY[1], since=1.0) == (True, 1)
+    assert await passes(HISTORY[1], since=1.5) == (False, 0)
+
+
+async def test_outputs_are_compared_as_well() -> None:
+    other = cells("a", "c")
+    other["cells"][0]["execution_count"] = 7
+    assert await passes(other) == (False, 1)
+
+
+async def test_a_text_is_compared_at_each_step() -> None:
+    document = YFile(Doc())
+    document.set("one")
+    rows = [(0.0, document.ydoc.get_update())]
+    assert await Replay("file", "one", "one".__eq__).passes(rows, 0.0)
+    assert not await Replay("file", "two", "two".__eq__).passes(rows, 0.0)
+    assert await Replay("unknown", "one", "one".__eq__).passes(rows, 0.0)
+
+
+def test_only_the_marks_of_trust_are_left_out() -> None:
+    content = cells("a")
+    content["cells"][0]["metadata"] = {"trusted": True, "tags": ["b"]}
+    del content["cells"][0]["outputs"]
+    assert without_trust(content)["cells"][0]["metadata"] == {"tags": ["b"]}
+    assert content["cells"][0]["metadata"]["trusted"] is True
+    assert without_trust("a text") == "a text"

@@ -18,12 +18,21 @@ from pycrdt import Array, Doc, YMessageType, create_sync_message, handle_sync_me
 from websockets.asyncio.server import ServerConnection, serve
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
-from jupyter_collaboration_mcp.backends.remote import jupyter_api, room_connection, room_socket
+from jupyter_collaboration_mcp.backends.remote import (
+    room_connection,
+    room_file,
+    room_reconnector,
+    room_saves,
+    room_socket,
+    websocket,
+)
+from jupyter_collaboration_mcp.backends.remote.answer_limits import AnswerLimits
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
-from jupyter_collaboration_mcp.backends.remote.bounded_answers import AnswerLimits
-from jupyter_collaboration_mcp.backends.remote.bounded_websocket import BoundedConnection
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.room_reconnector import RoomReconnector
 from jupyter_collaboration_mcp.backends.remote.room_socket import RoomSocket
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
+from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection, open_websocket
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
@@ -190,7 +199,7 @@ async def test_saving_holds_its_word_while_a_person_types(
     server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A save that is cancelled by typing is reported as a success."""
-    monkeypatch.setattr(room_socket, "_FLUSH", 60.0)
+    monkeypatch.setattr(room_saves, "_FLUSH", 60.0)
     file = write(server, "typing.ipynb", 50)
     ada = await Agent.at(backend, file.name)
     async with collaborator(server, file.name) as ana:
@@ -319,7 +328,7 @@ async def test_notebooks_are_listed_breadth_first(make_server: MakeServer) -> No
 async def test_a_seat_follows_a_rename(
     server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_socket, "_LOOK", 0.1)
+    monkeypatch.setattr(room_file, "_LOOK", 0.1)
     file = write(server, "before.ipynb")
     ada = await Agent.at(backend, file.name)
     await backend._api.request(
@@ -337,7 +346,7 @@ async def test_a_seat_follows_a_rename(
 async def test_a_seat_at_a_deleted_file_is_lost(
     server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_socket, "_LOOK", 0.1)
+    monkeypatch.setattr(room_file, "_LOOK", 0.1)
     file = write(server, "deleted.ipynb")
     ada = await Agent.at(backend, file.name)
     ends = count_ends(ada.link)
@@ -360,7 +369,8 @@ async def test_a_server_without_collaboration_is_used_by_its_files(make_server: 
     file = write(server, "alone.ipynb")
     async with server, remote(server.url, server.token) as backend:
         link = await backend.join(await backend.identify(file.name))
-        assert link.mode == "file"
+        assert link.limitation is not None
+        assert link.limitation.mode == "file"
         assert backend.path_of(link.room_id.rpartition(":")[2]) == file.name
         with pytest.raises(DocumentNotFound):
             await backend.identify("nowhere.ipynb")
@@ -382,7 +392,7 @@ def count_ends(link: RoomSocket) -> Callable[[], int]:
 
 def is_at_rest(link: RoomSocket) -> bool:
     """Whether nothing is left of it that could try anything."""
-    return all(task.done() for task in link._tasks)
+    return len(link._tasks) == 0
 
 
 async def test_an_edit_made_while_the_network_is_cut_arrives_once(server: JupyterProcess) -> None:
@@ -438,8 +448,8 @@ async def test_a_network_that_stays_silent_is_noticed(
         ada = await Agent.at(backend, file.name)
         # Only the next connection is an impatient one: while a server loads a document it does
         # not answer, and who enters for the first time tries once.
-        monkeypatch.setattr(jupyter_api, "_PING", 0.3)
-        monkeypatch.setattr(jupyter_api, "_PONG", 0.3)
+        monkeypatch.setattr(websocket, "_PING", 0.3)
+        monkeypatch.setattr(websocket, "_PONG", 0.3)
         proxy.cut()
         await until(lambda: not ada.link.connected)
         proxy.resume()
@@ -493,7 +503,7 @@ async def test_a_server_that_hangs_only_delays(server: JupyterProcess) -> None:
 async def test_a_server_that_is_away_for_long_is_said_to_be(
     server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_socket, "_AWAY", 0.5)
+    monkeypatch.setattr(room_reconnector, "_AWAY", 0.5)
     file = write(server, "away.ipynb")
     async with Proxy(server.url) as proxy, remote(proxy.url, server.token) as backend:
         ada = await Agent.at(backend, file.name)
@@ -517,15 +527,15 @@ class Rests:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pauses: list[float] = []
-        rest = RoomSocket._rest
+        rest = RoomReconnector._rest
 
-        async def noted(link: RoomSocket, pause: float) -> None:
+        async def noted(line: RoomReconnector, pause: float) -> None:
             began = time.monotonic()
-            await rest(link, pause)
+            await rest(line, pause)
             assert time.monotonic() - began >= min(pause / 2, 1)
             self.pauses.append(pause)
 
-        monkeypatch.setattr(RoomSocket, "_rest", noted)
+        monkeypatch.setattr(RoomReconnector, "_rest", noted)
 
     async def grow(self) -> None:
         """Wait for some, of which each is twice as long as the one before."""
@@ -694,7 +704,8 @@ class ClosingServer(JupyterApi):
         return {"fileId": "file", "sessionId": "session"}
 
     async def websocket(self, *_: Any, **__: Any) -> BoundedConnection:
-        return await self._opened(f"ws://127.0.0.1:{self._port}", None)
+        url = f"ws://127.0.0.1:{self._port}"
+        return await open_websocket(url, self.address, None, self.limits, None)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
@@ -810,7 +821,7 @@ async def test_a_document_that_never_comes_is_not_waited_for_for_ever(
 async def test_a_server_that_closes_at_once_is_not_stormed(
     code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_socket, "_STEADY", 60.0)  # none of its connections is a good one
+    monkeypatch.setattr(room_reconnector, "_STEADY", 60.0)  # none of its connections is a good one
     rests = Rests(monkeypatch)
     async with ClosingServer(code).running() as server:
         link = RoomSocket(server, RoomId("json:notebook:file"), "x.ipynb", LOG)
@@ -826,15 +837,15 @@ async def test_who_waits_for_a_server_that_closes_at_once_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The connection is in sync and lost in one turn of the loop."""
-    monkeypatch.setattr(room_socket, "_AWAY", 0.5)
+    monkeypatch.setattr(room_reconnector, "_AWAY", 0.5)
     async with ClosingServer(1000).running() as server:
         link = RoomSocket(server, RoomId("json:notebook:file"), "x.ipynb", LOG)
         await link.enter()
         RoomPeer(link)
         await until(lambda: not link.connected)
         waiting = asyncio.create_task(link.acknowledged())
-        await until(lambda: link._waiting)
-        link._in_sync.set()
+        await until(lambda: link._line.waiting)
+        link._line._in_sync.set()
         link.on_lost()
         with pytest.raises(RoomUnavailable, match="the connection broke"):
             await waiting

@@ -23,10 +23,11 @@ from websockets.protocol import State
 from jupyter_collaboration_mcp.backends.protocols.kernels import KernelLink, KernelMessage
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.remote import kernel_socket
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
 from jupyter_collaboration_mcp.backends.remote.kernel_frames import PARTS_APART
 from jupyter_collaboration_mcp.backends.remote.kernel_socket import KernelSocket
 from jupyter_collaboration_mcp.backends.remote.kernels import RemoteKernels
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.documents.output_log import OutputLimits, OutputLog
 from jupyter_collaboration_mcp.errors import (
     KernelLost,

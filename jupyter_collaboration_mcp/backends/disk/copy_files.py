@@ -1,4 +1,7 @@
-"""Copying a file or a folder that is open already, so that it is what was decided on."""
+"""Copying a file or a folder from an open descriptor, so that the copy is of what was permitted.
+
+A path could lead elsewhere by the time that it is opened again.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import stat
 from pathlib import Path
 
 from ..protocols.files import CHECKPOINTS
-from .opened_files import open_within
+from .open_files import open_within
 
 #: Bytes that are copied at a time.
 _CHUNK = 1_000_000

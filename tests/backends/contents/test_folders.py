@@ -12,9 +12,14 @@ import pytest
 from jupyter_server.services.contents.filemanager import AsyncFileContentsManager
 from tornado.web import HTTPError
 
-from jupyter_collaboration_mcp.backends.contents.asked_folders import AskedFolders
+from jupyter_collaboration_mcp.backends.contents.folders import ContentsFolders
 from jupyter_collaboration_mcp.backends.contents.models import entries_of
-from jupyter_collaboration_mcp.backends.protocols.files import FileEntry, FileType, Listing, Wanted
+from jupyter_collaboration_mcp.backends.protocols.files import (
+    FileEntry,
+    FileQuery,
+    FileType,
+    Listing,
+)
 from jupyter_collaboration_mcp.errors import DocumentNotFound
 from tests.backends.disk.test_folders import anything, everywhere, grow
 from tests.harness.waiting import until
@@ -27,7 +32,7 @@ class Asked:
 
     def __init__(self, root: Path, at_once: int = 8) -> None:
         self._manager: Any = AsyncFileContentsManager(root_dir=str(root))
-        self.folders = AskedFolders(self.ask, at_once)
+        self.folders = ContentsFolders(self.ask, at_once)
         self.asked: list[str] = []
 
     async def ask(self, path: str) -> Sequence[FileEntry]:
@@ -38,7 +43,7 @@ class Asked:
             raise DocumentNotFound.at(path) from error
 
     async def walk(self, limit: int = 1000, folders: bool = False) -> Listing:
-        return await self.folders.walk("", Wanted(anything, folders=folders), everywhere, limit)
+        return await self.folders.walk("", FileQuery(anything, folders=folders), everywhere, limit)
 
     async def files(self) -> list[str]:
         listing = await self.walk()
@@ -125,8 +130,8 @@ async def test_it_goes_breadth_first_and_by_name_whoever_answers_first(
         waiting.remove(path)
         return await asked.ask(path)
 
-    folders = AskedFolders(last_first, at_once)
-    listing = await folders.walk("", Wanted(anything), everywhere, 1000)
+    folders = ContentsFolders(last_first, at_once)
+    listing = await folders.walk("", FileQuery(anything), everywhere, 1000)
     assert [entry.path for entry in listing.entries] == ["top.md", "c/0.md", *paths]
 
 
@@ -143,7 +148,7 @@ async def test_no_more_are_asked_for_at_once_than_it_may(tmp_path: Path) -> None
         now -= 1
         return children
 
-    await AskedFolders(ask, 8).walk("", Wanted(anything), everywhere, 9)
+    await ContentsFolders(ask, 8).walk("", FileQuery(anything), everywhere, 9)
     assert most == 8
 
 

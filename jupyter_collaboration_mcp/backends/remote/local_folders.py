@@ -1,7 +1,7 @@
-"""The folders of a server on this machine: what is there is found on its disk, and asked for then.
+"""Searching the folders of a server that runs on this machine: on its disk, not over its API.
 
-A search that asks a server for each folder takes hundreds of times as long as one on the disk. What
-is told still comes from the server, and it has to have all that was found.
+A search that asks a server for each folder takes hundreds of times as long as one on the disk. The
+entries in an answer still come from the server, which confirms all that the disk search found.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ...errors import DocumentNotFound, FileFailed, ReadOnly
-from ..contents.asked_folders import AskedFolders
+from ..contents.folders import ContentsFolders
 from ..disk.folders import Folders
-from ..protocols.files import FileEntry, FileType, Listing, Shown, Wanted
+from ..protocols.files import EntryFilter, FileEntry, FileQuery, FileType, Listing
 
 #: What Jupyter leaves out of listings unless it is configured; from outside it cannot be asked.
 _UNLISTED = ("__pycache__", "*.pyc", "*.pyo", ".DS_Store", "*~")
 
-#: Entries that are asked for at the same time.
+#: Entries that the server is asked for at the same time.
 _AT_ONCE = 8
 
 #: How often a root is looked at that somebody changes at that moment.
 _TRIES = 3
 
 
-class NearFolders:
-    """Finds on the disk what a server has; where that does not fit, the server is asked for all.
+class LocalFolders:
+    """Finds files on the disk; where the disk and the server differ, searches over the API.
 
     Args:
         root: Where on this machine the server's files are, if they are; called in a thread.
         started: When the server was started: until it is started again, its root is the same.
         look: What the server says of a path.
-        asked: The other way to find something.
+        remote: Searches over the server's contents API.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class NearFolders:
         root: Callable[[], Path | None],
         started: Callable[[], Awaitable[str | None]],
         look: Callable[[str], Awaitable[FileEntry]],
-        asked: AskedFolders,
+        remote: ContentsFolders,
     ) -> None:
         self._root = root
         self._started = started
         self._look = look
-        self._asked = asked
+        self._remote = remote
         self._folders: Folders | None = None
         self._since: str | None = None
 
-    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
+    async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
         """What may be shown of what is in a folder, by name."""
         found = await self._find(lambda folders: folders.children(path, shown, limit))
         # A folder of which all is shown takes one question, not one for each that is in it.
@@ -59,16 +59,16 @@ class NearFolders:
             found = await self._confirmed(found)
             if found is not None:
                 return found
-        return await self._asked.children(path, shown, limit)
+        return await self._remote.children(path, shown, limit)
 
     async def walk(
-        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+        self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        """What is wanted below a folder, breadth first; links to folders are not followed."""
-        found = await self._find(lambda folders: folders.walk(start, wanted, enter, limit))
+        """What a query matches below a folder, breadth first; links to folders are not followed."""
+        found = await self._find(lambda folders: folders.walk(start, query, enter, limit))
         if found is not None and (confirmed := await self._confirmed(found)) is not None:
             return confirmed
-        return await self._asked.walk(start, wanted, enter, limit)
+        return await self._remote.walk(start, query, enter, limit)
 
     async def _find(self, search: Callable[[Folders], Listing]) -> Listing | None:
         if (folders := await self._served()) is None:
@@ -114,7 +114,7 @@ class NearFolders:
         showing, hiding = (
             Folders.below(str(root), hidden, _UNLISTED, beyond=True) for hidden in (True, False)
         )
-        said = [(entry.path, entry.type) for entry in await self._asked.ask("")]
+        said = [(entry.path, entry.type) for entry in await self._remote.ask("")]
         if said == await asyncio.to_thread(_names, showing) and await self._shows_hidden(showing):
             return showing
         return hiding if said == await asyncio.to_thread(_names, hiding) else None
@@ -131,7 +131,7 @@ class NearFolders:
 
     async def _shows_hidden(self, folders: Folders) -> bool:
         """Whether the server shows hidden files, by what it says of one; if there is any at all."""
-        hidden = Wanted(lambda path, kind: path.rpartition("/")[2].startswith("."), folders=True)
+        hidden = FileQuery(lambda path, kind: path.rpartition("/")[2].startswith("."), folders=True)
         found = await asyncio.to_thread(folders.walk, "", hidden, lambda path: True, 1)
         return bool(found.entries) and await self._said(found.entries[0]) is not None
 

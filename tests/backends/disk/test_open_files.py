@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.backends.disk.copied_files import copy_opened
-from jupyter_collaboration_mcp.backends.disk.opened_files import (
+from jupyter_collaboration_mcp.backends.disk.copy_files import copy_opened
+from jupyter_collaboration_mcp.backends.disk.open_files import (
     Load,
     Loads,
     opened_exactly,

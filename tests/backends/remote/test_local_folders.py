@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.backends.protocols.files import Listing, Wanted
+from jupyter_collaboration_mcp.backends.protocols.files import FileQuery, Listing
+from jupyter_collaboration_mcp.backends.remote.answer_limits import Answer
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
-from jupyter_collaboration_mcp.backends.remote.bounded_answers import Answer
 from jupyter_collaboration_mcp.backends.remote.files import RemoteFiles
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from tests.backends.disk.test_folders import anything, everywhere, grow
 from tests.conftest import MakeServer
 from tests.harness.agents import agent
@@ -77,7 +78,7 @@ class Near:
         return self.root
 
     async def walk(self, start: str = "", limit: int = 1000, folders: bool = False) -> Listing:
-        return await self.files.walk(start, Wanted(anything, folders=folders), everywhere, limit)
+        return await self.files.walk(start, FileQuery(anything, folders=folders), everywhere, limit)
 
     async def paths(self, start: str = "", folders: bool = False) -> list[str]:
         listing = await self.walk(start, folders=folders)

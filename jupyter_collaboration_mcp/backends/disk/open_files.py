@@ -1,8 +1,8 @@
-"""Which file was really opened. A link may have led elsewhere a moment ago, or may in a moment.
+"""Opening files where a symbolic link may change at any moment.
 
-Whether somebody may touch a file is decided by its path, and a path is looked up anew each time
-that it is used. So either the decision is about what was opened, or only that is opened which it
-was about.
+Whether somebody may touch a file is decided by its path, and the system looks a path up again each
+time that it is used. So either we decide about the file that was opened (`opened_files`), or open
+only the file that we decided about (`opened_exactly`).
 """
 
 from __future__ import annotations

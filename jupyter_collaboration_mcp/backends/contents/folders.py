@@ -1,4 +1,4 @@
-"""Walking through folders that only somebody else can look into: one question for each."""
+"""Walking through folders over Jupyter's contents API, with one request for each folder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ...errors import DocumentNotFound, FileFailed, ReadOnly
-from ..protocols.files import FileEntry, Listing, Shown, Wanted
+from ..protocols.files import EntryFilter, FileEntry, FileQuery, Listing
 
 _Make = Callable[[str], Awaitable[object]]
 _Copy = Callable[[str, str], Awaitable[object]]
 
-#: Folders that are asked for in all.
+#: Folders that one search lists at most.
 _LIMIT = 1000
 
 #: How often the same way has to lead to the same folder for it to be a link back to one above.
@@ -22,23 +22,23 @@ _ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFolders:
-    """Folders, by how to ask what is in one of them."""
+class ContentsFolders:
+    """The folders of a contents manager or a server, given how to list one of them."""
 
     ask: Callable[[str], Awaitable[Sequence[FileEntry]]]
     """What is in a folder, by name."""
     at_once: int = 1
-    """How many are asked for at the same time."""
+    """How many are listed at the same time."""
 
-    async def children(self, path: str, shown: Shown, limit: int) -> Listing:
-        """What may be shown of a folder. It is asked for as a whole: no contents API does less."""
+    async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
+        """What may be shown of a folder. All of it is listed: no contents API does less."""
         found = [child for child in await self.ask(path) if shown(child.path, child.type)]
         return Listing(tuple(found[:limit]), complete=len(found) <= limit)
 
     async def walk(
-        self, start: str, wanted: Wanted, enter: Callable[[str], bool], limit: int
+        self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        """What is wanted below a folder, breadth first; hidden folders are left out."""
+        """What a query matches below a folder, breadth first; hidden folders are left out."""
         found: list[FileEntry] = []
         waiting = deque([start])
         said: dict[str, int] = {}
@@ -55,7 +55,7 @@ class AskedFolders:
                     hidden = child.name.startswith(".")
                     if child.type == "directory" and not hidden and enter(child.path):
                         waiting.append(child.path)
-                    if wanted(child.path, child.type):
+                    if query(child.path, child.type):
                         if len(found) == limit:
                             return Listing(tuple(found), complete=False)
                         found.append(child)
@@ -128,11 +128,11 @@ class AskedFolders:
     async def _new_in(
         self, folder: str, children: Sequence[FileEntry], said: dict[str, int]
     ) -> Sequence[FileEntry]:
-        """What is in a folder; nothing if it is one above it once more, through a link.
+        """What is in a folder; nothing if a link has led back to a folder above it.
 
-        From outside a link looks like any folder, but what it leads to lists the same, with the
-        same sizes and times. So may folders that were made in one moment. But only through a link
-        the same way leads to the same again, as often as one goes it.
+        From outside a link looks like any folder, but it lists the same entries as its target,
+        with the same sizes and times. Folders that were made in one moment may, too. But only
+        through a link the same way leads to the same listing again, however often it is repeated.
 
         Args:
             said: What is known to be listed where, by path.

@@ -13,10 +13,11 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from jupyter_collaboration_mcp.backends.remote import bounded_answers
-from jupyter_collaboration_mcp.backends.remote.bounded_answers import AnswerLimits, Deadline
-from jupyter_collaboration_mcp.backends.remote.bounded_websocket import BoundedConnection
-from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi, ServerAddress
+from jupyter_collaboration_mcp.backends.remote import answer_limits
+from jupyter_collaboration_mcp.backends.remote.answer_limits import AnswerLimits, Deadline
+from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
+from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection
 from jupyter_collaboration_mcp.errors import AnswerTooLarge, NotJupyter, ServerUnreachable
 from tests.harness.http_proxy import Front, Speech
 from tests.harness.speeches import Flood, bomb, dripping, saying
@@ -82,7 +83,7 @@ async def test_a_file_that_keeps_coming_has_more_time_and_not_for_ever() -> None
 async def test_what_makes_a_server_work_has_more_time(
     method: str, path: tuple[str, ...], seconds: float
 ) -> None:
-    deadline = bounded_answers.deadline_for(AnswerLimits(), method, path, {})
+    deadline = answer_limits.deadline_for(AnswerLimits(), method, path, {})
     assert deadline._seconds == seconds
 
 

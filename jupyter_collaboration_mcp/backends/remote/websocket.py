@@ -1,4 +1,4 @@
-"""A WebSocket whose messages have to arrive within a time and a size, and how it ended.
+"""A WebSocket to a Jupyter server whose messages have to arrive within a time and a size.
 
 The library bounds the size of a message, and closes a connection on which no pong comes while a
 single frame is trickling in. A message in many small frames has room for pongs between them, and
@@ -10,13 +10,50 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import DATA_OPCODES, CloseCode, Frame
+from websockets.typing import Subprotocol
 
 from ...documents.foreign_text import quoted
-from .bounded_answers import AnswerLimits
+from .answer_limits import AnswerLimits
+from .http_client import CONNECT
+from .server_address import ServerAddress
 
 TOO_LARGE = int(CloseCode.MESSAGE_TOO_BIG)
+
+#: Seconds between two pings, to wait for a pong, and then for the other side to close: a silent
+#: network is noticed when all are over.
+_PING, _PONG, _FAREWELL = 10.0, 10.0, 2.0
+
+
+async def open_websocket(
+    url: str,
+    address: ServerAddress,
+    proxy: str | None,
+    limits: AnswerLimits,
+    subprotocol: Subprotocol | None,
+) -> BoundedConnection:
+    """Open a WebSocket with the credentials of a server, through its proxy if it has one.
+
+    Raises:
+        InvalidHandshake, InvalidURI, ImportError, OSError, TimeoutError: It could not be opened.
+    """
+    connection = await connect(
+        url,
+        additional_headers=address.credentials,
+        ssl=address.ssl_context() if url.startswith("wss") else None,
+        max_size=limits.size,
+        open_timeout=CONNECT,
+        ping_interval=_PING,
+        ping_timeout=_PONG,
+        close_timeout=_FAREWELL,
+        compression=None,  # so nothing is unpacked that is larger than what was sent
+        create_connection=_bounded_by(limits),
+        proxy=proxy,
+        subprotocols=None if subprotocol is None else [subprotocol],
+    )
+    assert isinstance(connection, BoundedConnection)
+    return connection
 
 
 class BoundedConnection(ClientConnection):
@@ -63,6 +100,6 @@ class BoundedConnection(ClientConnection):
         self.transport.abort()
 
 
-def bounded_by(limits: AnswerLimits) -> type[BoundedConnection]:
-    """The kind of connection that has these limits."""
+def _bounded_by(limits: AnswerLimits) -> type[BoundedConnection]:
+    """The class of connections that have these limits."""
     return type("BoundedConnection", (BoundedConnection,), {"limits": limits})

@@ -1,0 +1,250 @@
+"""Commits to the journal, in groups: one transaction for everybody who waits.
+
+A commit is with the operating system when it is done, so it survives the death of the process; a
+thread brings it to the disk a moment later, so that a power cut costs that moment at most. Large
+commits, and all of them on a slow disk, are made by the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from enum import Enum
+
+from .journal_file import Statement
+from .journal_storage import JournalStorage
+
+_log = logging.getLogger(__name__)
+
+#: What nobody waits for is committed after this many seconds.
+_FLUSH_DELAY = 0.005
+
+#: Bytes that the event loop may be asked to write by itself.
+_LARGEST_QUICK = 100_000
+
+#: A commit that took this long (seconds) shows a slow disk: the thread takes over for a while.
+_SLOW = 0.005
+_SLOW_FOR = 30.0
+
+#: How long after a commit it is brought to the disk, in seconds.
+_SYNC_DELAY = 0.02
+
+_Waiters = list[asyncio.Future[None]]
+
+
+class JournalError(Exception):
+    """The journal could not be written; nothing that waits for it is durable."""
+
+
+class _Order(Enum):
+    """What the thread is to do, besides committing a group."""
+
+    SYNC = "bring to the disk what the event loop has committed"
+    STOP = "end"
+
+
+class GroupCommit:
+    """Collects statements and commits them in their order; a failed group is tried again first.
+
+    Everything but `_run` and what it calls runs on the event loop's thread.
+
+    Args:
+        on_lost: Called with the error when nothing can be committed to the file any more. Until
+            `resume` nothing is committed then, and everybody waits.
+    """
+
+    def __init__(self, storage: JournalStorage, on_lost: Callable[[Exception], None]) -> None:
+        self.slow_until = 0.0
+        """Until then (`time.monotonic`) the thread makes all commits."""
+        self._storage = storage
+        self._on_lost = on_lost
+        self._statements: list[Statement] = []
+        self._size = 0  # bytes in them
+        self._waiters: _Waiters = []  # for the next group
+        self._in_flight: _Waiters = []  # for the group that the thread commits
+        self._held = False  # the thread is about to commit or does, or the file is renewed
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsynced = False
+        self._orders: queue.SimpleQueue[tuple[list[Statement], _Waiters] | _Order]
+        self._orders = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def add(self, statement: Statement, size: int = 0) -> None:
+        """Have a statement committed, also if nobody waits for it: people's edits are kept too.
+
+        Args:
+            size: Bytes that it writes, if they are many.
+        """
+        self._statements.append(statement)
+        self._size += size
+        if self._timer is None and not self._held:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_DELAY, self.flush)
+
+    def drop(self) -> None:
+        """Forget what is not committed yet."""
+        self._statements, self._size = [], 0
+
+    def flush(self) -> None:
+        """Commit what there is, for nobody in particular."""
+        self._stop_timer()
+        if self._statements and not self._held:
+            try:
+                self._flush()
+            except JournalError:
+                _log.exception("Unsaved edits could not be kept")
+
+    async def durable(self) -> None:
+        """Return when everything added so far is committed.
+
+        Raises:
+            JournalError: It could not be (a full disk, say).
+        """
+        if self._statements and not self._held:
+            self._flush()
+        if self._statements or self._held:
+            waiter = asyncio.get_running_loop().create_future()
+            # With nothing new, the commit that is under way is the one to wait for.
+            (self._waiters if self._statements else self._in_flight).append(waiter)
+            await waiter
+
+    async def close(self) -> None:
+        """End the thread."""
+        self._stop_timer()
+        self._orders.put(_Order.STOP)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    # -- while the file is renewed -----------------------------------------------------------
+
+    def hold(self) -> None:
+        """Commit nothing until `resume`; whoever waits waits for the first commit after it."""
+        self._held = True
+        self._in_flight = self._waiters
+
+    def resume(self) -> None:
+        """Commit what was added meanwhile, and let everybody go on."""
+        if self._statements:
+            self._hand_over()
+        else:
+            self._held = False
+            _release(self._waiters, None)
+
+    def _hold_if_lost(self, error: Exception) -> bool:
+        if not self._storage.is_lost(error):
+            return False
+        self.hold()
+        self._on_lost(error)
+        return True
+
+    # -- committing --------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Commit here if that is quick, else let the thread do it.
+
+        A small commit takes 0.05 ms and never waits for the disk. In the thread it takes as long,
+        but its turn comes, and is noticed, a millisecond later when the loop is busy.
+        """
+        self._stop_timer()
+        began = time.monotonic()
+        if self._size > _LARGEST_QUICK or began < self.slow_until:
+            self._hand_over()
+            return
+        try:
+            committed = self._storage.commit_now(self._statements)
+        except Exception as error:
+            if not self._hold_if_lost(error):
+                raise JournalError(str(error)) from error
+            return
+        if not committed:  # the thread uses the file
+            self._hand_over()
+            return
+        self.drop()
+        ended = time.monotonic()
+        if ended - began > _SLOW:
+            self.slow_until = ended + _SLOW_FOR
+        if not self._unsynced:
+            self.sync_soon()
+
+    def sync_soon(self) -> None:
+        """Have the thread bring to the disk what was committed here."""
+        self._unsynced = True
+        self._start_thread()
+        self._orders.put(_Order.SYNC)
+
+    def _hand_over(self) -> None:
+        self._start_thread()
+        self._held = True
+        statements = self._statements
+        self.drop()
+        self._in_flight, self._waiters = self._waiters, []
+        self._orders.put((statements, self._in_flight))
+
+    def _start_thread(self) -> None:
+        if self._thread is None:
+            self._loop = asyncio.get_running_loop()
+            self._thread = threading.Thread(target=self._run, name="mcp-journal", daemon=True)
+            self._thread.start()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_committed(
+        self, statements: list[Statement], waiters: _Waiters, error: Exception | None
+    ) -> None:
+        """The thread has committed a group, or could not."""
+        self._held = False
+        if error is None:
+            _release(waiters, None)
+            if self._statements or self._waiters:
+                self._hand_over()
+            return
+        # Nothing may be missing in the middle: the next commit tries these again first, and
+        # whoever came to wait meanwhile waits for them as well.
+        self._statements = statements + self._statements
+        self._waiters = waiters + self._waiters
+        if not self._hold_if_lost(error):
+            _release(self._waiters, error)
+
+    # -- the thread --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (order := self._orders.get()) is not _Order.STOP:
+            if isinstance(order, _Order):
+                time.sleep(_SYNC_DELAY)
+                self._unsynced = False
+            else:
+                self._commit_group(*order)
+            try:
+                self._storage.sync()
+            except Exception:  # without the thread, everybody would wait for ever
+                _log.exception("Unsaved edits could not be brought to the disk")
+
+    def _commit_group(self, statements: list[Statement], waiters: _Waiters) -> None:
+        error: Exception | None = None
+        try:
+            self._storage.commit(statements)
+        except Exception as caught:  # as above
+            error = caught
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._on_committed, statements, waiters, error)
+
+
+def _release(waiters: _Waiters, error: Exception | None) -> None:
+    """Let those go on who wait for a commit."""
+    released, waiters[:] = list(waiters), []
+    for waiter in released:
+        if waiter.done():
+            continue
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(JournalError(str(error)))

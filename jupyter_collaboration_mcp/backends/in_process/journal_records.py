@@ -1,0 +1,100 @@
+"""What a journal holds for the next start: unsaved rooms, renames under way, notices.
+
+Only recovery, a start and tests read it, before anybody writes to the journal or without a writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..protocols.room_ids import RoomId
+from .journal_file import Statement
+from .journal_storage import JournalStorage
+
+
+@dataclass(frozen=True, slots=True)
+class UnsavedRoom:
+    """A room whose file may be behind: what recovery starts from."""
+
+    room: RoomId
+    path: str
+    base: str | None
+    base_time: float
+
+
+class JournalRecords:
+    """Reads what was committed, and marks what recovery has dealt with."""
+
+    def __init__(self, storage: JournalStorage) -> None:
+        self._storage = storage
+
+    def unsaved(self) -> list[UnsavedRoom]:
+        """The rooms that may be ahead of their files."""
+        rows = self._storage.database.execute("SELECT room, path, base, base_time FROM rooms")
+        return [UnsavedRoom(RoomId(room), *row) for room, *row in rows]
+
+    def updates(self, room: RoomId) -> list[tuple[float, bytes]]:
+        """A room's updates that the store may lack, oldest first."""
+        query = "SELECT time, yupdate FROM updates WHERE room = ? ORDER BY seq"
+        return self._storage.database.execute(query, (room,)).fetchall()
+
+    def renames(self) -> list[tuple[str, str]]:
+        """The renames that were under way, oldest first: old and new path."""
+        query = "SELECT path, new_path FROM renames ORDER BY rowid"
+        return self._storage.database.execute(query).fetchall()
+
+    def notices(self) -> dict[str, list[str]]:
+        """What agents have not been told yet, by room, newest last."""
+        found: dict[str, list[str]] = {}
+        if self._storage.weakness is not None:
+            return found
+        rows = self._storage.database.execute("SELECT room, text FROM notices ORDER BY rowid")
+        for room, text in rows:
+            found.setdefault(room, []).append(text)
+        return found
+
+    def follow(self, path: str, new_path: str) -> None:
+        """Give the rooms of a file, or of all files in a folder, another path."""
+        self._storage.commit(
+            [
+                (
+                    "UPDATE rooms SET path = ? || substr(path, ?) "
+                    "WHERE path = ? OR substr(path, 1, ?) = ?",
+                    (new_path, len(path) + 1, path, len(path) + 1, f"{path}/"),
+                )
+            ]
+        )
+
+    def forget_renames(self) -> None:
+        """Forget all renames: rooms have followed their files."""
+        self._storage.commit([("DELETE FROM renames", ())])
+
+    def recovered(self, room: RoomId, notice: tuple[str, str] | None) -> None:
+        """Forget a room that recovery has dealt with, and keep a notice (path, text) for agents."""
+        statements: list[Statement] = [
+            ("DELETE FROM updates WHERE room = ?", (room,)),
+            ("DELETE FROM rooms WHERE room = ?", (room,)),
+        ]
+        if notice is not None:
+            path, text = notice
+            row = (room, path, time.time(), text)
+            statements.append(("INSERT INTO notices VALUES (?, ?, ?, ?)", row))
+        self._storage.commit(statements)
+
+    def keep_aside(self, room: RoomId) -> Path:
+        """Move a room that cannot be recovered into a journal of its own, for a person to look at.
+
+        Returns where that is.
+        """
+        # The file's id is in the name: several rooms may go the same way in one second.
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        aside = self._storage.path.with_name(f"unrecovered-{stamp}-{room.file_id}.db")
+        with contextlib.closing(sqlite3.connect(aside)) as target:
+            aside.chmod(0o600)
+            self._storage.database.backup(target)
+        self.recovered(room, None)
+        return aside

@@ -1,0 +1,108 @@
+"""Having another server save a room, and knowing whether it did.
+
+A server reports a save as done that somebody's typing has cancelled, or that has failed. What can
+be trusted is the mark that it writes into the document after each save (`RoomState`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pycrdt import Doc, Text
+
+from ...documents import line_ends
+from ...errors import CorruptDocument, FileFailed, NotText
+from ..protocols.room_ids import Kind
+from .freshness import Freshness
+from .jupyter_api import JupyterApi
+from .room_file import RoomFile
+from .room_reconnector import RoomReconnector
+from .room_state import RoomState
+from .room_sync import RoomSync
+from .server_errors import Refused
+
+#: Seconds for saving.
+_FLUSH = 10.0
+
+#: Saves in a row that did nothing, after which the server is believed not to be able to save.
+_FAILURES = 5
+
+
+class RoomSaves:
+    """The saves of one room."""
+
+    def __init__(
+        self,
+        api: JupyterApi,
+        kind: Kind,
+        file: RoomFile,
+        sync: RoomSync,
+        line: RoomReconnector,
+        freshness: Freshness,
+    ) -> None:
+        self._api = api
+        self._kind = kind
+        self._file = file
+        self._sync = sync
+        self._line = line
+        self._freshness = freshness
+        self._saving = asyncio.Lock()
+
+    async def save(self, always: bool = False) -> None:
+        """Have the server save what is unsaved.
+
+        Args:
+            always: Also if nothing is known to be: others may have edited before we came.
+
+        Raises:
+            CollaborationError: It does not.
+        """
+        state = self._sync.state
+        if state is None:
+            return
+        try:
+            async with self._saving, asyncio.timeout(_FLUSH):
+                await self._line.connected()
+                await self._freshness.require_loadable(self._file.path, state, now=True)
+                await self._line.round_trip()
+                if always and state.saved and not await self._is_in_file(state.doc):
+                    await (await self._line.connected()).save()
+                await self._save(state)
+        except TimeoutError as error:
+            raise FileFailed.to("save", self._file.path, f"not within {_FLUSH:g} s") from error
+        except (NotText, CorruptDocument):
+            if not (always and state.saved):  # else the file is all there is
+                raise
+
+    async def _save(self, state: RoomState) -> None:
+        """Save until it is saved: a save that somebody's typing cancels is reported as done."""
+        with self._sync.ahead(state) as ahead:
+            pause, failures = 0.05, 0
+            while not ahead.saved:
+                connection, known = await self._line.connected(), ahead.updates
+                await connection.save()
+                await self._line.round_trip()  # the mark of the save has come
+                if ahead.overwrites:
+                    why = "somebody else has just changed it on disk"
+                    raise FileFailed.to("save", self._file.path, why)
+                if not ahead.saved:
+                    # The server reports a failure as a success; but nothing came in between.
+                    failures = failures + 1 if ahead.updates == known else 0
+                    if failures == _FAILURES:
+                        why = "it tried and did not succeed; its log has the reason"
+                        raise FileFailed.to("save", self._file.path, why)
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, 1.0)
+
+    async def _is_in_file(self, doc: Doc[Any]) -> bool:
+        """Whether the file of a text says just what the room does: a server that saves it would
+        only change its line ends."""
+        if self._kind != "file":
+            return False
+        query = {"type": "file", "format": "text", "content": "1"}
+        try:
+            model = await self._api.contents(self._file.path, **query)
+        except Refused:
+            return False
+        return line_ends.plain(model["content"]) == str(doc.get("source", type=Text))

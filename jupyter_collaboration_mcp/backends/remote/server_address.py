@@ -1,0 +1,80 @@
+"""Where a Jupyter server is, and what it takes to connect: credentials, proxy, certificates."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+#: What may stand in a path as it is; the rest is percent-encoded.
+_IN_PATH = "/%:@!$&'()*+,;=~"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where a Jupyter server is, and how to authenticate."""
+
+    url: str
+    """Of the server, with its base URL."""
+    token: str | None = None
+    verify: bool = True
+    """Whether its certificate must be one that this machine trusts."""
+    renew: Callable[[], str | None] | None = field(default=None, compare=False)
+    """Looks up the current token where this one came from; may take a moment."""
+
+    @property
+    def base(self) -> str:
+        """The URL with a slash at the end, without a query and without a password."""
+        parts = urlsplit(self.url)
+        host = parts.netloc.rpartition("@")[2]
+        return f"{parts.scheme}://{host}{quote(parts.path.rstrip('/'), safe=_IN_PATH)}/"
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """The header that authenticates: with the token, else with the user info of the URL."""
+        if self.token is not None:
+            return {"Authorization": f"token {self.token}"}
+        name, at, _ = urlsplit(self.url).netloc.rpartition("@")
+        if not at:
+            return {}
+        return {"Authorization": f"Basic {base64.b64encode(unquote(name).encode()).decode()}"}
+
+    @property
+    def proxy(self) -> str | None:
+        """The proxy that the environment names for this server."""
+        parts = urlsplit(self.base)
+        # A proxy leads out of this machine, not to a server on it.
+        host = parts.hostname or ""
+        if _is_loopback(host) or proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
+            return None
+        proxies = getproxies()
+        proxy = proxies.get(parts.scheme) or proxies.get("all")
+        return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """How certificates are checked; takes a while to load."""
+        context = ssl.create_default_context()
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def is_address(url: str) -> bool:
+    """Whether a server could be there at all."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
