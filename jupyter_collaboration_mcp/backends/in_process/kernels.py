@@ -15,9 +15,12 @@ from tornado.web import HTTPError
 
 from ...documents.foreign_text import words
 from ...errors import KernelUnavailable
+from ..kernels import errors
+from ..kernels.conversation import KernelConversation
+from ..kernels.links import KernelLinks
 from ..protocols.kernels import KernelInfo, KernelLink, KernelSpec
 from ..upstream.session_creations import SessionCreations, renamed
-from .zmq_link import ZmqLink
+from .zmq_wire import ZmqWire
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
@@ -38,8 +41,7 @@ class InProcessKernels:
         self._serverapp = serverapp
         self._log = serverapp.log
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
-        self._links: dict[str, ZmqLink] = {}
-        self._connecting: dict[str, asyncio.Task[ZmqLink]] = {}
+        self._links = KernelLinks()
         self._starting: weakref.WeakValueDictionary[str, asyncio.Lock] = (
             weakref.WeakValueDictionary()
         )
@@ -114,55 +116,37 @@ class InProcessKernels:
                 path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=name
             )
         except Exception as error:
-            raise _not_started(name, error) from error
+            raise errors.not_started(name, _reason(error)) from error
         return _info(session["kernel"], path)
 
     async def follow(self, path: str, new_path: str) -> None:
         pass  # the contents manager reports it: see `_on_contents_event`
 
     async def connect(self, kernel_id: str) -> KernelLink:
-        await self._close_dead(kernel_id)
         link = self._links.get(kernel_id)
-        if link is not None:
-            if await link.fate() == "alive":
-                return link
-            self._links.pop(kernel_id, None)
-            await link.close()
-        task = self._connecting.get(kernel_id)
-        if task is None:
-            task = asyncio.get_running_loop().create_task(self._connect(kernel_id))
-            self._connecting[kernel_id] = task
-            task.add_done_callback(lambda _: self._connecting.pop(kernel_id, None))
-        return await asyncio.shield(task)
+        if link is not None and await link.fate() != "alive":
+            await self._links.drop(kernel_id)
+        return await self._links.connect(kernel_id, lambda: self._open_link(kernel_id))
 
-    async def _close_dead(self, wanted: str) -> None:
-        """Links to kernels that are gone would try to reach them for ever."""
-        for kernel_id, link in list(self._links.items()):
-            if kernel_id != wanted and kernel_id not in self._kernels:
-                del self._links[kernel_id]
-                await link.close()
-
-    async def _connect(self, kernel_id: str) -> ZmqLink:
+    async def _open_link(self, kernel_id: str) -> KernelConversation:
         try:
             manager = self._kernels.get_kernel(kernel_id)
         except (KeyError, HTTPError) as error:
-            raise KernelUnavailable(
-                f"The kernel {kernel_id} is gone.", "Run the cell again: a new kernel is started."
-            ) from error
+            raise errors.gone(kernel_id) from error
         await self._started(manager)
+        label = f"{manager.kernel_name} ({kernel_id})"
         if manager.transport == "tcp" and not manager.shell_port:
             raise KernelUnavailable(
-                f"The kernel {manager.kernel_name} ({kernel_id}) runs behind a gateway, where it "
-                "cannot be reached from here.",
+                f"The kernel {label} runs behind a gateway, where it cannot be reached from here.",
                 "Ask the person to run the cell, or to start Jupyter without a kernel gateway.",
                 kernel_id=kernel_id,
             )
-        came_back = await self._alive(kernel_id, manager)
+        came_back = await self._alive(kernel_id, manager, label)
         if self._context is None:
             self._context = zmq.Context()
-        # Of a kernel that died and came back the server still believes what it knew of the first.
+        # The server still believes of a kernel that died and came back what it knew of the first.
         busy = not came_back and getattr(manager, "execution_state", None) == "busy"
-        link = ZmqLink(
+        wire = ZmqWire(
             self._context,
             manager,
             kernel_id,
@@ -170,12 +154,8 @@ class InProcessKernels:
             self._log,
             busy=busy,
         )
-        try:
-            await link.ready()
-        except BaseException:
-            await link.close()
-            raise
-        self._links[kernel_id] = link
+        link = KernelConversation(wire, kernel_id, self._log, label=label)
+        await link.open()
         return link
 
     async def _started(self, manager: Any) -> None:
@@ -186,7 +166,7 @@ class InProcessKernels:
         if asyncio.isfuture(ready):
             await asyncio.wait([ready], timeout=_RESTART_LIMIT)
 
-    async def _alive(self, kernel_id: str, manager: Any) -> bool:
+    async def _alive(self, kernel_id: str, manager: Any, label: str) -> bool:
         """Wait for a kernel that died a moment ago: Jupyter starts it again by itself.
 
         Returns whether it was dead.
@@ -196,7 +176,7 @@ class InProcessKernels:
         while not await ensure_async(manager.is_alive()):
             if time.monotonic() > deadline or not self._holds(kernel_id, manager):
                 raise KernelUnavailable(
-                    f"The kernel {manager.kernel_name} ({kernel_id}) is dead.",
+                    f"The kernel {label} is dead.",
                     "Call restart_notebook_kernel; its variables are lost.",
                     kernel_id=kernel_id,
                 )
@@ -211,18 +191,13 @@ class InProcessKernels:
         await ensure_async(self._kernels.interrupt_kernel(kernel_id))
 
     async def restart(self, kernel_id: str) -> None:
-        link = self._links.pop(kernel_id, None)
+        link = self._links.take(kernel_id)
         try:
             back = await ensure_async(self._kernels.restart_kernel(kernel_id))
             if asyncio.isfuture(back):
                 await asyncio.wait_for(back, _RESTART_LIMIT)
         except Exception as error:
-            raise KernelUnavailable(
-                f"The kernel did not come back after the restart: {_said(error)}. "
-                "Its variables are lost.",
-                "Call change_notebook_kernel, or ask the person to look at the server's log.",
-                kernel_id=kernel_id,
-            ) from error
+            raise errors.not_restarted(kernel_id, f"{_reason(error)}.") from error
         finally:
             if link is not None:
                 await link.close()
@@ -250,11 +225,10 @@ class InProcessKernels:
                 session["id"], path, session["name"], session["type"], name
             )
         except Exception as error:
-            raise _not_started(name, error) from error
+            raise errors.not_started(name, _reason(error)) from error
         await sessions.update_session(session["id"], kernel_id=kernel_id)
         old = session["kernel"]["id"]
-        if (link := self._links.pop(old, None)) is not None:
-            await link.close()
+        await self._links.drop(old)
         try:
             await ensure_async(self._kernels.shutdown_kernel(old))
         except (KeyError, HTTPError):
@@ -279,11 +253,7 @@ class InProcessKernels:
         return [_info(kernel, paths.get(kernel["id"])) for kernel in kernels]
 
     async def close(self) -> None:
-        for task in self._connecting.values():
-            task.cancel()
-        for link in self._links.values():
-            await link.close()
-        self._links.clear()
+        await self._links.close()
         if self._context is not None:
             self._context.destroy(linger=0)
 
@@ -317,15 +287,7 @@ def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
     )
 
 
-def _not_started(name: str, error: Exception) -> KernelUnavailable:
-    return KernelUnavailable(
-        f"The kernel {name!r} could not be started: {_said(error)}. Nothing was run.",
-        "Call list_kernels, and change_notebook_kernel to use another one.",
-        kernel=name,
-    )
-
-
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, HTTPError):
         return words(error.log_message or error.reason)
     return words(error) if str(error) else type(error).__name__

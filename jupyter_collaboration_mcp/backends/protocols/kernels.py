@@ -31,10 +31,14 @@ class KernelInfo:
     """The document of its Jupyter session, if it has one."""
 
 
+Channel = Literal["shell", "iopub", "stdin", "control"]
+"""The sockets of a kernel that messages come and go through."""
+
+
 class KernelMessage(NamedTuple):
     """A message from a kernel, of which only what is needed has been read."""
 
-    channel: Literal["shell", "iopub", "stdin", "control"]
+    channel: Channel
     type: str
     parent: str
     """The id of the request that caused it."""

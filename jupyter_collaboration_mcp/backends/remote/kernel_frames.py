@@ -7,47 +7,51 @@ the server, reads the content of what is only passed by; in the older one it is 
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
-Channel = Literal["shell", "iopub", "stdin", "control"]
+from ..kernels.wire import IncomingMessage, OutgoingMessage
+from ..protocols.kernels import OUTPUT_MISSING, Channel
 
 #: The newer way, as it is asked for when a WebSocket is opened.
 PARTS_APART = "v1.kernel.websocket.jupyter.org"
 
 _CHANNELS: frozenset[str] = frozenset(get_args(Channel))
 
+#: What a server says to stderr, in the name of the connection, when it begins to drop messages.
+_RATE_EXCEEDED = re.compile(r"IOPub (?:data|message) rate exceeded\.\n")
 
-@dataclass(slots=True)
-class Frame:
+_RATE_LIMIT = re.compile(
+    r"ServerApp\.(iopub_\w{1,20}_rate_limit)=([\d.e+]{1,20}) \((\w{1,9}/sec)\)"
+)
+
+
+class Frame(IncomingMessage):
     """A message of which only the headers have been read for sure."""
 
-    channel: Channel
-    header: Mapping[str, Any]
-    parent: Mapping[str, Any]
-    size: int
-    """Bytes of the whole frame."""
-    _metadata: bytes | Mapping[str, Any]
-    _content: bytes | Mapping[str, Any]
+    __slots__ = ("_metadata", "_unread")
 
-    @property
-    def kind(self) -> str:
-        return str(self.header.get("msg_type"))
-
-    @property
-    def request(self) -> str:
-        """The id of the request that caused it; empty if nothing did."""
-        return str(self.parent.get("msg_id") or "")
-
-    def content(self) -> Mapping[str, Any]:
-        """What it says. Takes its time if it is large."""
-        return _mapping(self._content)
+    def __init__(
+        self,
+        channel: Channel,
+        header: Mapping[str, Any],
+        parent: Mapping[str, Any],
+        size: int,
+        metadata: bytes | Mapping[str, Any],
+        content: bytes | Mapping[str, Any],
+    ) -> None:
+        super().__init__(channel, header, parent, size)
+        self._metadata = metadata
+        self._unread = content
 
     def metadata(self) -> Mapping[str, Any]:
         return _mapping(self._metadata)
+
+    def _read_content(self) -> Mapping[str, Any]:
+        return _mapping(self._unread)
 
 
 def read_frame(data: bytes, apart: bool) -> Frame:
@@ -71,16 +75,11 @@ def read_frame(data: bytes, apart: bool) -> Frame:
     )
 
 
-def write_frame(
-    channel: Channel,
-    header: Mapping[str, Any],
-    parent: Mapping[str, Any],
-    content: Mapping[str, Any],
-    apart: bool,
-) -> bytes | str:
+def write_frame(message: OutgoingMessage, apart: bool) -> bytes | str:
     """A message as the other side reads it."""
+    channel, header, parent, content = message
     if not apart:
-        message: dict[str, Any] = {
+        whole: dict[str, Any] = {
             "channel": channel,
             "header": header,
             "parent_header": parent,
@@ -88,13 +87,39 @@ def write_frame(
             "content": content,
             "buffers": [],
         }
-        return json.dumps(message)
+        return json.dumps(whole)
     parts = [channel.encode(), *(json.dumps(part).encode() for part in (header, parent))]
     parts += [b"{}", json.dumps(content).encode()]
     offsets = [8 * (len(parts) + 2)]
     for part in parts:
         offsets.append(offsets[-1] + len(part))
     return struct.pack(f"<{len(offsets) + 1}Q", len(offsets), *offsets) + b"".join(parts)
+
+
+def mark_dropped_output(frame: Frame, session: str) -> Frame:
+    """Turn the server's words that it drops output into a message of type `OUTPUT_MISSING`.
+
+    Any other frame is returned as it is.
+
+    Args:
+        frame: Any frame.
+        session: Our name. The server speaks in it, and code that prints the same words does not.
+    """
+    if frame.header.get("session") != session or frame.kind != "stream":
+        return frame
+    text = str(frame.content().get("text") or "")
+    if not _RATE_EXCEEDED.match(text):
+        return frame
+    found = _RATE_LIMIT.search(text)
+    limit = f"{found[1]} ({float(found[2]):,.0f} {found[3]})" if found else "limit"
+    reason = (
+        f"The Jupyter server dropped output that came faster than its {limit}. Print less, or "
+        "write it to a file and read that; a person can raise the limit in the server's "
+        "configuration."
+    )
+    header = {**frame.header, "msg_type": OUTPUT_MISSING}
+    content = {"reason": reason, "text": text}
+    return Frame(frame.channel, header, frame.parent, frame.size, frame.metadata(), content)
 
 
 def _read_apart(data: bytes) -> Frame:

@@ -9,12 +9,15 @@ from logging import Logger
 from typing import Any
 
 from ...documents.foreign_text import NAME, inline
-from ...errors import CollaborationError, KernelUnavailable
+from ...errors import KernelUnavailable
 from ..contents.models import iso_time
+from ..kernels import errors
+from ..kernels.conversation import KernelConversation
+from ..kernels.links import KernelLinks
 from ..protocols.kernels import KernelInfo, KernelLink, KernelSpec
 from .jupyter_api import JupyterApi
-from .kernel_socket import GRACE, KernelSocket
 from .server_errors import Refused
+from .websocket_wire import GRACE, WebSocketWire
 
 #: How often, and after how many seconds each time, it is seen whose of two kernels is in use.
 _LOOKS, _LOOK_AGAIN = 5, 0.2
@@ -31,7 +34,7 @@ class RemoteKernels:
     Args:
         api: The server.
         log: For what nobody waits for.
-        grace: Seconds without the server, after which its kernels count as gone.
+        grace: Seconds without the server, after which its kernels count as unreachable.
     """
 
     def __init__(self, api: JupyterApi, log: Logger, *, grace: float = GRACE) -> None:
@@ -39,8 +42,7 @@ class RemoteKernels:
         self._log = log
         self._grace = grace
         self._changing = asyncio.Lock()
-        self._links: dict[str, KernelSocket] = {}
-        self._connecting: dict[str, asyncio.Task[KernelSocket]] = {}
+        self._links = KernelLinks()
 
     async def find(self, path: str) -> KernelInfo | None:
         session = self._best(await self._sessions(path))
@@ -58,7 +60,7 @@ class RemoteKernels:
             try:
                 session = await self._api.request("POST", "api", "sessions", body=wanted)
             except Refused as error:
-                raise _not_started(name, error) from error
+                raise errors.not_started(name, str(error)) from error
             with self._api.understood("a kernel that it started"):
                 _require_session(session)
             session = await self._settle(path, session)
@@ -97,42 +99,16 @@ class RemoteKernels:
                 self._log.info("The session of %s has ended: %s", path, error)
 
     async def connect(self, kernel_id: str) -> KernelLink:
-        return await self._link(kernel_id)
+        return await self._connect(kernel_id)
 
-    async def _link(self, kernel_id: str, *, fresh: bool = False) -> KernelSocket:
-        await self._close_dead()
-        if (link := self._links.get(kernel_id)) is not None:
-            return link
-        task = self._connecting.get(kernel_id)
-        if task is None:
-            task = asyncio.get_running_loop().create_task(self._open(kernel_id, fresh))
-            self._connecting[kernel_id] = task
-            task.add_done_callback(lambda done: self._connected(kernel_id, done))
-        return await asyncio.shield(task)
+    async def _connect(self, kernel_id: str, *, fresh: bool = False) -> KernelConversation:
+        return await self._links.connect(kernel_id, lambda: self._open_link(kernel_id, fresh))
 
-    def _connected(self, kernel_id: str, task: asyncio.Task[KernelSocket]) -> None:
-        self._connecting.pop(kernel_id, None)
-        if not task.cancelled():
-            task.exception()  # whoever waited for it may have gone
-
-    async def _open(self, kernel_id: str, fresh: bool) -> KernelSocket:
-        link = KernelSocket(self._api, kernel_id, self._log, grace=self._grace)
-        try:
-            await link.open(fresh=fresh)
-        except BaseException:
-            await link.close()
-            raise
-        self._links[kernel_id] = link
+    async def _open_link(self, kernel_id: str, fresh: bool) -> KernelConversation:
+        wire = WebSocketWire(self._api, kernel_id, self._log, grace=self._grace)
+        link = KernelConversation(wire, kernel_id, self._log)
+        await link.open(fresh=fresh)
         return link
-
-    async def _close_dead(self) -> None:
-        for kernel_id, link in list(self._links.items()):
-            if link.over:
-                await self._drop(kernel_id)
-
-    async def _drop(self, kernel_id: str) -> None:
-        if (link := self._links.pop(kernel_id, None)) is not None:
-            await link.close()
 
     async def interrupt(self, kernel_id: str) -> None:
         try:
@@ -147,18 +123,15 @@ class RemoteKernels:
     async def restart(self, kernel_id: str) -> None:
         try:
             await self._api.request("POST", "api", "kernels", kernel_id, "restart")
-            await self._drop(kernel_id)
+            await self._links.drop(kernel_id)
             # The server does not wait for the new process; a link does.
-            await self._link(kernel_id, fresh=True)
-        except (Refused, KernelUnavailable) as error:
-            said = error.happened if isinstance(error, CollaborationError) else f"{error}."
-            raise KernelUnavailable(
-                f"The kernel did not come back after the restart: {said} Its variables are lost.",
-                "Call change_notebook_kernel, or ask the person to look at the server's log.",
-                kernel_id=kernel_id,
-            ) from error
+            await self._connect(kernel_id, fresh=True)
+        except Refused as error:
+            raise errors.not_restarted(kernel_id, f"{error}.") from error
+        except KernelUnavailable as error:
+            raise errors.not_restarted(kernel_id, error.happened) from error
         finally:
-            await self._close_dead()
+            await self._links.close_dead()
 
     async def change(self, path: str, name: str) -> KernelInfo:
         # A server that is asked twice at once ends the kernel of before, and not the one between.
@@ -175,10 +148,10 @@ class RemoteKernels:
                 "PATCH", "api", "sessions", str(session["id"]), body=wanted
             )
         except Refused as error:
-            raise _not_started(name, error) from error
+            raise errors.not_started(name, str(error)) from error
         with self._api.understood("a kernel that it started"):
             _require_session(changed)
-        await self._drop(str(session["kernel"]["id"]))
+        await self._links.drop(str(session["kernel"]["id"]))
         return _info(changed["kernel"], path)
 
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
@@ -205,13 +178,7 @@ class RemoteKernels:
             return [_info(kernel, paths.get(str(kernel["id"]))) for kernel in kernels]
 
     async def close(self) -> None:
-        tasks = list(self._connecting.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        for kernel_id in list(self._links):
-            await self._drop(kernel_id)
+        await self._links.close()
 
     async def _sessions(self, path: str) -> list[Mapping[str, Any]]:
         """The sessions of a notebook, oldest first; there should be one at most."""
@@ -275,12 +242,4 @@ def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
         state=inline(model.get("execution_state") or "unknown", _STATE),
         last_activity=iso_time(model.get("last_activity")),
         path=path,
-    )
-
-
-def _not_started(name: str, error: Refused) -> KernelUnavailable:
-    return KernelUnavailable(
-        f"The kernel {name!r} could not be started: {error}. Nothing was run.",
-        "Call list_kernels, and change_notebook_kernel to use another one.",
-        kernel=name,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from jupyter_server.services.kernels.connection import base
 
+from jupyter_collaboration_mcp.backends.kernels.wire import OutgoingMessage
 from jupyter_collaboration_mcp.backends.remote.kernel_frames import read_frame, write_frame
 
 jupyter: Any = base  # which is not typed
@@ -47,12 +48,12 @@ def test_what_the_server_writes_is_read(buffers: list[bytes]) -> None:
 
 
 def test_what_is_written_the_server_reads() -> None:
-    frame = write_frame("shell", HEADER, PARENT, CONTENT, True)
+    frame = write_frame(OutgoingMessage("shell", HEADER, PARENT, CONTENT), True)
     assert isinstance(frame, bytes)
     channel, parts = jupyter.deserialize_msg_from_ws_v1(frame)
     assert channel == "shell"
     assert [json.loads(part) for part in parts] == [HEADER, PARENT, {}, CONTENT]
-    text = write_frame("stdin", HEADER, {}, CONTENT, False)
+    text = write_frame(OutgoingMessage("stdin", HEADER, {}, CONTENT), False)
     assert isinstance(text, str)
     assert json.loads(text)["channel"] == "stdin"
 

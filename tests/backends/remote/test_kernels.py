@@ -20,14 +20,17 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosedError
 from websockets.protocol import State
 
+from jupyter_collaboration_mcp.backends.kernels.conversation import KernelConversation
 from jupyter_collaboration_mcp.backends.protocols.kernels import KernelLink, KernelMessage
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
-from jupyter_collaboration_mcp.backends.remote import kernel_socket
+from jupyter_collaboration_mcp.backends.remote import kernel_dialer, kernel_watch
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
+from jupyter_collaboration_mcp.backends.remote.kernel_connection import KernelConnection, Outbox
+from jupyter_collaboration_mcp.backends.remote.kernel_dialer import KernelDialer
 from jupyter_collaboration_mcp.backends.remote.kernel_frames import PARTS_APART
-from jupyter_collaboration_mcp.backends.remote.kernel_socket import KernelSocket
 from jupyter_collaboration_mcp.backends.remote.kernels import RemoteKernels
 from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
+from jupyter_collaboration_mcp.backends.remote.websocket_wire import WebSocketWire
 from jupyter_collaboration_mcp.documents.output_log import OutputLimits, OutputLog
 from jupyter_collaboration_mcp.errors import (
     KernelLost,
@@ -154,9 +157,23 @@ async def make_kernels(server: JupyterProcess) -> AsyncIterator[MakeKernels]:
     await until(lambda: not [t for t in asyncio.all_tasks() - before if _of_a_link(t)])
 
 
+OF_A_LINK = {
+    "ClientConnection",
+    "KernelConnection",
+    "KernelConversation",
+    "KernelDialer",
+    "KernelLinks",
+    "KernelWatch",
+    "Outbox",
+    "RemoteKernels",
+    "WebSocketWire",
+}
+
+
 def _of_a_link(task: asyncio.Task[Any]) -> bool:
     name = getattr(task.get_coro(), "__qualname__", "")
-    return name.startswith(("KernelSocket.", "RemoteKernels.", "ClientConnection."))
+    owner, _, _ = name.partition(".")
+    return owner in OF_A_LINK
 
 
 @pytest.fixture
@@ -217,15 +234,20 @@ async def cut(wire: Proxy, people: KernelApi, link: KernelLink, others: int = 0)
     await eventually(people.kernels, known)
 
 
+def wire_of(link: KernelLink) -> WebSocketWire:
+    assert isinstance(link, KernelConversation)
+    assert isinstance(link._wire, WebSocketWire)
+    return link._wire
+
+
 def is_connected(link: KernelLink) -> bool:
-    assert isinstance(link, KernelSocket)
-    return link._connected
+    return wire_of(link)._connected
 
 
 def is_at_rest(link: KernelLink) -> bool:
     """Whether nothing is left of it that could try to connect."""
-    assert isinstance(link, KernelSocket)
-    return link._living is not None and link._living.done()
+    serving = wire_of(link)._serving
+    return serving is not None and serving.done()
 
 
 # -- sessions ---------------------------------------------------------------------------------
@@ -358,7 +380,7 @@ async def test_results_streams_and_errors_come_in_both_protocols(
     protocol: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kernel_socket, "PARTS_APART", protocol)
+    monkeypatch.setattr(kernel_dialer, "PARTS_APART", protocol)
     bench = await make_bench(kernels, path)
     run = await bench.run("1+1")
     assert run.state is RunState.completed
@@ -649,7 +671,7 @@ async def test_a_network_that_stays_silent_is_given_up(
     gate: Gate,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kernel_socket, "_LOOK_LIMIT", 1.0)
+    monkeypatch.setattr(kernel_watch, "_LOOK_LIMIT", 1.0)
     bench = await make_bench(make_kernels(wire.url, grace=2), path)
     run = bench.start(gate.code)
     await gate.reached()
@@ -744,8 +766,7 @@ async def test_what_is_asked_for_during_a_cut_runs_once_after_it(
     await bench.run("n = 0")
     await cut(wire, people, bench.link)
     run, link = bench.start("n += 1\nprint(n)"), bench.link
-    assert isinstance(link, KernelSocket)
-    await until(lambda: link._outbox)
+    await until(lambda: wire_of(link)._outbox.waiting)
     wire.resume()
     assert await run.finished(20)
     assert printed(run) == "1\n"
@@ -776,14 +797,14 @@ async def test_an_idle_link_that_is_cut_comes_back_or_gives_up(
     kernels = make_kernels(wire.url)
     info = await kernels.start(path, "python3")
     link = await kernels.connect(info.id)
-    assert isinstance(link, KernelSocket)
+    assert isinstance(link, KernelConversation)
     wire.cut()
     await until(lambda: not is_connected(link))
     wire.resume()
     await until(lambda: is_connected(link))
-    link._grace = 0  # the time of the cut counts no more
+    wire_of(link)._grace = 0  # the time of the cut counts no more
     assert await link.fate() == "alive"
-    link._grace = 0.5
+    wire_of(link)._grace = 0.5
     wire.cut()
     await until(lambda: link.over)
     assert await link.fate() == "unreachable"
@@ -848,6 +869,7 @@ class FakeConnection:
 
     def __init__(self) -> None:
         self.state = State.OPEN
+        self.subprotocol = None
         self.closed = False
 
     async def send(self, _frame: bytes) -> None:
@@ -865,39 +887,41 @@ async def test_why_a_server_closes_a_kernels_connection_is_one_line_of_the_log(
         await connection.close(1003, "no more\nNext: delete\x1b[31m")
 
     caplog.set_level("INFO")
-    link = KernelSocket(HesitantServer(), "kernel", LOG)
     async with serve(close, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
-        await link._serve(await connect(f"ws://127.0.0.1:{port}"))
+        websocket = await connect(f"ws://127.0.0.1:{port}")
+        connection = KernelConnection(websocket, False, "kernel", LOG)
+        await connection.serve(Outbox(lambda _: None), lambda _: None)
     (said,) = (record.getMessage() for record in caplog.records if "was cut" in record.message)
     assert "no more\\nNext: delete\\x1b[31m" in said
     assert said.isprintable()
-    await link._api.close()
 
 
 async def test_a_connection_that_is_given_up_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_socket, "_LOOK_AGAIN", 0.01)
+    monkeypatch.setattr(kernel_dialer, "_LOOK_AGAIN", 0.01)
     server = HesitantServer()
-    link = KernelSocket(server, "kernel", LOG)
-    used = await link._enter(time.monotonic() + 60)
+    used = await KernelDialer(server, "kernel", LOG).connect(time.monotonic() + 60)
     assert server.failed.is_set()
     assert [connection.closed for connection in server.opened] == [True, False]
-    assert used is server.opened[1]  # type: ignore[comparison-overlap]
+    assert used.websocket is server.opened[1]  # type: ignore[comparison-overlap]
     await server.close()
 
 
 @pytest.mark.parametrize(("kind", "kept"), [("input_reply", True), ("execute_request", False)])
 async def test_of_what_may_have_arrived_only_an_answer_is_sent_again(kind: str, kept: bool) -> None:
     """Code must not run twice; a kernel takes one answer and drops what comes behind it."""
-    link = KernelSocket(HesitantServer(), "kernel", LOG)
+    server = HesitantServer()
+    wire = WebSocketWire(server, "kernel", LOG)
+    link = KernelConversation(wire, "kernel", LOG)
     if kept:
         link.reply_to_input("the answer")
     else:
         link.execute("1 + 1")
     connection: Any = FakeConnection()
-    writing = asyncio.create_task(link._write(connection, apart=False))
+    writing = asyncio.create_task(wire._outbox.send_all(connection, apart=False))
     await until(lambda: connection.state is State.CLOSED)
     await asyncio.wait([writing], timeout=0.1)
     writing.cancel()
-    assert [letter.header["msg_type"] for letter in link._outbox] == ([kind] if kept else [])
-    await link._api.close()
+    waiting = [message.header["msg_type"] for message in wire._outbox.waiting]
+    assert waiting == ([kind] if kept else [])
+    await server.close()

@@ -13,8 +13,9 @@ import pytest
 import zmq
 from jupyter_client.session import DELIM, Session
 
-from jupyter_collaboration_mcp.backends.in_process import zmq_link
-from jupyter_collaboration_mcp.backends.in_process.zmq_link import ZmqLink
+from jupyter_collaboration_mcp.backends.in_process.zmq_wire import ZmqWire
+from jupyter_collaboration_mcp.backends.kernels import conversation
+from jupyter_collaboration_mcp.backends.kernels.conversation import KernelConversation
 from jupyter_collaboration_mcp.backends.protocols.kernels import KernelMessage
 from tests.harness.waiting import until
 
@@ -84,15 +85,22 @@ async def kernel() -> AsyncIterator[StrangeKernel]:
     kernel.close()
 
 
-@pytest.fixture
-async def link(kernel: StrangeKernel) -> AsyncIterator[ZmqLink]:
+async def connect(kernel: StrangeKernel, busy: bool = False) -> KernelConversation:
     log = logging.getLogger("test")
-    link = ZmqLink(kernel.context, kernel, "strange-1", lambda: True, log)
+    wire = ZmqWire(kernel.context, kernel, "strange-1", lambda: True, log, busy=busy)
+    link = KernelConversation(wire, "strange-1", log)
+    await link.connect()
+    return link
+
+
+@pytest.fixture
+async def link(kernel: StrangeKernel) -> AsyncIterator[KernelConversation]:
+    link = await connect(kernel)
     yield link
     await link.close()
 
 
-def listen(link: ZmqLink) -> list[KernelMessage]:
+def listen(link: KernelConversation) -> list[KernelMessage]:
     heard: list[KernelMessage] = []
     link.listen(heard.append)
     return heard
@@ -111,7 +119,7 @@ def head(request: str, kind: str = "stream") -> bytes:
 
 
 async def test_a_message_that_cannot_be_read_does_not_stall_those_after_it(
-    kernel: StrangeKernel, link: ZmqLink
+    kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     heard = listen(link)
     request = link.execute("code")
@@ -140,7 +148,7 @@ async def test_a_message_that_cannot_be_read_does_not_stall_those_after_it(
 
 @pytest.mark.parametrize("size", [1, LARGE])
 async def test_what_another_kernel_says_is_not_taken_for_the_kernels_own(
-    kernel: StrangeKernel, link: ZmqLink, size: int
+    kernel: StrangeKernel, link: KernelConversation, size: int
 ) -> None:
     heard = listen(link)
     request = link.execute("code")
@@ -161,7 +169,7 @@ async def test_what_another_kernel_says_is_not_taken_for_the_kernels_own(
 
 
 async def test_a_receiver_that_fails_does_not_stall_the_link(
-    kernel: StrangeKernel, link: ZmqLink
+    kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     heard: list[str] = []
 
@@ -178,7 +186,7 @@ async def test_a_receiver_that_fails_does_not_stall_the_link(
 
 
 async def test_a_link_that_was_closed_hears_nothing_and_has_no_living_kernel(
-    kernel: StrangeKernel, link: ZmqLink
+    kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     heard = listen(link)
     request = link.execute("code")
@@ -194,7 +202,7 @@ async def test_a_link_that_was_closed_hears_nothing_and_has_no_living_kernel(
 
 
 async def test_a_kernel_that_says_that_it_restarts_is_believed(
-    kernel: StrangeKernel, link: ZmqLink
+    kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     kernel.publish("shutdown_reply", {"restart": True}, "theirs")
     kernel.publish("status", {"execution_state": "busy"}, "next")
@@ -204,7 +212,7 @@ async def test_a_kernel_that_says_that_it_restarts_is_believed(
 
 @pytest.mark.parametrize(("restart", "fate"), [(True, "restarted"), (False, "gone")])
 async def test_the_last_words_of_a_kernel_are_read_before_it_is_said_to_have_died(
-    kernel: StrangeKernel, link: ZmqLink, restart: bool, fate: str
+    kernel: StrangeKernel, link: KernelConversation, restart: bool, fate: str
 ) -> None:
     heard = listen(link)
     kernel.publish("update_display_data", {})
@@ -215,17 +223,16 @@ async def test_the_last_words_of_a_kernel_are_read_before_it_is_said_to_have_die
 
 
 async def test_a_kernel_that_ends_without_a_word_has_died(
-    kernel: StrangeKernel, link: ZmqLink
+    kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     kernel.alive = False
     assert await link.fate() == "died"
 
 
 @pytest.fixture
-async def said_to_be_busy(kernel: StrangeKernel) -> AsyncIterator[ZmqLink]:
+async def said_to_be_busy(kernel: StrangeKernel) -> AsyncIterator[KernelConversation]:
     """A link to a kernel that the server takes for busy, heard on the channel for control."""
-    log = logging.getLogger("test")
-    link = ZmqLink(kernel.context, kernel, "strange-1", lambda: True, log, busy=True)
+    link = await connect(kernel, busy=True)
     heard = listen(link)
     question = head("theirs", "kernel_info_request")
     kernel.publish_signed(head("x", "status"), question, b"{}", b'{"execution_state": "busy"}')
@@ -236,10 +243,10 @@ async def said_to_be_busy(kernel: StrangeKernel) -> AsyncIterator[ZmqLink]:
 
 
 async def test_a_kernel_that_is_not_busy_any_more_is_not_taken_for_busy(
-    kernel: StrangeKernel, said_to_be_busy: ZmqLink, monkeypatch: pytest.MonkeyPatch
+    kernel: StrangeKernel, said_to_be_busy: KernelConversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one that died and came back the server believes what it knew of the first."""
-    monkeypatch.setattr(zmq_link, "_INTRODUCTION", 60)
+    monkeypatch.setattr(conversation, "_INTRODUCTION", 60)
     ready = asyncio.create_task(said_to_be_busy.ready())
     for _ in range(100):
         await asyncio.sleep(0)
@@ -251,8 +258,8 @@ async def test_a_kernel_that_is_not_busy_any_more_is_not_taken_for_busy(
 
 
 async def test_a_kernel_that_is_busy_is_not_waited_for_long(
-    said_to_be_busy: ZmqLink, monkeypatch: pytest.MonkeyPatch
+    said_to_be_busy: KernelConversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zmq_link, "_INTRODUCTION", 0.01)
+    monkeypatch.setattr(conversation, "_INTRODUCTION", 0.01)
     await said_to_be_busy.ready()
     assert said_to_be_busy.busy_with is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_collaboration_mcp.backends.remote.message_numbers import MessageNumbers
+from jupyter_collaboration_mcp.backends.kernels.recovery import MessageNumbers
 
 
 @pytest.mark.parametrize(

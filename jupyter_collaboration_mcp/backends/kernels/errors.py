@@ -1,0 +1,50 @@
+"""What can be wrong with a kernel, in words for an agent, wherever the kernel runs."""
+
+from __future__ import annotations
+
+from ...errors import KernelUnavailable
+
+
+def gone(kernel_id: str) -> KernelUnavailable:
+    """It was there once."""
+    return KernelUnavailable(
+        f"The kernel {kernel_id} is gone.",
+        "Run the cell again: a new kernel is started.",
+        kernel_id=kernel_id,
+    )
+
+
+def ended_early(label: str, kernel_id: str) -> KernelUnavailable:
+    """It ended before it could be used."""
+    return KernelUnavailable(
+        f"The kernel {label} ended while it started.",
+        "Call list_kernels to see what is there, then run the cell again.",
+        kernel_id=kernel_id,
+    )
+
+
+def does_not_answer(label: str, kernel_id: str) -> KernelUnavailable:
+    """It lives, but is silent."""
+    return KernelUnavailable(
+        f"The kernel {label} does not answer.",
+        "Call restart_notebook_kernel.",
+        kernel_id=kernel_id,
+    )
+
+
+def not_started(name: str, reason: str) -> KernelUnavailable:
+    """The server could not start one of this name."""
+    return KernelUnavailable(
+        f"The kernel {name!r} could not be started: {reason}. Nothing was run.",
+        "Call list_kernels, and change_notebook_kernel to use another one.",
+        kernel=name,
+    )
+
+
+def not_restarted(kernel_id: str, reason: str) -> KernelUnavailable:
+    """It was asked to restart, and did not come back. The reason is a whole sentence."""
+    return KernelUnavailable(
+        f"The kernel did not come back after the restart: {reason} Its variables are lost.",
+        "Call change_notebook_kernel, or ask the person to look at the server's log.",
+        kernel_id=kernel_id,
+    )

@@ -1,0 +1,137 @@
+"""What carries messages between us and one kernel: ZeroMQ sockets, or a WebSocket of its server.
+
+A `Wire` knows how messages travel, whether the kernel is still there, and whether messages may
+have been lost on the way. What the messages mean is up to its `Listener`, the conversation.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from ..protocols.kernels import Channel, Fate
+
+
+class OutgoingMessage(NamedTuple):
+    """A message on its way to the kernel."""
+
+    channel: Channel
+    header: Mapping[str, Any]
+    parent: Mapping[str, Any]
+    content: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.header["msg_id"])
+
+
+class IncomingMessage(ABC):
+    """A message from the kernel, of which only the headers have been read."""
+
+    __slots__ = ("_content", "channel", "header", "kind", "parent", "request", "size")
+
+    def __init__(
+        self, channel: Channel, header: Mapping[str, Any], parent: Mapping[str, Any], size: int
+    ) -> None:
+        self.channel = channel
+        self.header = header
+        self.parent = parent
+        self.kind = str(header.get("msg_type"))
+        """Its type, as in the header."""
+        self.request = str(parent.get("msg_id") or "")
+        """The id of the request that caused it; empty if nothing did."""
+        self.size = size
+        """Bytes of it on the wire."""
+        self._content: Mapping[str, Any] | None = None
+
+    def content(self) -> Mapping[str, Any]:
+        """Read the content, once. Takes its time if it is large.
+
+        Raises:
+            ValueError: It cannot be read, or does not come from the kernel.
+        """
+        if self._content is None:
+            self._content = self._read_content()
+        return self._content
+
+    @abstractmethod
+    def metadata(self) -> Mapping[str, Any]:
+        """Read the metadata.
+
+        Raises:
+            ValueError: It cannot be read.
+        """
+
+    @abstractmethod
+    def _read_content(self) -> Mapping[str, Any]: ...
+
+
+class Listener(Protocol):
+    """Who is at our end of a wire."""
+
+    def receive(self, message: IncomingMessage) -> Coroutine[Any, Any, None] | None:
+        """Take a message, in the order in which they come.
+
+        Returns what to await before the next message; None if there is nothing to wait for.
+
+        Raises:
+            Exception: Whatever is wrong with the message. The next one can be taken.
+        """
+
+    def sent(self, message_id: str) -> None:
+        """A message that was queued is on its way. It may arrive from now on."""
+
+    def reconnected(self, seconds: float) -> None:
+        """The wire was cut for some seconds and works again; messages may have been lost."""
+
+    def server_says(self, state: str) -> None:
+        """The server was asked what the kernel does."""
+
+    def note(self, text: str) -> None:
+        """Something to be said in the output of everything that runs."""
+
+    def ended(self) -> None:
+        """The kernel is not there any more, or cannot be reached."""
+
+
+class Wire(Protocol):
+    """Carries messages to and from one kernel process, until it ends or is restarted."""
+
+    @property
+    def session(self) -> str:
+        """Our name in the headers of messages; settled once the wire is open."""
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it can be cut and come back, so that messages may be lost."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it is known, without asking anybody, that no more messages will come."""
+
+    async def open(self, listener: Listener, deadline: float) -> None:
+        """Connect, and pass on what comes from then on.
+
+        Args:
+            deadline: In the time of `time.monotonic`.
+
+        Raises:
+            KernelUnavailable: The kernel is gone, or does not answer in time.
+            ServerError: The server cannot be reached, or refuses.
+        """
+
+    async def says_busy(self) -> bool:
+        """Whether the kernel is busy as far as the server knows, which may be out of date."""
+
+    def send(self, message: OutgoingMessage, *, first: bool = False) -> None:
+        """Send a message, if need be later: then `first` puts it in front of those that wait."""
+
+    def end(self, fate: Fate) -> None:
+        """Take note that the kernel has said how it ends."""
+
+    async def fate(self) -> Fate:
+        """What became of the kernel; asked often while something runs."""
+
+    async def close(self) -> None:
+        """End the connection; the kernel goes on."""

@@ -1,0 +1,88 @@
+"""What a Jupyter server says about one of its kernels, and for how long it has said nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from logging import Logger
+
+from ...errors import ServerError, TokenRefused
+from ...owned_tasks import OwnedTasks
+from .jupyter_api import JupyterApi
+from .server_errors import Refused
+
+#: Seconds between two looks at what the server knows of the kernel, and for one of them.
+_LOOK_AGAIN, _LOOK_LIMIT = 1.0, 5.0
+
+
+class KernelWatch:
+    """Asks the server about a kernel, and notes when it does not answer.
+
+    Args:
+        api: The server.
+        kernel_id: Of the kernel.
+        log: For what goes wrong unexpectedly.
+        found: Called with the state of the kernel; None if the server has it no longer.
+    """
+
+    def __init__(
+        self,
+        api: JupyterApi,
+        kernel_id: str,
+        log: Logger,
+        found: Callable[[str | None], None],
+    ) -> None:
+        self._api = api
+        self._kernel_id = kernel_id
+        self._log = log
+        self._found = found
+        self._silent_since: float | None = None
+        self._looked = 0.0
+        self._may_look = True
+        self._looking: asyncio.Task[None] | None = None
+        self._tasks = OwnedTasks()
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the server was found to be away; 0 if it is there."""
+        return 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
+
+    def note_contact(self) -> None:
+        """The server has said something."""
+        self._silent_since = None
+
+    def note_silence(self, since: float | None = None) -> None:
+        """The server is away, since now if no other time is given."""
+        if self._silent_since is None:
+            self._silent_since = time.monotonic() if since is None else since
+
+    def look_soon(self) -> None:
+        """Ask the server about the kernel, not too often: the socket tells most, and sooner."""
+        now = time.monotonic()
+        if not self._may_look or now - self._looked < _LOOK_AGAIN:
+            return
+        if self._looking is None or self._looking.done():
+            self._looked = now
+            self._looking = self._tasks.start(self._look())
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    async def _look(self) -> None:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(_LOOK_LIMIT):
+                model = dict(await self._api.get("api", "kernels", self._kernel_id))
+        except Refused as error:
+            if error.status == 404:
+                self._found(None)
+        except TokenRefused:
+            self._may_look = False  # the socket is open all the same
+        except (ServerError, TimeoutError):
+            self.note_silence(began)
+        except Exception:
+            self._log.exception("Cannot ask the server about kernel %s", self._kernel_id)
+        else:
+            self.note_contact()
+            self._found(str(model.get("execution_state")))
