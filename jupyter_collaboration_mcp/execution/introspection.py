@@ -10,11 +10,10 @@ import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Self
 
 from ..documents.foreign_text import MESSAGE, inline
+from . import in_kernel
 
 #: Under this name the expression goes into `user_expressions`.
 KEY = "variables"
@@ -68,7 +67,7 @@ def expression(names: Sequence[str] | None, max_variables: int, max_preview: int
     # The user may have called a variable `exec` or `locals`, hence `__import__`. `locals()` of
     # the expression itself is the user's namespace also where a kernel is embedded in a program.
     return (
-        f"(lambda space, here, python: (python.exec({_source()!a}, here), "
+        f"(lambda space, here, python: (python.exec({in_kernel.source()!a}, here), "
         f"here['report'](space, *{arguments!a}), here.clear())[1])"
         "(__import__('builtins').locals(), {'__name__': 'in_kernel'}, __import__('builtins'))"
     )
@@ -94,11 +93,6 @@ def parse(reply: Mapping[str, Any]) -> Inspection:
     if answer.get("status") == "error":
         raise InspectionFailed.raised(answer.get("ename"), answer.get("evalue"))
     return _inspection(_value(answer.get("data")))
-
-
-@cache
-def _source() -> str:
-    return files(__package__).joinpath("in_kernel.py").read_text("utf-8")
 
 
 def _value(data: object) -> Any:

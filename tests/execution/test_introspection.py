@@ -21,6 +21,8 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import start_new_async_kernel
 
 from jupyter_collaboration_mcp.execution import in_kernel, introspection
+from jupyter_collaboration_mcp.execution.in_kernel.brief import SHAPED
+from jupyter_collaboration_mcp.execution.in_kernel.frames import DESCRIBERS
 from jupyter_collaboration_mcp.execution.introspection import (
     KEY,
     Inspection,
@@ -728,8 +730,7 @@ def test_every_text_is_bounded() -> None:
 
 
 def test_the_source_is_valid_for_old_kernels() -> None:
-    source = pathlib.Path(in_kernel.__file__).read_text("utf-8")
-    tree = ast.parse(source, feature_version=(3, 8))
+    tree = ast.parse(in_kernel.source(), feature_version=(3, 8))
     imported = {
         name
         for node in ast.walk(tree)
@@ -744,6 +745,29 @@ def test_the_source_is_valid_for_old_kernels() -> None:
     assert imported <= set(sys.stdlib_module_names)
     newer = {"removeprefix", "removesuffix", "pairwise", "batched", "bit_count"}
     assert not {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & newer
+
+
+def test_what_is_sent_gives_no_name_to_two_things() -> None:
+    """The modules share one namespace in the kernel: the later of two would replace the other."""
+    tree = ast.parse(in_kernel.source())
+    given = [
+        name.id if isinstance(name, ast.Name) else name.name
+        for node in tree.body
+        for name in (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else [node]
+        )
+        if isinstance(name, (ast.Name, ast.FunctionDef, ast.ClassDef))
+    ]
+    assert "report" in given
+    assert sorted(given) == sorted(set(given))
+
+
+def test_what_has_a_shape_is_what_is_described_by_it() -> None:
+    assert {*SHAPED, "polars.LazyFrame"} == set(DESCRIBERS)
 
 
 # Answers that are none
