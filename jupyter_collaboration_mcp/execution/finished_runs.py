@@ -1,7 +1,7 @@
-"""Runs that are over, whose threads, tasks and callbacks may still put something out.
+"""Runs that are over, whose threads, tasks and callbacks may still produce output.
 
-What they put out goes to their log, so that the run shows it, and to their cell for as long as
-that shows the same run. Their state stays as it was.
+Such output goes to the log of the run, and to its cell for as long as the cell shows this run.
+The state of the run stays as it was.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from ..backends.protocols.kernels import KernelMessage
-from .kernel_output import log_output, update_display
+from .kernel_messages import log_output, update_display
 from .output_writer import OutputWriter
 from .run import Run
 
-#: Runs of one kernel that are followed after their end, and the characters and bytes of what they
-#: have put out. Those go first whose cell was run again, then those that were silent longest.
+#: Runs of one kernel that are followed after their end, and the characters and bytes of their
+#: output. Those go first whose cell was run again, then those that were silent longest.
 _FOLLOWED = 500
 _FOLLOWED_SIZE = 50_000_000
 
@@ -24,7 +24,7 @@ class FinishedRuns:
     """Follows the runs of one kernel process after their end.
 
     Args:
-        writer: Takes what they put out.
+        writer: Takes their output.
         forget: Called with a request of which no more messages are wanted.
     """
 
@@ -54,8 +54,8 @@ class FinishedRuns:
     def receive(self, message: KernelMessage) -> None:
         """Take what the kernel says of one of them, or of a question of ours.
 
-        Questions put nothing out. It is a thread that does: Python kernels name the latest
-        request as the cause of what threads print, whatever it was.
+        Questions have no output. It comes from a thread: Python kernels name the latest request
+        as the cause of what threads print, whatever it was.
         """
         request = message.parent if message.parent in self._runs else self._last
         run = self._runs.get(request)

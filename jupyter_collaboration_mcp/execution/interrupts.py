@@ -1,4 +1,4 @@
-"""Interrupts of one kernel: those that come together are one signal.
+"""Interrupts of one kernel, of which those that come together are sent as one.
 
 A kernel that is interrupted again while it reports the first KeyboardInterrupt drops its reply,
 and nobody hears how the run ended.
@@ -10,6 +10,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+
+from ..owned_tasks import OwnedTasks
 
 #: Seconds within which interrupts of the same request count as one. Code that goes on for longer
 #: has caught the first.
@@ -28,22 +30,27 @@ class Interrupts:
     """Signals to one kernel.
 
     Args:
-        send: Has the kernel interrupted.
+        send: Interrupts the kernel.
     """
 
     def __init__(self, send: Callable[[], Awaitable[None]]) -> None:
         self._send = send
         self._last: _Signal | None = None
+        self._tasks = OwnedTasks()
 
     async def interrupt(self, request: str | None) -> None:
         """Interrupt the kernel in what it works on, unless that has just been done."""
         signal = self._last
         if signal is None or signal.request != request or _is_old(signal):
-            sending = asyncio.get_running_loop().create_task(self._sending())
+            sending = self._tasks.start(self._sending())
             signal = self._last = _Signal(request, sending)
             sending.add_done_callback(self._sent)
-        # Whoever asked first may go away; the others still wait for it.
+        # Whoever asked first may go away while others still wait for it.
         await asyncio.shield(signal.sending)
+
+    async def close(self) -> None:
+        """Wait for no interrupt any longer."""
+        await self._tasks.close()
 
     async def _sending(self) -> None:
         await self._send()

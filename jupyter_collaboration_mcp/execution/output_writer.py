@@ -1,4 +1,4 @@
-"""What runs put out, on its way to their cells and side files: in batches, not by messages."""
+"""Writes the output of runs to their cells and side files: in batches, not by messages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from logging import Logger
 
 from ..errors import CollaborationError
+from ..owned_tasks import OwnedTasks
 from .run import Run
 from .side_files import SideFiles
 
@@ -28,6 +29,7 @@ class OutputWriter:
         self._log = log
         self._writes: dict[Run, asyncio.TimerHandle | asyncio.Task[None]] = {}
         self._failures: dict[Run, int] = {}
+        self._tasks = OwnedTasks()
         self._closed = False
 
     def write_soon(self, run: Run) -> None:
@@ -55,14 +57,13 @@ class OutputWriter:
     async def close(self) -> None:
         """Write nothing more."""
         self._closed = True
-        writes = list(self._writes.values())
-        for write in writes:
-            write.cancel()
-        if tasks := [write for write in writes if isinstance(write, asyncio.Task)]:
-            await asyncio.wait(tasks)
+        for write in self._writes.values():
+            if isinstance(write, asyncio.TimerHandle):
+                write.cancel()
+        await self._tasks.close()
 
     def _write_now(self, run: Run) -> None:
-        task = asyncio.get_running_loop().create_task(self._write(run))
+        task = self._tasks.start(self._write(run))
         self._writes[run] = task
         task.add_done_callback(lambda _: self._written(run))
 
@@ -74,12 +75,12 @@ class OutputWriter:
                 run.target = None
             await self._keep_overflow(run)
         except CollaborationError as error:
-            self._log.warning("The output of %s could not be shown: %s", run.id, error)
+            self._log.warning("Cannot show the output of %s: %s", run.id, error)
             self._fail(run)
         except BaseException as error:
             if isinstance(error, ENDINGS):
                 raise
-            self._log.exception("The output of %s could not be shown", run.id)
+            self._log.exception("Cannot show the output of %s", run.id)
             self._fail(run)
         else:
             self._failures.pop(run, None)
@@ -102,4 +103,4 @@ class OutputWriter:
             try:
                 await self._side_files.keep(run.room_id.file_id, run.id, overflow)
             except OSError as error:  # a full disk must not keep the run from its end
-                self._log.warning("The whole output of %s could not be kept: %s", run.id, error)
+                self._log.warning("Cannot keep the whole output of %s: %s", run.id, error)

@@ -15,8 +15,9 @@ from ..documents.notebook import Notebook
 from ..documents.output_log import OutputLimits, OutputLog
 from ..errors import CollaborationError, KernelBusy, KernelUnavailable, NotCode, RunNotFound
 from ..execution import introspection
-from ..execution.executor import Executor, ExecutorSettings, wants_no_input
+from ..execution.executor import Executor, ExecutorSettings
 from ..execution.failing_line import names_at_failure
+from ..execution.input_requests import wants_no_input
 from ..execution.run import Batch, Run, new_run_id
 from ..execution.side_files import SideFiles
 from . import cell_selection, guards

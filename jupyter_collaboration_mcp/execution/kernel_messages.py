@@ -1,4 +1,4 @@
-"""Outputs in the messages of a kernel."""
+"""What the messages of a kernel say of a run: its reply, its progress and its outputs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,42 @@ from typing import Any
 from ..backends.protocols import kernels as base
 from ..backends.protocols.kernels import KernelMessage
 from ..documents.output_log import OutputLog
-from .run import Run
+from .run import Run, RunState
+
+
+def take_reply(run: Run, message: KernelMessage) -> None:
+    """Note the reply to the request of a run."""
+    run.reply = message.content
+    run.timings["shell.execute_reply"] = message.date
+    if started := message.metadata.get("started"):
+        run.timings["shell.execute_reply.started"] = str(started)
+    _take_count(run, message)
+
+
+def take_progress(run: Run, message: KernelMessage) -> bool:
+    """Note where the kernel is with a run; False if the message is not about that."""
+    if message.type == "status":
+        state = message.content.get("execution_state")
+        run.timings[f"iopub.status.{state}"] = message.date
+        if state == "idle":
+            run.idle = True
+        elif state == "busy" and run.state is RunState.queued:
+            run.become(RunState.working)  # else it asks already, on another channel
+    elif message.type == "execute_input":
+        run.timings["iopub.execute_input"] = message.date
+        _take_count(run, message)
+    else:
+        return False
+    return True
+
+
+def _take_count(run: Run, message: KernelMessage) -> None:
+    if isinstance(count := message.content.get("execution_count"), int):
+        run.count = count
 
 
 def log_output(run: Run, message: KernelMessage) -> None:
-    """Put what a message shows into the log of its run, if it shows anything."""
+    """Add the output in a message to the log of its run, if there is any."""
     log, content = run.log, message.content
     match message.type:
         case base.OUTPUT_MISSING:
@@ -27,7 +58,7 @@ def log_output(run: Run, message: KernelMessage) -> None:
 
 
 def update_display(log: OutputLog, message: KernelMessage) -> bool:
-    """Give displays in a log another content; says whether there are any of this id."""
+    """Change the content of displays in a log; returns whether there are any of this id."""
     content, display_id = message.content, _display_id(message)
     if display_id is None:
         return False

@@ -1,0 +1,54 @@
+"""Code that asks its user for input: who may answer, and what if nobody does."""
+
+from __future__ import annotations
+
+import time
+
+from ..backends.protocols.kernels import KernelMessage
+from ..documents.foreign_text import inline, quoted
+from ..errors import InputMissing, NoInputWanted, SecretRefused
+from .run import Run, RunState
+
+
+def take_input_request(run: Run, message: KernelMessage) -> bool:
+    """Have a run wait for an answer; False if it asks for a secret, and must be interrupted."""
+    prompt = str(message.content.get("prompt", ""))
+    if message.content.get("password"):
+        run.error = SecretRefused(
+            f"The code asked for a secret ({inline(prompt.strip() or 'getpass')}), and agents "
+            "are not given any; it was interrupted.",
+            "Let the person run this cell in JupyterLab, or read the secret from the "
+            "environment of the kernel.",
+        )
+        return False
+    run.prompt = prompt
+    run.waiting_since = time.monotonic()
+    run.become(RunState.input_required)
+    return True
+
+
+def take_answer(run: Run, text: str) -> None:
+    """Have a run go on. As in JupyterLab, question and answer stay to be read."""
+    run.log.print("stdout", f"{run.prompt or ''}{text}\n")
+    run.prompt = None
+    run.heard = time.monotonic()
+    run.become(RunState.working)
+
+
+def wants_no_input(run: Run) -> NoInputWanted:
+    """The error of somebody who answers a run that asks nothing."""
+    return NoInputWanted(
+        f"{run.id} does not wait for an answer; it is {run.state}.",
+        "Call get_run to see how it stands.",
+        run_id=run.id,
+        state=run.state.value,
+    )
+
+
+def input_missing(run: Run, limit: float) -> InputMissing:
+    """The error of a run that nobody has answered for so many seconds."""
+    return InputMissing(
+        f"The code asked {quoted(run.prompt or '')} and nobody answered for {limit:g} s; it was "
+        "interrupted.",
+        "Run it again and answer with reply_to_input.",
+    )
