@@ -1,10 +1,20 @@
-"""Numbers of messages, as kernels write them into their headers."""
+"""What is missed while a wire is cut, which is known by the numbers of messages."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
 import pytest
 
-from jupyter_collaboration_mcp.backends.kernels.recovery import MessageNumbers
+from jupyter_collaboration_mcp.backends.kernels import recovery
+from jupyter_collaboration_mcp.backends.kernels.recovery import MessageNumbers, Recovery
+from jupyter_collaboration_mcp.backends.kernels.requests import Requests
+from jupyter_collaboration_mcp.backends.protocols.kernels import OUTPUT_MISSING, KernelMessage
+from jupyter_collaboration_mcp.backends.remote.kernel_frames import Frame
+from tests.harness.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -25,3 +35,120 @@ def test_numbers_that_are_left_out_are_missing(heard: list[str], missing: list[i
 
 def test_a_message_without_an_id_says_nothing() -> None:
     assert MessageNumbers().take({}) is None
+
+
+# -- after a cut ------------------------------------------------------------------------------
+
+
+class Cut:
+    """Requests of a link whose wire was cut, and what is heard of them."""
+
+    def __init__(self) -> None:
+        self.heard: list[KernelMessage] = []
+        self.asked = 0
+        self.requests = Requests("kernel", logging.getLogger("test"))
+        self.requests.listen(self.heard.append)
+        self.recovery = Recovery(self.requests, self._ask)
+
+    def send(self, request: str) -> None:
+        self.requests.add(request)
+        self.requests.sent(request)
+
+    def count(self, number: int, kind: str = "stream", **content: Any) -> None:
+        """The kernel says something of the request that is called "run"."""
+        header = {"msg_id": f"process_1_{number}", "msg_type": kind}
+        parent = {"msg_id": "run"}
+        self.recovery.count(Frame("iopub", header, parent, 1, {}, content))
+
+    @property
+    def kinds(self) -> list[tuple[str, str]]:
+        return [(message.parent, message.type) for message in self.heard]
+
+    def _ask(self) -> None:
+        self.asked += 1
+
+
+@pytest.fixture
+async def cut() -> AsyncIterator[Cut]:
+    cut = Cut()
+    yield cut
+    cut.recovery.stop()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("number", "missing"), [(3, False), (4, True)])
+async def test_a_gap_in_the_numbers_is_reported_once_in_what_runs(
+    cut: Cut, number: int, missing: bool
+) -> None:
+    cut.send("run")
+    cut.requests.add("not sent")
+    cut.count(2)
+    cut.recovery.reconnected(1.5)
+    cut.count(number)
+    cut.count(number + 5)
+    assert cut.kinds == ([("run", OUTPUT_MISSING)] if missing else [])
+    assert all("cut for 1.5 s" in message.content["reason"] for message in cut.heard)
+
+
+@pytest.mark.anyio
+async def test_a_reply_on_another_channel_is_not_missing_yet(cut: Cut) -> None:
+    cut.send("run")
+    cut.count(2)
+    cut.recovery.reconnected(1)
+    cut.count(4, "status", execution_state="idle")
+    assert cut.heard == []
+
+
+@pytest.mark.anyio
+async def test_what_must_be_over_ends_with_an_error_and_what_came_later_does_not(
+    cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "_LATE", 0)
+    cut.send("lost")
+    cut.send("heard")
+    cut.recovery.reconnected(1)
+    cut.send("later")
+    cut.requests.finish("heard")
+    cut.recovery.answered()
+    await until(lambda: len(cut.heard) == 3)
+    assert cut.kinds == [("lost", "error"), ("lost", "execute_reply"), ("lost", "status")]
+    assert cut.heard[0].content["ename"] == "ConnectionCut"
+    assert cut.requests.open() == ["later"]
+
+
+@pytest.mark.anyio
+async def test_nothing_is_ended_without_a_cut_or_behind_the_end(
+    cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "_LATE", 0)
+    cut.send("run")
+    cut.recovery.answered()
+    cut.recovery.reconnected(1)
+    cut.recovery.answered()
+    cut.recovery.stop()
+    for _ in range(5):
+        await asyncio.sleep(0)  # the turns in which it would have ended
+    assert cut.heard == []
+
+
+@pytest.mark.anyio
+async def test_a_kernel_that_is_silent_after_a_cut_is_asked_for_a_sign_of_life(
+    cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "_ASK_SOON", 0)
+    cut.recovery.reconnected(1)  # while nothing runs
+    cut.send("run")
+    cut.recovery.reconnected(1)
+    await until(lambda: cut.asked)
+    assert cut.asked == 1
+
+
+@pytest.mark.anyio
+async def test_a_server_that_twice_says_that_nothing_runs_makes_us_ask(cut: Cut) -> None:
+    cut.recovery.compare("idle")
+    cut.recovery.compare("idle")
+    assert cut.asked == 0  # nothing runs indeed
+    cut.send("run")
+    for state, asked in (("idle", 0), ("busy", 0), ("idle", 0), ("idle", 1)):
+        cut.recovery.compare(state)
+        assert cut.asked == asked

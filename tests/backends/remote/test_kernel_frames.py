@@ -9,7 +9,13 @@ import pytest
 from jupyter_server.services.kernels.connection import base
 
 from jupyter_collaboration_mcp.backends.kernels.wire import OutgoingMessage
-from jupyter_collaboration_mcp.backends.remote.kernel_frames import read_frame, write_frame
+from jupyter_collaboration_mcp.backends.protocols.kernels import OUTPUT_MISSING
+from jupyter_collaboration_mcp.backends.remote.kernel_frames import (
+    Frame,
+    mark_dropped_output,
+    read_frame,
+    write_frame,
+)
 
 jupyter: Any = base  # which is not typed
 
@@ -65,3 +71,29 @@ def test_what_is_written_the_server_reads() -> None:
 def test_anything_else_is_refused(data: bytes, apart: bool) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_frame(data, apart)
+
+
+DROPPED = (
+    "IOPub data rate exceeded.\nThe Jupyter server will temporarily stop sending output.\n"
+    "ServerApp.iopub_data_rate_limit=1000000.0 (bytes/sec)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("session", "text", "dropped"),
+    [("s", DROPPED, True), ("kernel", DROPPED, False), ("s", "hello", False)],
+)
+def test_only_the_servers_own_words_mean_that_output_was_dropped(
+    session: str, text: str, dropped: bool
+) -> None:
+    """Code may print the same; it does not do so in our name."""
+    content = {"name": "stderr", "text": text}
+    frame = Frame("iopub", {**HEADER, "session": session}, PARENT, 1, {}, content)
+    marked = mark_dropped_output(frame, "s")
+    assert marked.request == "0"
+    if not dropped:
+        assert marked is frame
+        return
+    assert marked.kind == OUTPUT_MISSING
+    assert marked.content()["text"] == text
+    assert "iopub_data_rate_limit (1,000,000 bytes/sec)" in marked.content()["reason"]
