@@ -87,7 +87,7 @@ class InProcessKernels:
         events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
 
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        """A session follows its file: JupyterLab sees to that only where the file is open."""
+        """Move a session along with its file: JupyterLab does so only where the file is open."""
         old, new = data.get("source_path"), data.get("path")
         if data.get("action") != "rename" or not old or not new:
             return
@@ -101,7 +101,7 @@ class InProcessKernels:
                     await self._move(session["id"], path_now)
 
     async def _move(self, session_id: str, path: str) -> dict[str, Any]:
-        """Say that a session is for another path now."""
+        """Give a session another path."""
         name = path.rpartition("/")[2]
         await self._sessions.update_session(session_id, path=path, name=name)
         return cast("dict[str, Any]", await self._sessions.get_session(session_id=session_id))
@@ -232,7 +232,7 @@ class InProcessKernels:
         try:
             await ensure_async(self._kernels.shutdown_kernel(old))
         except (KeyError, HTTPError):
-            self._log.info("The kernel %s was gone already", old)
+            self._log.info("The kernel %s had already ended", old)
 
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
         found = await ensure_async(self._specs.get_all_specs())

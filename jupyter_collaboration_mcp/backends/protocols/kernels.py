@@ -50,8 +50,8 @@ class KernelMessage(NamedTuple):
 
 
 OUTPUT_MISSING = "output_missing"
-"""The type of a message that a link makes by itself where output of a request was lost: with a
-`reason` for the agent, and a `text` for the cell."""
+"""The type of a message that a link makes by itself where output of a request was lost. It has a
+`reason` for the agent and a `text` for the cell."""
 
 Fate = Literal["alive", "died", "restarted", "gone", "unreachable"]
 """What became of a kernel since a link to it was made; "gone" is culled or shut down."""
@@ -73,10 +73,11 @@ class KernelLink(Protocol):
         """The id of the execute request that the kernel works on, whoever sent it."""
 
     def listen(self, receiver: Callable[[KernelMessage], None]) -> None:
-        """Have a function called with each message that belongs to a request of this link.
+        """Call a function with each message that belongs to a request of this link.
 
-        Also to those that it made by itself: a thread's output belongs to the latest one. Updates
-        of displays come whoever caused them: a display may be updated from anywhere.
+        That includes requests that the link made by itself: kernels assign a thread's output to
+        the latest request. Updates of displays come whoever caused them, because a display may be
+        updated from anywhere.
         """
 
     def execute(
@@ -91,11 +92,11 @@ class KernelLink(Protocol):
         """Ask the kernel to run code; returns the id of the request."""
 
     def finish(self, request: str) -> None:
-        """A request is over, and nothing is missing of it. What its threads and tasks put out
-        later is passed on all the same."""
+        """Note that a request is over and nothing of it is missing. Output that its threads and
+        tasks produce later is still passed on."""
 
     def forget(self, request: str) -> None:
-        """No more messages of a request are wanted."""
+        """Pass on no more messages of a request."""
 
     def reply_to_input(self, text: str) -> None:
         """Answer the kernel's question."""
@@ -121,8 +122,8 @@ class Kernels(Protocol):
         """
 
     async def follow(self, path: str, new_path: str) -> None:
-        """The document was renamed while its kernel was started: so is its session, if it was
-        not already."""
+        """Rename the session of a document that was renamed while its kernel was started, unless
+        it has the new name already."""
 
     async def connect(self, kernel_id: str) -> KernelLink:
         """A link to a kernel that listens, the same one for all who ask.

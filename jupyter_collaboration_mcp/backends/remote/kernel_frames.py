@@ -1,7 +1,7 @@
 """Kernel messages in the frames of a WebSocket, as Jupyter servers send and read them.
 
-There are two ways. In the newer one the parts of a message stay apart, so that nobody, not even
-the server, reads the content of what is only passed by; in the older one it is all one JSON.
+There are two formats. In the newer one the parts of a message stay apart, so that nobody who only
+passes it on, not even the server, reads its content. In the older one it is all one JSON text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, cast, get_args
 from ..kernels.wire import IncomingMessage, OutgoingMessage
 from ..protocols.kernels import OUTPUT_MISSING, Channel
 
-#: The newer way, as it is asked for when a WebSocket is opened.
+#: The newer format, as the subprotocol to ask for when a WebSocket is opened.
 PARTS_APART = "v1.kernel.websocket.jupyter.org"
 
 _CHANNELS: frozenset[str] = frozenset(get_args(Channel))
@@ -55,7 +55,7 @@ class Frame(IncomingMessage):
 
 
 def read_frame(data: bytes, apart: bool) -> Frame:
-    """Read a frame; `apart` says which way was agreed on.
+    """Read a frame; `apart` says whether it has the newer format.
 
     Raises:
         ValueError: It is not a message of a kernel.

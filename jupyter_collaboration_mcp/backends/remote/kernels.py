@@ -19,7 +19,7 @@ from .jupyter_api import JupyterApi
 from .server_errors import Refused
 from .websocket_wire import GRACE, WebSocketWire
 
-#: How often, and after how many seconds each time, it is seen whose of two kernels is in use.
+#: How often, and after how many seconds each time, we check which of two kernels is in use.
 _LOOKS, _LOOK_AGAIN = 5, 0.2
 
 #: Characters of what a kernel does, and of the path of its session.
@@ -67,10 +67,10 @@ class RemoteKernels:
         return _info(session["kernel"], path)
 
     async def _settle(self, path: str, ours: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See that there is one kernel: the server looks first and creates later.
+        """Make sure that there is only one kernel: the server looks first and creates later.
 
-        A person who opened the notebook in the same moment has another one, and is or will be
-        connected to it. Where nobody is, the older one stays, whoever made it.
+        A person who opened the notebook at the same moment has another one, and is or will be
+        connected to it. If nobody is connected, the older one stays, whoever started it.
         """
         for _ in range(_LOOKS):
             sessions = [each for each in await self._sessions(path) if not _dead(each)]
@@ -83,11 +83,11 @@ class RemoteKernels:
         assert kept is not None
         mine = next((each for each in sessions if each["id"] == ours["id"]), None)
         if mine is not None and mine is not kept and not self._others(mine):
-            self._log.info("%s has got two kernels in one moment; one of them ends", path)
+            self._log.info("Two kernels were started for %s at once; shutting one down", path)
             try:
                 await self._api.request("DELETE", "api", "sessions", str(mine["id"]))
             except Refused as error:
-                self._log.info("It had ended already: %s", error)
+                self._log.info("It had already ended: %s", error)
         return kept
 
     async def follow(self, path: str, new_path: str) -> None:
@@ -134,7 +134,7 @@ class RemoteKernels:
             await self._links.close_dead()
 
     async def change(self, path: str, name: str) -> KernelInfo:
-        # A server that is asked twice at once ends the kernel of before, and not the one between.
+        # If a server is asked twice at once, it never shuts down the kernel started in between.
         async with self._changing:
             return await self._change(path, name)
 
@@ -198,7 +198,7 @@ class RemoteKernels:
             return await self._api.get("api", what)
         except Refused as error:
             if error.status == 404:
-                await self._api.check()  # else there is no Jupyter at all at that address
+                await self._api.check()  # reports it if there is no Jupyter at that address at all
             raise KernelUnavailable(
                 f"The Jupyter server does not tell about its {what}: {error}.",
                 "Ask the person to look at the server's log.",
@@ -221,10 +221,10 @@ def _dead(session: Mapping[str, Any]) -> bool:
 
 
 def _require_session(session: Mapping[str, Any]) -> None:
-    """See that something is the model of a session with a kernel, which came over the network.
+    """Check that something from the network is the model of a session with a kernel.
 
     Raises:
-        TypeError, KeyError, ValueError: It is none.
+        TypeError, KeyError, ValueError: It is not.
     """
     _info(session["kernel"], None)
     int(session["kernel"].get("connections") or 0)
