@@ -39,13 +39,8 @@ class KernelLinks:
         if task is None:
             task = self._tasks.start(self._open(kernel_id, open_link))
             self._opening[kernel_id] = task
-            task.add_done_callback(lambda done: self._on_opened(kernel_id, done))
+            task.add_done_callback(lambda _: self._opening.pop(kernel_id, None))
         return await asyncio.shield(task)
-
-    def _on_opened(self, kernel_id: str, task: asyncio.Task[KernelConversation]) -> None:
-        self._opening.pop(kernel_id, None)
-        if not task.cancelled():
-            task.exception()  # asked for here, because whoever waited for it may have gone away
 
     async def _open(
         self,
