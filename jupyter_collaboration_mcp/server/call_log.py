@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from ..documents.foreign_text import PATH, inline
+from ..tools.registry import RegisteredTool
 from ..workspace.agent import Agent
 from ..workspace.permissions import Level
-from .registry import RegisteredTool
 
 #: Its lines are INFO. It has nothing of a call but the path: neither code, nor text, nor URLs.
 CALLS = "jupyter_collaboration_mcp.calls"
