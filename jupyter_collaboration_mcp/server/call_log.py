@@ -22,7 +22,7 @@ _log = logging.getLogger(CALLS)
 _Result = TypeVar("_Result")
 
 
-async def logged(
+async def log_call(
     tool: RegisteredTool, agent: Agent, arguments: Mapping[str, Any], result: Awaitable[_Result]
 ) -> _Result:
     """Wait for the result of a call and log who asked for what, how it ended, and how long it took.

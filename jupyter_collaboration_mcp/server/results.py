@@ -16,7 +16,7 @@ from ..tools.limits import Echoes
 from ..tools.registry import MOST_LENGTH, Answer
 
 
-def with_news(answer: Answer, news: Sequence[str]) -> Answer:
+def add_news(answer: Answer, news: Sequence[str]) -> Answer:
     """Tell an agent what happened to the server itself; with its next answer, whatever that is."""
     if not news:
         return answer
@@ -25,8 +25,8 @@ def with_news(answer: Answer, news: Sequence[str]) -> Answer:
     return replace(answer, text=text, facts={**answer.facts, "notices": notices})
 
 
-def succeeded(answer: Answer, echoes: Echoes) -> CallToolResult:
-    """The result of a tool that has answered, be it that something went wrong."""
+def success(answer: Answer, echoes: Echoes) -> CallToolResult:
+    """The result of a tool that has answered, also where it reports an error."""
     text, facts, failed = answer.text, answer.facts, False
     if answer.error is not None:
         failed = True
@@ -45,7 +45,7 @@ def succeeded(answer: Answer, echoes: Echoes) -> CallToolResult:
     return CallToolResult(content=content, structured_content=facts, is_error=failed)
 
 
-def failed(error: CollaborationError, echoes: Echoes) -> CallToolResult:
+def failure(error: CollaborationError, echoes: Echoes) -> CallToolResult:
     """The result of a tool that has raised an error."""
     return CallToolResult(
         content=[TextContent(type="text", text=_bounded(echoes.cut(f"{error.code}: {error}")))],
@@ -54,7 +54,7 @@ def failed(error: CollaborationError, echoes: Echoes) -> CallToolResult:
     )
 
 
-def computed(facts: Mapping[str, Any]) -> dict[str, Any]:
+def compute(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Facts with those that are only made if somebody asks."""
     return {name: fact() if callable(fact) else fact for name, fact in facts.items()}
 

@@ -30,9 +30,9 @@ from ..tools.parts import Host, Parts
 from ..tools.registration import Registration, make_all
 from ..tools.registry import RegisteredTool, all_tools, select
 from ..workspace.sites import Sites
-from .call_log import logged
+from .call_log import log_call
 from .gate import Gate, ServerOptions
-from .results import computed, failed, resource_contents, succeeded, with_news
+from .results import add_news, compute, failure, resource_contents, success
 
 _log = logging.getLogger(__name__)
 
@@ -136,10 +136,10 @@ class CollaborationServer(MCPServer[Any]):
             return await super().call_tool(name, arguments, context)
         agent = self.gate.agent(context)
         result = super().call_tool(name, arguments, context)
-        answer = await logged(tool.registered, agent, arguments, result)
+        answer = await log_call(tool.registered, agent, arguments, result)
         if isinstance(answer, CallToolResult):
             facts = answer.structured_content if self.gate.structured(context) else None
-            answer.structured_content = None if facts is None else computed(facts)
+            answer.structured_content = None if facts is None else compute(facts)
         return answer
 
 
@@ -173,13 +173,13 @@ class _ServedTool(Tool):
             with contained():
                 async with call.rechecked():
                     answer = await registered.function(call, **validated)
-            answer = with_news(answer, self._gate.news(call.agent.key))
+            answer = add_news(answer, self._gate.news(call.agent.key))
         except CollaborationError as error:
-            return failed(error, echoes)
+            return failure(error, echoes)
         except Exception as error:
             _log.exception("%s failed", registered.name)
-            return failed(InternalError.of(error), echoes)
-        return succeeded(answer, echoes)
+            return failure(InternalError.of(error), echoes)
+        return success(answer, echoes)
 
 
 def _served(registered: RegisteredTool, gate: Gate) -> Tool:

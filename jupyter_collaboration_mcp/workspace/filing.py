@@ -247,7 +247,7 @@ class Filing:
         try:
             return await self._files.delete(path)
         except FileFailed as error:
-            if "not empty" not in error.happened:
+            if "not empty" not in str(error.detail.get("reason")):  # in the server's words
                 raise
             raise FolderNotEmpty(
                 f"The folder {path!r} is not empty, and this server has no trash. Nothing was "
