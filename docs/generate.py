@@ -16,10 +16,10 @@ from traitlets import TraitType
 
 from jupyter_collaboration_mcp import errors
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
-from jupyter_collaboration_mcp.server import all_tools
-from jupyter_collaboration_mcp.tools.registry import Declaration, RegisteredTool
+from jupyter_collaboration_mcp.tools import TOOLSETS
+from jupyter_collaboration_mcp.tools.parts import Parts, Standalone
+from jupyter_collaboration_mcp.tools.registry import Declaration, RegisteredTool, all_tools
 from jupyter_collaboration_mcp.workspace.sites import Site, Sites
-from jupyter_collaboration_mcp.workspace.toolsets import TOOLSETS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -361,7 +361,7 @@ _ERROR_MEANINGS: Mapping[str, str] = {
 def tools_reference() -> str:
     """docs/tools.md."""
     tools = _tools()
-    toolsets = ", ".join(f"`{name}`" for name in TOOLSETS)
+    toolsets = ", ".join(f"`{toolset.name}`" for toolset in TOOLSETS)
     parts = [
         _GENERATED,
         "# Tools",
@@ -477,7 +477,7 @@ def _tools() -> list[RegisteredTool]:
     async def connect(url: str, alias: str | None) -> Site:
         raise NotImplementedError
 
-    return all_tools(Sites(), None, connect)
+    return all_tools(Parts(Sites(), None, Standalone(connect)))
 
 
 def _tool_table(tools: Iterable[RegisteredTool], link: str) -> str:

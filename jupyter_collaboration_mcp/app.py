@@ -25,6 +25,8 @@ from .documents.output_log import OutputLimits
 from .errors import InvalidArgument
 from .execution.executor import ExecutorSettings
 from .execution.side_files import SideFiles, SideLimits
+from .server import MODULES
+from .tools import toolset_names
 from .transport.bridge import MCPHandler
 from .transport.endpoint import MCPEndpoint
 from .transport.routes import EndpointInfo, handlers_at
@@ -32,15 +34,11 @@ from .workspace.call_limits import Limits
 from .workspace.permissions import Level, PathRules
 from .workspace.runs import Runs
 from .workspace.sites import Site, Sites
-from .workspace.toolsets import toolset_names
 from .workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
     from mcp.server.mcpserver import MCPServer
-
-#: Imported in a thread at the first request: with the SDK it takes more than a second.
-_SERVER = "jupyter_collaboration_mcp.server"
 
 
 class JupyterCollaborationMCP(ExtensionApp):
@@ -211,7 +209,7 @@ class JupyterCollaborationMCP(ExtensionApp):
         )
         site = Site("", self._workspace, self._runs, events=journal.events)
         self._sites = Sites([site])
-        self._endpoint = MCPEndpoint(self._build_server, self.log, preload=[_SERVER])
+        self._endpoint = MCPEndpoint(self._build_server, self.log, preload=MODULES)
         self._journal = journal
         self.handlers += [
             (rf"/{re.escape(self.url_path)}/?", MCPHandler, {"endpoint": self._endpoint}),
@@ -257,13 +255,15 @@ class JupyterCollaborationMCP(ExtensionApp):
 
     def _build_server(self) -> MCPServer:
         from .documents.images import ImageLimits
-        from .server import ServerOptions, build_server
+        from .server.gate import ServerOptions
+        from .server.server import build_server
+        from .tools.parts import Extension
 
         width, height = self.max_image_width, self.max_image_height
         images = ImageLimits(width, height) if width > 0 and height > 0 else None
         level = Level.named(self.permission)
         options = ServerOptions(self.toolsets, level, self.agent_name, images, self.structured)
-        return build_server(self._sites, options)
+        return build_server(self._sites, options, Extension())
 
     def _warn_about_the_store(self) -> None:
         # B6: with either setting, pycrdt-store replaces a document's history by nothing.

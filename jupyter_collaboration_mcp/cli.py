@@ -20,8 +20,8 @@ from . import __version__
 from .errors import CollaborationError
 from .requirements import unmet_requirements
 from .standalone.stdio import serve_stdio, take_standard_output
+from .tools import toolset_names
 from .workspace.permissions import Level
-from .workspace.toolsets import toolset_names
 
 if TYPE_CHECKING:
     from .standalone.clients import Endpoint
@@ -68,7 +68,7 @@ def _run(given: Sequence[str]) -> int:
         raise ValueError(f"--root: there is no directory {options.root}")
     wire = take_standard_output() if options.transport == "stdio" else None
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger(f"{__package__}.calls").setLevel(logging.INFO)  # see tools.call_log
+    logging.getLogger(f"{__package__}.calls").setLevel(logging.INFO)  # see server.call_log
     if options.verbose:
         # Only ours: those of HTTP and WebSockets log headers, with the token in them.
         logging.getLogger(__package__).setLevel(logging.DEBUG)
@@ -172,8 +172,10 @@ async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | 
     gc.disable()
     from .backends.remote.answer_limits import AnswerLimits
     from .documents.images import ImageLimits
-    from .server import ServerOptions, build_server
+    from .server.gate import ServerOptions
+    from .server.server import build_server
     from .standalone.connections import Connections, Settings
+    from .tools.parts import Standalone
     from .workspace.sites import Sites
 
     level, levels = _levels(options.permission or _words(_env("PERMISSION")))
@@ -199,7 +201,7 @@ async def _serve_until(ending: Ending, options: argparse.Namespace, wire: int | 
         served = ServerOptions(
             options.toolsets, highest, options.agent_name, ImageLimits(), options.structured
         )
-        server = build_server(sites, served, connections.connect)
+        server = build_server(sites, served, Standalone(connections.connect))
         gc.freeze()
         gc.enable()
         if wire is None:

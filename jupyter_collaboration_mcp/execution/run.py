@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from ..backends.protocols.room_ids import RoomId
+from ..documents.addresses import CellOutput, ExecutionOutput, RunOutput
 from ..documents.output_log import OutputLog
 from ..errors import CollaborationError
 
@@ -80,8 +81,8 @@ class Run:
     path: str
     room_id: RoomId
     id: str
-    address: str
-    """Where its outputs can be read in full, up to their number."""
+    session: str
+    """Of the room, for the addresses of its outputs."""
     cell_id: str | None = None
     revision: str | None = None
     target: Target | None = None
@@ -166,12 +167,14 @@ class Run:
 
     def short_uri(self, index: int) -> str:
         """The URI of one of its outputs, for an answer, in which every character counts."""
-        return f"notebook://runs/{self.id}/{index}"
+        return RunOutput(self.id, index).format()
 
     def uri(self, index: int) -> str:
         """The URI of one of its outputs, for the notebook: it says whose output it is."""
-        run = "" if self.cell_id is None else f"?run={self.id}"
-        return f"{self.address}/outputs/{index}{run}"
+        notebook = self.room_id.file_id
+        if self.cell_id is None:
+            return ExecutionOutput(self.session, notebook, self.id, index).format()
+        return CellOutput(self.session, notebook, self.cell_id, index, self.id).format()
 
 
 def new_run_id() -> str:

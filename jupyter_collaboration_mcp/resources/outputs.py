@@ -1,121 +1,115 @@
-"""`notebook://{session}/{notebook}/cells/{cell}/outputs/{n}`: what an answer left out, in full."""
+"""Outputs in full: what an answer, or the notebook itself, left out."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from urllib.parse import parse_qs, unquote, urlsplit
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
 
-from ..errors import DocumentNotFound, InvalidArgument, RunNotFound
-from ..tools.places import authorize, visit
-from ..tools.registry import Call
+from ..documents.addresses import CellOutput, ExecutionOutput, RunOutput
+from ..errors import DocumentNotFound, RunNotFound
+from ..tools.parts import Parts
 from ..workspace.permissions import Level
-from ..workspace.sites import Sites
+from ..workspace.permits import Call, Permit
+from ..workspace.sites import Site
 from ..workspace.whole_outputs import Part, WholeOutputs
+from .kinds import Content
 
-#: Address, name and description of each kind of resource.
-TEMPLATES = (
-    (
-        "notebook://{session}/{notebook}/cells/{cell}/outputs/{n}{?run,offset}",
-        "cell output",
-        "An output of a cell in full, page by page (offset in bytes); run: that of one run.",
-    ),
-    (
-        "notebook://{session}/{notebook}/executions/{run}/outputs/{n}{?offset}",
-        "run output",
-        "An output of a run that stored nothing in the notebook, in full, page by page.",
-    ),
-    (
-        "notebook://runs/{run}/{n}{?offset}",
-        "output",
-        "An output of a run in full, page by page: what answers link to.",
-    ),
-)
+Address = CellOutput | ExecutionOutput | RunOutput
 
 
-_NUMBER = re.compile(r"[0-9]{1,15}")
+class _Outputs:
+    """Reads outputs for those who may read their notebook."""
 
+    def __init__(self, parts: Parts) -> None:
+        self._sites = parts.sites
 
-@dataclass(frozen=True, slots=True)
-class _Address:
-    notebook: str
-    """Empty where the run says it."""
-    cell: str
-    run: str | None
-    index: int
-    offset: int
-
-
-class OutputResources:
-    """Reads outputs by address, for those who may read their notebook.
-
-    The session in an address is not looked at: a link in a saved notebook outlives its server.
-    """
-
-    def __init__(self, sites: Sites) -> None:
-        self._sites = sites
-
-    async def read(self, call: Call, uri: str) -> list[Part]:
-        """What is at an address; the last text of it says where it goes on.
-
-        Raises:
-            CollaborationError: There is nothing, or the caller may not see it.
-        """
-        address = _parsed(uri)
-        if not address.notebook and address.run is not None:
-            address = replace(address, notebook=await self._notebook_of(address.run))
-        found = await self._sites.document(address.notebook)
+    async def _notebook(self, call: Call, file_id: str) -> tuple[Site, Permit]:
+        """Where a notebook is by now, if the caller may read it."""
+        found = await self._sites.document(file_id)
         if found is None:
             raise DocumentNotFound(
-                f"There is no notebook {address.notebook!r}.", "Use a link from an answer."
+                f"There is no notebook {file_id!r}.", "Use a link from an answer."
             )
         site, path = found
-        path = site.workspace.allowed_path(await site.workspace.find(address.notebook, path))
-        site.require(Level.read)
-        await authorize(call, Level.read, site, path)
-        outputs = WholeOutputs(site.runs)
-        if address.run is not None:
-            return await outputs.of_run_id(
-                address.notebook, address.run, address.index, address.offset
-            )
-        here = await visit(call, Level.read, site, path)
-        return await outputs.of_cell(here, address.cell, address.index, address.offset)
+        path = await site.workspace.find(file_id, path)
+        return site, await call.permit(site, Level.read, path)
 
-    async def _notebook_of(self, run_id: str) -> str:
-        notebook = await self._sites.notebook_of(run_id)
+    async def _of_run(
+        self, call: Call, file_id: str, run_id: str, address: Address
+    ) -> list[Content]:
+        site, _ = await self._notebook(call, file_id)
+        outputs = WholeOutputs(site.runs)
+        parts = await outputs.of_run_id(file_id, run_id, address.index, address.offset)
+        return _contents(parts, address)
+
+
+class CellOutputs(_Outputs):
+    """Outputs of cells."""
+
+    template = CellOutput.TEMPLATE
+    description = (
+        "An output of a cell in full, page by page (offset in bytes); run: that of one run."
+    )
+
+    async def read(self, call: Call, uri: str) -> Sequence[Content] | None:
+        address = CellOutput.parse(uri)
+        if address is None:
+            return None
+        if address.run is not None:
+            return await self._of_run(call, address.notebook, address.run, address)
+        site, permit = await self._notebook(call, address.notebook)
+        here = await site.open(permit)
+        outputs = WholeOutputs(site.runs)
+        parts = await outputs.of_cell(here, address.cell, address.index, address.offset)
+        return _contents(parts, address)
+
+
+class ExecutionOutputs(_Outputs):
+    """Outputs of code that was run without a cell."""
+
+    template = ExecutionOutput.TEMPLATE
+    description = "An output of a run that stored nothing in the notebook, in full, page by page."
+
+    async def read(self, call: Call, uri: str) -> Sequence[Content] | None:
+        address = ExecutionOutput.parse(uri)
+        if address is None:
+            return None
+        return await self._of_run(call, address.notebook, address.run, address)
+
+
+class RunOutputs(_Outputs):
+    """Outputs of runs, by the short URIs that answers have."""
+
+    template = RunOutput.TEMPLATE
+    description = "An output of a run in full, page by page: what answers link to."
+
+    async def read(self, call: Call, uri: str) -> Sequence[Content] | None:
+        address = RunOutput.parse(uri)
+        if address is None:
+            return None
+        notebook = await self._sites.notebook_of(address.run)
         if notebook is None:
             raise RunNotFound(
-                f"There is no run {run_id[:100]!r}, or it was too long ago.",
+                f"There is no run {address.run[:100]!r}, or it was too long ago.",
                 "Read the cell itself with get_notebook(include_outputs=true).",
-                run_id=run_id,
+                run_id=address.run,
             )
-        return notebook
+        return await self._of_run(call, notebook, address.run, address)
 
 
-def next_page(uri: str, part: Part) -> str:
-    """The address of the page after this one."""
-    base, _, query = uri.partition("?")
-    kept = [item for item in query.split("&") if item and not item.startswith("offset=")]
-    return f"{base}?{'&'.join([*kept, f'offset={part.end}'])}"
+def _contents(parts: Sequence[Part], address: Address) -> list[Content]:
+    return [_content(part, address) for part in parts]
 
 
-def _parsed(uri: str) -> _Address:
-    try:
-        parts = urlsplit(uri)
-        steps = [unquote(step) for step in parts.path.strip("/").split("/")]
-        query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-        offset = query.get("offset", "0")
-        if parts.netloc == "runs" and len(steps) == 2:
-            steps = ["", "executions", steps[0], "outputs", steps[1]]
-        notebook, kind, name, what, index = steps
-        if parts.scheme != "notebook" or what != "outputs":
-            raise ValueError
-        run = {"cells": query.get("run"), "executions": name}[kind]
-        if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(offset)):
-            raise ValueError
-        return _Address(notebook, name, run, int(index), int(offset))
-    except (KeyError, ValueError) as error:
-        templates = " or ".join(template for template, _, _ in TEMPLATES)
-        raise InvalidArgument(
-            f"{uri[:300]!r} is not the address of an output.", f"Addresses are {templates}."
-        ) from error
+def _content(part: Part, address: Address) -> Content:
+    if part.base64 is not None:
+        return Content(part.mime, base64.b64decode(part.base64))
+    text, meta = part.text or "", None
+    if part.more or part.start:
+        meta = {"offset": part.start, "end": part.end, "size": part.size}
+    if part.more:
+        # Models read the text, not the fields around it.
+        where = f"{part.start:,} to {part.end:,} of {part.size:,} bytes"
+        text += f"\n[{where}; next: {replace(address, offset=part.end).format()}]"
+    return Content(part.mime, text, meta)

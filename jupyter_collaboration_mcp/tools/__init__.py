@@ -1,0 +1,36 @@
+"""What agents can call. A toolset is registered here, and nowhere else."""
+
+from __future__ import annotations
+
+from ..documents.foreign_text import did_you_mean
+from ..errors import InvalidArgument
+from .registration import Registration
+
+#: All toolsets, in the order in which clients list their tools.
+TOOLSETS: tuple[Registration[object], ...] = (
+    Registration("notebook", f"{__name__}.notebook:NotebookTools"),
+    Registration("document", f"{__name__}.documents:DocumentTools"),
+    Registration("files", f"{__name__}.files:FileTools"),
+    Registration("kernel", f"{__name__}.kernel:KernelTools"),
+    Registration("server", f"{__name__}.servers:ServerTools", standalone=True),
+)
+
+#: What configuration and connections choose from. `core` cuts across all toolsets.
+_CHOICES = ("all", "core", *(toolset.name for toolset in TOOLSETS))
+
+
+def toolset_names(wanted: str) -> frozenset[str]:
+    """The names in a comma-separated choice of toolsets.
+
+    Raises:
+        InvalidArgument: There is no such toolset, or none is named.
+    """
+    names = frozenset(name.strip() for name in wanted.split(",") if name.strip())
+    choices = f"Choose from {', '.join(_CHOICES)}."
+    if not names:
+        raise InvalidArgument("No toolset is named.", choices)
+    if unknown := sorted(names.difference(_CHOICES)):
+        shown = ", ".join(name[:40] for name in unknown[:4])
+        guess = did_you_mean(unknown[0], _CHOICES)
+        raise InvalidArgument(f"There is no toolset {shown}.", f"{guess}{choices}")
+    return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -55,7 +54,7 @@ def check_names(tool: str, given: Mapping[str, Any], schema: Schema) -> None:
         InvalidArgument: It says which names were probably meant, and which there are.
     """
     problems: list[str] = []
-    takes: dict[str, str] = {}
+    takes: dict[int, str] = {}  # said once for all elements of a list
     suggestions: dict[str, list[str]] = {}
     for place, values, inner in _objects("", given, schema):
         known = inner["properties"]
@@ -78,7 +77,7 @@ def check_names(tool: str, given: Mapping[str, Any], schema: Schema) -> None:
         suggested = {name for names in meant.values() for name in names}
         if lacking := [name for name in missing if name not in suggested]:
             problems.append(f"{whose} needs {' and '.join(lacking)}.")
-        takes.setdefault(re.sub(r"\d+", "", whose), f"{whose} takes {_listed(inner)}.")
+        takes.setdefault(id(inner), f"{whose} takes {_listed(inner)}.")
         if len(problems) >= _PROBLEMS:
             break
     if problems:

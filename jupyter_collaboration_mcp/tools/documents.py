@@ -15,11 +15,13 @@ from ..documents.text_view import Lines, cut, line_count
 from ..errors import InvalidArgument
 from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
+from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site
 from ..workspace.text_editing import TextChange, TextSpan, change_text
 from .answers import Start, about, answer, company, joined, on_disk
-from .places import PlacedTools
-from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, Call, tool
+from .listings import file_facts, list_files
+from .places import SiteTools
+from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, tool
 
 Revision = Annotated[str | None, Field(description="refuse if the text has changed since")]
 
@@ -55,7 +57,7 @@ class Deletion(BaseModel):
     length: Annotated[int, Field(strict=True, ge=1)]
 
 
-class DocumentTools(PlacedTools):
+class DocumentTools(SiteTools):
     """What an agent does with text files."""
 
     @tool("List documents", Level.read, core=True)
@@ -73,16 +75,16 @@ class DocumentTools(PlacedTools):
         """Find files: lists a folder, or with path_filter or file_type searches all folders below
         it. Gives size, last change, who has it open."""
 
-        async def ask(site: Site, folder: str, left: int) -> Listing:
+        async def ask(site: Site, folder: Permit, left: int) -> Listing:
             filing = site.workspace.filing
             if path_filter or file_type:
                 return await filing.search(folder, path_filter, file_type, left)
             return await filing.children(folder, left)
 
-        found = await self._listed(call, path, start_index, max_results, ask)
-        documents = [file_facts(site, entry) for site, entry in found.entries]
+        files = await list_files(call, self._sites, path, start_index, max_results, ask)
+        documents = [file_facts(site, entry) for site, entry in files.entries]
         nothing = f"Nothing fits below {path or 'the root'!r}."
-        return Answer(found.text(nothing), {"documents": documents, **found.facts})
+        return Answer(files.text(nothing), {"documents": documents, **files.facts})
 
     @tool("Read a document", Level.read, core=True)
     async def get_document(
@@ -136,7 +138,7 @@ class DocumentTools(PlacedTools):
             TextChange(each.content, each.position, each.length, each.old_text, each.new_text)
             for each in operations
         ]
-        return await self._change(call, path, changes, "batch_update_document", if_revision)
+        return await self._change(call, path, changes, if_revision)
 
     @tool("Insert text", Level.write, only_adds=True)
     async def batch_insert_text(
@@ -149,7 +151,7 @@ class DocumentTools(PlacedTools):
         """Insert texts into a live text file at positions: characters from 0 in the text before
         the call, -1 for the end. All or nothing."""
         changes = [TextChange(each.text, each.position) for each in operations]
-        return await self._change(call, path, changes, "batch_insert_text", if_revision)
+        return await self._change(call, path, changes, if_revision)
 
     @tool("Delete text", Level.write)
     async def batch_delete_text(
@@ -162,41 +164,25 @@ class DocumentTools(PlacedTools):
         """Delete ranges of a live text file: positions and lengths in characters of the text
         before the call. All or nothing."""
         changes = [TextChange("", each.position, each.length) for each in operations]
-        return await self._change(call, path, changes, "batch_delete_text", if_revision)
+        return await self._change(call, path, changes, if_revision)
 
     async def _change(
         self,
         call: Call,
         path: str,
         changes: Sequence[TextChange],
-        name: str,
         if_revision: str | None,
     ) -> Answer:
         here = await self._open(call, Level.write, path, "file")
-        limits, before = self._limits(here), here.peer.text.view()
+        limits, before = here.site.workspace.limits, here.peer.text.view()
         known = here.seat.known.get(WHOLE)
-        written = await here.perform(change_text(here, changes, name, limits, if_revision))
+        written = await here.perform(change_text(here, changes, call.tool, limits, if_revision))
         await here.peer.acknowledged()
         guarded = here.expected is not None or if_revision is not None
         unread = known is None or len(before.source) > _LARGE
         expected = guarded or unread or before.revision == known
         seen = here.peer.shown.get(known or "")
         return _changed(here, written, None if expected else seen)
-
-
-def file_facts(site: Site, entry: Any) -> dict[str, Any]:
-    """A file as the answers describe it."""
-    return {
-        "name": entry.name,
-        "path": site.name(entry.path),
-        "type": entry.type,
-        "created": entry.created,
-        "last_modified": entry.last_modified,
-        "size": entry.size,
-        "writable": entry.writable,
-        "open": entry.open,
-        "people": list(entry.people),
-    }
 
 
 def _read(

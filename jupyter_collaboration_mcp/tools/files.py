@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ..backends.protocols.files import FileEntry, FileType, Permit
+from ..backends.protocols.files import FileEntry, FileType
 from ..backends.protocols.room_ids import Kind
 from ..documents import render
 from ..documents.foreign_text import inline, listed
@@ -24,11 +24,12 @@ from ..errors import (
 )
 from ..workspace import cell_reading
 from ..workspace.guards import guard_text
-from ..workspace.permissions import Authorize, Level
+from ..workspace.permissions import Level
+from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site
-from .documents import file_facts
-from .places import PlacedTools, authorize, permit, visit
-from .registry import MOST_CONTENT, Answer, Call, tool
+from .listings import file_facts
+from .places import SiteTools
+from .registry import MOST_CONTENT, Answer, tool
 
 #: What a document is on disk.
 _TYPES: Mapping[str, FileType] = {
@@ -45,7 +46,7 @@ _MIMETYPES = {"text": "text/plain", "base64": "application/octet-stream"}
 _ENTRIES = 100
 
 
-class FileTools(PlacedTools):
+class FileTools(SiteTools):
     """What an agent does with files."""
 
     @tool("Create a document", Level.write, core=True)
@@ -68,14 +69,13 @@ class FileTools(PlacedTools):
         is never overwritten, unless overwrite=true."""
         self._sites.require_known(path)
         if overwrite and parse_path(path).revision is not None:
-            site, local = await self._guarded(call, path)
+            site, permit = await self._guarded(call, path)
         else:
-            site, local = await self._place(call, Level.write, _named(path, type))
+            site, permit, _ = await self._place(call, Level.write, _named(path, type))
         kind = _TYPES[type]
         made = await self._content(call, site, kind, content, template, kernel)
-        entry, folders, saved = await site.workspace.filing.create(
-            call.agent, local, kind, made, overwrite, permit(call, Level.write)
-        )
+        filing = site.workspace.filing
+        entry, folders, saved = await filing.create(permit, kind, made, overwrite)
         facts = {"created_document": True, **file_facts(site, entry), "folders": folders}
         text = f"Created the {_word(entry)} {site.label_of(entry.path)}{_also(folders)}."
         if not saved:
@@ -92,10 +92,10 @@ class FileTools(PlacedTools):
     ) -> Answer:
         """Type, format, MIME type, size, times, whether it is writable, who has it open, and the
         beginning of its content. Works for notebooks, folders and binary files too."""
-        site, local, _ = await self._named(call, Level.read, path)
-        entry = await self._looked(site, local, path, permit(call, Level.read))
+        site, permit, _ = await self._named(call, Level.read, path)
+        entry = await self._looked(site, permit, path)
         limit = min(max_content_length, MOST_CONTENT)
-        file_format, shown = await self._shown(call, site, entry, limit)
+        file_format, shown = await self._shown(site, permit, entry, limit)
         facts = {
             **file_facts(site, entry),
             "format": file_format,
@@ -124,34 +124,36 @@ class FileTools(PlacedTools):
     ) -> Answer:
         """Delete a file or a folder, into the trash if the server has one. Anyone who has it open
         is notified. This cannot be undone."""
-        site, local, _ = await self._named(call, Level.write, path)
-        await self._looked(site, local, path)
+        site, permit, _ = await self._named(call, Level.write, path)
+        await self._looked(site, permit, path)
         await self._guarded(call, path)
-        entry, trash = await site.workspace.filing.delete(local, recursive, _by_path(call))
+        entry, trash = await site.workspace.filing.delete(permit, recursive)
         where = " It is in the server's trash." if trash else ""
-        facts = {"path": site.name(local), "type": entry.type, "deleted": True}
+        facts = {"path": site.name(permit.path), "type": entry.type, "deleted": True}
         if trash is not None:
             facts["trash"] = trash
-        return Answer(f"Deleted the {_word(entry)} {site.label_of(local)}.{where}", facts)
+        return Answer(f"Deleted the {_word(entry)} {site.label_of(permit.path)}.{where}", facts)
 
     @tool("Rename a document", Level.write)
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
         """Rename or move a file or a folder. Who has it open stays in it, with unsaved edits."""
-        site, local, target = await self._two_places(call, path, newPath)
-        filing = site.workspace.filing
-        folders = await filing.rename(call.agent, local, target, _by_path(call))
-        text = f"Renamed {site.label_of(local)} to {site.label_of(target)}{_also(folders)}."
-        facts = {"path": site.name(target), "old_path": site.name(local), "folders": folders}
+        site, old, new = await self._two_places(call, path, newPath)
+        folders = await site.workspace.filing.rename(old, new)
+        text = f"Renamed {site.label_of(old.path)} to {site.label_of(new.path)}{_also(folders)}."
+        facts = {"path": site.name(new.path), "old_path": site.name(old.path), "folders": folders}
         return Answer(text, facts)
 
     @tool("Copy a document", Level.write, only_adds=True)
     async def copy_document(self, call: Call, path: str, copyPath: str) -> Answer:  # noqa: N803
         """Copy a file or a folder, with edits that are not saved yet."""
-        site, local, target = await self._two_places(call, path, copyPath)
-        filing = site.workspace.filing
-        folders, notices = await filing.copy(call.agent, local, target, _by_path(call))
-        text = f"Copied {site.label_of(local)} to {site.label_of(target)}{_also(folders)}."
-        facts = {"path": site.name(target), "source_path": site.name(local), "folders": folders}
+        site, old, new = await self._two_places(call, path, copyPath)
+        folders, notices = await site.workspace.filing.copy(old, new)
+        text = f"Copied {site.label_of(old.path)} to {site.label_of(new.path)}{_also(folders)}."
+        facts = {
+            "path": site.name(new.path),
+            "source_path": site.name(old.path),
+            "folders": folders,
+        }
         if notices:
             facts["notices"] = list(notices)
         return Answer(" ".join([text, *notices]), facts)
@@ -159,35 +161,35 @@ class FileTools(PlacedTools):
     @tool("Is it there?", Level.read)
     async def document_exists(self, call: Call, path: str) -> Answer:
         """Whether there is a file or a folder at a path."""
-        site, local, _ = await self._named(call, Level.read, path)
-        exists = await site.workspace.filing.exists(local)
+        site, permit, _ = await self._named(call, Level.read, path)
+        exists = await site.workspace.filing.exists(permit)
         if not exists:
             self._sites.require_known(path)
         said = "is there" if exists else "is not there"
-        shown = site.label_of(local) if local else "The root"
+        shown = site.label_of(permit.path) if permit.path else "The root"
         return Answer(f"{shown} {said}.", {"exists": exists})
 
     # -- parts -------------------------------------------------------------------------------
 
-    async def _guarded(self, call: Call, path: str) -> tuple[Site, str]:
+    async def _guarded(self, call: Call, path: str) -> tuple[Site, Permit]:
         """Where something is to be done to a file, if it still says what the caller has read."""
-        site, local, revision = await self._named(call, Level.write, path)
+        site, permit, revision = await self._named(call, Level.write, path)
         if revision is not None:
             guard_text(await self._open(call, Level.read, path, "file"), revision)
-        return site, local
+        return site, permit
 
-    async def _looked(
-        self, site: Site, local: str, path: str, allowed: Permit | None = None
-    ) -> FileEntry:
+    async def _looked(self, site: Site, permit: Permit, path: str) -> FileEntry:
         try:
-            return await site.workspace.filing.look(local, allowed)
+            return await site.workspace.filing.look(permit)
         except DocumentNotFound as error:
             raise self._sites.unknown(path, error) from error
 
-    async def _two_places(self, call: Call, path: str, new_path: str) -> tuple[Site, str, str]:
-        site, local = await self._guarded(call, path)
-        await authorize(call, Level.read, site, local)  # what it says can be read at the new path
-        await self._looked(site, local, path)
+    async def _two_places(
+        self, call: Call, path: str, new_path: str
+    ) -> tuple[Site, Permit, Permit]:
+        site, old = await self._guarded(call, path)
+        await call.permit(site, Level.read, old.path)  # what it says can be read at the new path
+        await self._looked(site, old, path)
         self._sites.require_known(new_path)
         # A new path without an alias is on the server of the old one.
         other, target = self._sites.find(new_path)
@@ -196,9 +198,8 @@ class FileTools(PlacedTools):
                 "The two paths are on different servers.",
                 "Read it there and create it here, or choose a path on the same server.",
             )
-        target = site.workspace.allowed_path(target if other is site else new_path)
-        await authorize(call, Level.write, site, target)
-        return site, local, target
+        new = await call.permit(site, Level.write, target if other is site else new_path)
+        return site, old, new
 
     async def _content(
         self,
@@ -239,16 +240,15 @@ class FileTools(PlacedTools):
         return notebook
 
     async def _template(self, call: Call, kind: FileType, template: str) -> Any:
-        site, local = await self._place(call, Level.read, template)
-        entry = await self._looked(site, local, template)
+        site, permit, _ = await self._place(call, Level.read, template)
+        entry = await self._looked(site, permit, template)
         if entry.type != kind:
             raise InvalidArgument(
                 f"The template {template!r} is a {_word(entry)}, not a {kind}.",
                 f"Name a {kind}, or give another type.",
             )
         named: Kind = "notebook" if kind == "notebook" else "file"
-        allowed = permit(call, Level.read)
-        return await site.workspace.filing.read(call.agent, local, named, allowed)
+        return await site.workspace.filing.read(permit, named)
 
     async def _kernelspec(self, site: Site, name: str | None) -> dict[str, str]:
         specs, default = await site.runs.specs()
@@ -267,11 +267,11 @@ class FileTools(PlacedTools):
         )
 
     async def _shown(
-        self, call: Call, site: Site, entry: FileEntry, limit: int
+        self, site: Site, permit: Permit, entry: FileEntry, limit: int
     ) -> tuple[str | None, str | None]:
         """The format of a document, and the beginning of what it says."""
         if entry.type == "directory":
-            listing = await site.workspace.filing.children(entry.path, _ENTRIES)
+            listing = await site.workspace.filing.children(permit, _ENTRIES)
             names = [inline(child.name) for child in listing.entries]
             more = "" if listing.complete else "\n..."
             return "json", clip("\n".join(names) + more, limit) if limit else None
@@ -279,7 +279,7 @@ class FileTools(PlacedTools):
             if not limit:
                 return "json", None
             try:
-                here = await visit(call, Level.read, site, entry.path)
+                here = await site.open(permit)
                 await here.peer.refresh()
             except CorruptDocument:
                 return None, None
@@ -289,18 +289,13 @@ class FileTools(PlacedTools):
             )
             return "json", render.outline(cells, max_length=max(200, limit)).text
         try:
-            here = await visit(call, Level.read, site, entry.path, "file")
+            here = await site.open(permit, "file")
             await here.peer.refresh()
         except NotText:
             return "base64", None
         except TooLarge:
             return None, None
         return "text", clip(str(here.peer.text), limit) if limit else None
-
-
-def _by_path(call: Call) -> Authorize | None:
-    """How to ask about each of many paths, if any of them may be refused."""
-    return call.authorize if call.by_path else None
 
 
 def _named(path: str, kind: str) -> str:

@@ -12,18 +12,20 @@ from ..backends.protocols.kernels import KernelInfo, KernelSpec
 from ..documents import render
 from ..documents.awareness import people_in
 from ..documents.foreign_text import ID, inline, listed
-from ..errors import CollaborationError, InvalidArgument, PermissionRefused
+from ..errors import InvalidArgument
 from ..execution.run import Run
 from ..workspace import cell_selection, editing
 from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
+from ..workspace.permits import Call
 from ..workspace.runs import KernelState
-from ..workspace.sites import Site, Sites
+from ..workspace.sites import Site, SiteDocument
 from ..workspace.survey import survey
 from ..workspace.whole_outputs import Part, WholeOutputs
 from .answers import CellIds, Timeout, about, answer, how_many, on_disk
-from .places import PlacedTools, authorize
-from .registry import Answer, Call, tool
+from .parts import Parts
+from .places import SiteTools
+from .registry import Answer, tool
 from .running import RunAnswers
 
 RunId = Annotated[str, Field(description="from an earlier answer")]
@@ -34,20 +36,20 @@ _SHORT_PREVIEW = 100
 _PREVIEWS = 24_000
 
 
-class KernelTools(PlacedTools):
+class KernelTools(SiteTools):
     """What an agent does with kernels."""
 
-    def __init__(self, sites: Sites, shown: RunAnswers) -> None:
-        super().__init__(sites)
-        self._shown = shown
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._runs = RunAnswers(parts)
 
     @tool("Notebook status", Level.read, core=True)
     async def get_notebook_status(self, call: Call, path: str) -> Answer:
         """Check a notebook and its kernel: cells, kernel name, id and state, what it runs and for
         whom, last change, who is here."""
         here = await self._open(call, Level.read, path)
-        state = await self._runs(here).state(here)
-        modified = await self._site(here).workspace.last_modified(here.path)
+        state = await here.site.runs.state(here)
+        modified = await here.site.workspace.last_modified(here.path)
         return _status(here, state, modified)
 
     @tool("Restart the kernel", Level.execute)
@@ -62,11 +64,11 @@ class KernelTools(PlacedTools):
         """Restart the notebook's kernel. All variables are lost, for the people too."""
         here = await self._open(call, Level.execute, path)
         if clear_outputs:
-            await authorize(call, Level.write, self._site(here), here.path)
+            await call.permit(here.site, Level.write, here.path)
             editing.to_clear(
-                here.peer.notebook, None, self._limits(here)
+                here.peer.notebook, None, here.site.workspace.limits
             )  # before anything is lost
-        info = await self._runs(here).restart(here)
+        info = await here.site.runs.restart(here)
         await here.peer.catch_up()
         lines = [f"Restarted {_kernel(info)}; all variables are gone."]
         facts: dict[str, Any] = {**about(here), "kernel": {"id": info.id, "name": info.name}}
@@ -76,11 +78,10 @@ class KernelTools(PlacedTools):
             facts["cleared"] = cleared
         if not exec:
             return answer(here, lines, facts)
-        await authorize(call, Level.write, self._site(here), here.path)
-        runs = await self._runs(here).run_cells(
-            here, cell_selection.code_cells(here.peer.notebook), True
-        )
-        return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
+        await call.permit(here.site, Level.write, here.path)
+        code = cell_selection.code_cells(here.peer.notebook)
+        runs = await here.site.runs.run_cells(here, code, True)
+        return await self._runs.answer(call, here, runs, timeout, lines, facts)
 
     @tool("Interrupt the kernel", Level.execute, core=True)
     async def interrupt_notebook_kernel(
@@ -91,7 +92,7 @@ class KernelTools(PlacedTools):
     ) -> Answer:
         """Stop what the notebook's kernel runs (KeyboardInterrupt); variables stay."""
         here = await self._open(call, Level.execute, path)
-        interrupted, run = await self._runs(here).interrupt(here, force)
+        interrupted, run = await here.site.runs.interrupt(here, force)
         await here.peer.catch_up()
         facts = {**about(here), "interrupted": interrupted}
         if not interrupted:
@@ -99,14 +100,14 @@ class KernelTools(PlacedTools):
         if run is None:
             return answer(here, ["Interrupted what a person had started."], facts)
         await run.finished(2)
-        told = await self._shown.tell([run], here)
-        facts["runs"] = told.facts
-        return answer(here, ["Interrupted.", *told.lines], facts, pictures=told.pictures)
+        report = await self._runs.report([run], here)
+        facts["runs"] = report.facts
+        return answer(here, ["Interrupted.", *report.lines], facts, pictures=report.pictures)
 
     @tool("List kernels", Level.read)
     async def list_kernels(self, call: Call) -> Answer:
         """List kernels to choose from (kernelspecs) and those that run, with their notebooks."""
-        await call.authorize(Level.read, None)
+        await call.authorize(Level.read)
         _ = self._sites.default  # no server is an error, not an empty list
         found = await survey(self._sites, partial(_kernels, call))
         specs = [(site, spec) for site, there in found.answers for spec in there.specs]
@@ -134,8 +135,8 @@ class KernelTools(PlacedTools):
     ) -> Answer:
         """Give a notebook another kernel. The old one ends and all its variables are lost."""
         here = await self._open(call, Level.execute, path)
-        await authorize(call, Level.write, self._site(here), here.path)
-        info, before = await self._runs(here).change(here, kernel_name)
+        await call.permit(here.site, Level.write, here.path)
+        info, before = await here.site.runs.change(here, kernel_name)
         facts = {**about(here), "kernel": {"id": info.id, "name": info.name}}
         lost = "" if before is None else f" {_kernel(before)} has ended; all variables are gone."
         return answer(here, [f"{here.label} now has the kernel {_kernel(info)}.{lost}"], facts)
@@ -158,8 +159,8 @@ class KernelTools(PlacedTools):
         if not code.strip():
             raise InvalidArgument("code is empty; nothing was run.", "Give the code to run.")
         here = await self._open(call, Level.execute, path)
-        run = await self._runs(here).run_code(here, code)
-        return await run_answer(self._shown, call, here, [run], timeout)
+        run = await here.site.runs.run_code(here, code)
+        return await self._runs.answer(call, here, [run], timeout)
 
     @tool("Get a run", Level.read, core=True)
     async def get_run(
@@ -175,9 +176,9 @@ class KernelTools(PlacedTools):
         """Get a run's state and a summary of its output; waits for it to finish. With output: that
         one in full, page by page."""
         site, run = await self._run(call, Level.read, run_id)
-        await self._shown.wait(call, [run], wait)
+        await self._runs.wait(call, [run], wait)
         if output is None:
-            return await run_only(self._shown, run)
+            return await self._runs.answer_one(run)
         return _whole(run, output, await WholeOutputs(site.runs).of_run(run, output, offset))
 
     @tool("Answer a run's question", Level.execute)
@@ -187,8 +188,8 @@ class KernelTools(PlacedTools):
         """Answer code that called input(), and wait for what it does next."""
         site, run = await self._run(call, Level.execute, run_id)
         notes = await site.runs.reply_to_input(run, text, call.agent.key)
-        await self._shown.wait(call, [run], timeout)
-        return await run_only(self._shown, run, notes)
+        await self._runs.wait(call, [run], timeout)
+        return await self._runs.answer_one(run, notes)
 
     @tool("Inspect variables", Level.execute, core=True, reads=True)
     async def inspect_variables(
@@ -202,11 +203,11 @@ class KernelTools(PlacedTools):
         trace, runs nothing of yours. Refused while the kernel is busy."""
         here = await self._open(call, Level.execute, path)
         preview = min(_PREVIEW if names else _SHORT_PREVIEW, _PREVIEWS // max_results)
-        found = await self._runs(here).inspect(here, names, max_results, preview)
+        found = await here.site.runs.inspect(here, names, max_results, preview)
         return _inspected(here, found)
 
-    async def _cleared(self, here: OpenDocument, cells: Sequence[str | int] | None) -> list[str]:
-        cleared = await here.perform(editing.clear_outputs(here, cells, self._limits(here)))
+    async def _cleared(self, here: SiteDocument, cells: Sequence[str | int] | None) -> list[str]:
+        cleared = await here.perform(editing.clear_outputs(here, cells, here.site.workspace.limits))
         await here.peer.acknowledged()
         return cleared
 
@@ -214,8 +215,7 @@ class KernelTools(PlacedTools):
         site, run = self._sites.run(run_id)
         # Where the notebook is by now: it may have been moved to where agents may not go.
         path = await site.workspace.find(run.room_id.file_id, run.path)
-        site.require(level)
-        await authorize(call, level, site, site.workspace.allowed_path(path))
+        await call.permit(site, level, path)
         return site, run
 
 
@@ -229,18 +229,12 @@ class _Kernels(NamedTuple):
 
 async def _kernels(call: Call, site: Site) -> _Kernels:
     specs, default = await site.runs.specs()
-    running = [kernel for kernel in await site.runs.running() if await _seen(call, kernel)]
+    running = [
+        kernel
+        for kernel in await site.runs.running()
+        if kernel.path is None or await call.may_see(kernel.path)
+    ]
     return _Kernels(specs, default, running)
-
-
-async def _seen(call: Call, kernel: KernelInfo) -> bool:
-    """Whether the caller may know what a kernel is for."""
-    if kernel.path is not None:
-        try:
-            await call.authorize(Level.read, kernel.path)
-        except PermissionRefused:
-            return False
-    return True
 
 
 def _kernel_facts(
@@ -277,44 +271,6 @@ def _kernel_facts(
 
 def _kernel(info: KernelInfo) -> str:
     return f"{inline(info.name)} ({info.id})"
-
-
-async def run_answer(
-    shown: RunAnswers,
-    call: Call,
-    here: OpenDocument,
-    runs: list[Run],
-    timeout: float,
-    lines: list[str] | None = None,
-    facts: dict[str, Any] | None = None,
-) -> Answer:
-    """Wait for runs and answer with how they stand, also if the notebook went out of reach."""
-    await shown.wait(call, runs, timeout)
-    lines, unseen = list(lines or []), []
-    try:
-        here = await shown.current(here)
-    except CollaborationError as gone:
-        unseen = [f"The notebook itself cannot be looked at now. {gone.happened}"]
-    told = await shown.tell(runs, here)
-    error = next((run.error for run in runs if run.over and run.error is not None), None)
-    return answer(
-        here,
-        [*lines, *told.lines, *unseen],
-        {**(facts or about(here)), "runs": told.facts},
-        pictures=told.pictures,
-        links=told.links,
-        error=error,
-    )
-
-
-async def run_only(shown: RunAnswers, run: Run, notes: Sequence[str] = ()) -> Answer:
-    """How one run stands, without a look at its notebook."""
-    told = await shown.tell([run])
-    facts = {"path": run.path, **told.facts[0]}
-    if notes:
-        facts["notices"] = list(notes)
-    error = run.error if run.over else None
-    return Answer("\n".join([*told.lines, *notes]), facts, told.pictures, told.links, error)
 
 
 def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:

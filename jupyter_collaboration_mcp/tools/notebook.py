@@ -15,7 +15,8 @@ from ..execution.run import Run, RunState
 from ..workspace import call_limits, cell_selection, cell_updates, editing, guards
 from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
-from ..workspace.sites import Site, Sites
+from ..workspace.permits import Call, Permit
+from ..workspace.sites import Site, SiteDocument
 from .answers import (
     CellIds,
     Revisions,
@@ -32,10 +33,11 @@ from .answers import (
     on_disk,
     surprising,
 )
-from .kernel import run_answer
-from .places import PlacedTools, authorize
+from .listings import list_files
+from .parts import Parts
+from .places import SiteTools
 from .reading import Choice, Reading
-from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, Call, tool
+from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, tool
 from .running import RunAnswers
 
 #: Seconds that cells which are to be deleted have to run first.
@@ -67,12 +69,13 @@ class Cell(BaseModel):
     cell_type: Literal["code", "markdown", "raw"] = "code"
 
 
-class NotebookTools(PlacedTools):
+class NotebookTools(SiteTools):
     """What an agent does with notebooks."""
 
-    def __init__(self, sites: Sites, shown: RunAnswers) -> None:
-        super().__init__(sites)
-        self._shown = shown
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._images = parts.images
+        self._runs = RunAnswers(parts)
 
     @tool("List notebooks", Level.read, core=True)
     async def list_notebooks(
@@ -84,10 +87,10 @@ class NotebookTools(PlacedTools):
     ) -> Answer:
         """Find notebooks below a path: size, last change, who has them open. Start here."""
 
-        async def ask(site: Site, prefix: str, left: int) -> Listing:
+        async def ask(site: Site, prefix: Permit, left: int) -> Listing:
             return await site.workspace.filing.notebooks(prefix, left)
 
-        found = await self._listed(call, path_prefix, start_index, max_results, ask)
+        files = await list_files(call, self._sites, path_prefix, start_index, max_results, ask)
         notebooks = [
             {
                 "path": site.name(entry.path),
@@ -96,10 +99,10 @@ class NotebookTools(PlacedTools):
                 "open": entry.open,
                 "people": list(entry.people),
             }
-            for site, entry in found.entries
+            for site, entry in files.entries
         ]
         nothing = f"No notebooks below {path_prefix or 'the root'!r}."
-        return Answer(found.text(nothing), {"notebooks": notebooks, **found.facts})
+        return Answer(files.text(nothing), {"notebooks": notebooks, **files.facts})
 
     @tool("Read a notebook", Level.read, core=True)
     async def get_notebook(
@@ -131,7 +134,7 @@ class NotebookTools(PlacedTools):
             start_position=start_position,
             length=min(max_content_length, MOST_CONTENT),
             cells=Choice(start_index, end_index, cell_ids),
-            images=self._shown.images,
+            images=self._images,
         )
         return await reading.answer(here, include_collaboration_state)
 
@@ -160,7 +163,7 @@ class NotebookTools(PlacedTools):
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
-        update = cell_updates.update_cells(here, named, self._limits(here), running)
+        update = cell_updates.update_cells(here, named, here.site.workspace.limits, running)
         done = await here.perform(update)
         return await self._edited(call, here, "Updated", done.ids, exec, timeout, done.unexpected)
 
@@ -187,7 +190,7 @@ class NotebookTools(PlacedTools):
             positions,
             start_position,
             after_cell_id,
-            self._limits(here),
+            here.site.workspace.limits,
             running,
         )
         ids = await here.perform(insertion)
@@ -211,7 +214,7 @@ class NotebookTools(PlacedTools):
         targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, if_revision)
         if exec:
             return await self._run_then_delete(call, here, targets, running)
-        deletion = editing.delete_cells(here, targets, self._limits(here), running)
+        deletion = editing.delete_cells(here, targets, here.site.workspace.limits, running)
         return await self._deleted(here, await here.perform(deletion))
 
     async def _execute(
@@ -225,7 +228,7 @@ class NotebookTools(PlacedTools):
         stop_on_error: bool,
         if_revision: str | list[str] | None,
     ) -> Answer:
-        # Its outputs are written to the notebook, so that is asked for too.
+        # Outputs are written to the notebook, so that needs permission too.
         await self._place(call, Level.write, path)
         here = await self._open(call, Level.execute, path)
         notebook = here.peer.notebook
@@ -233,22 +236,22 @@ class NotebookTools(PlacedTools):
             cell_ids = cell_selection.code_indexes(notebook, start_index, end_index)
             start_index = end_index = None
         targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, if_revision)
-        self._runs(here).check(here, targets.indexes)
+        here.site.runs.check(here, targets.indexes)
         guards.guard_cells(here, targets)
         ids = [notebook.id_at(index) for index in targets.indexes]
         expected = targets.expected(notebook)
-        runs = await self._runs(here).run_cells(here, ids, stop_on_error, expected)
-        return await run_answer(self._shown, call, here, runs, timeout)
+        runs = await here.site.runs.run_cells(here, ids, stop_on_error, expected)
+        return await self._runs.answer(call, here, runs, timeout)
 
     async def _run_then_delete(
         self,
         call: Call,
-        here: OpenDocument,
+        here: SiteDocument,
         targets: cell_selection.Targets,
         running: guards.RunRequest,
     ) -> Answer:
         """Cells are deleted only after they ran well, and if nobody has changed them meanwhile."""
-        notebook, limits, indexes = here.peer.notebook, self._limits(here), targets.indexes
+        notebook, limits, indexes = here.peer.notebook, here.site.workspace.limits, targets.indexes
         call_limits.check_count(limits, len(indexes))
         guards.guard_cells(here, targets)
         before = {notebook.id_at(i): notebook.revision(i) for i in indexes}
@@ -258,8 +261,8 @@ class NotebookTools(PlacedTools):
         if not code:
             deletion = editing.delete_cells(here, targets, limits, running)
             return await self._deleted(here, await here.perform(deletion))
-        runs = await self._runs(here).run_cells(here, code, True, before)
-        ran = await run_answer(self._shown, call, here, runs, _DELETE_WAIT)
+        runs = await here.site.runs.run_cells(here, code, True, before)
+        ran = await self._runs.answer(call, here, runs, _DELETE_WAIT)
         if any(run.state is not RunState.completed for run in runs):
             text = f"{ran.text}\nNothing was deleted: not all of these cells ran to their end."
             return replace(ran, text=text, facts={**ran.facts, "deleted": []})
@@ -274,7 +277,7 @@ class NotebookTools(PlacedTools):
         facts = {**done.facts, "runs": ran.facts["runs"]}
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
 
-    async def _deleted(self, here: OpenDocument, gone: list[str]) -> Answer:
+    async def _deleted(self, here: SiteDocument, gone: list[str]) -> Answer:
         await here.peer.acknowledged()
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
@@ -296,7 +299,7 @@ class NotebookTools(PlacedTools):
         """Move cells, with outputs and metadata, to before an index or after a cell."""
         here = await self._open(call, Level.write, path)
         targets = cell_selection.targets(here.peer.notebook, None, None, cell_ids, if_revision)
-        limits = self._limits(here)
+        limits = here.site.workspace.limits
         move = editing.move_cells(here, targets, to_index, after_cell_id, limits)
         ids = await here.perform(move)
         return await self._edited(call, here, "Moved", ids)
@@ -369,15 +372,14 @@ class NotebookTools(PlacedTools):
             lines.append(f"Removed {how_many(len(done.removed))} again.")
         return answer(here, [*lines, *done.notes], facts)
 
-    async def _running(self, call: Call, wanted: bool, here: OpenDocument) -> guards.RunRequest:
+    async def _running(self, call: Call, wanted: bool, here: SiteDocument) -> guards.RunRequest:
         """Whether code cells are to be run, and what forbids it."""
         if not wanted:
             return guards.RunRequest(False)
         refusal: CollaborationError | None = None
         try:
-            self._site(here).require(Level.execute)
-            await authorize(call, Level.execute, self._site(here), here.path)
-            await self._runs(here).available(here)
+            await call.permit(here.site, Level.execute, here.path)
+            await here.site.runs.available(here)
         except CollaborationError as error:
             refusal = error
         await here.peer.catch_up()
@@ -386,7 +388,7 @@ class NotebookTools(PlacedTools):
     async def _edited(
         self,
         call: Call,
-        here: OpenDocument,
+        here: SiteDocument,
         done: str,
         ids: Sequence[str],
         run: bool = False,
@@ -406,7 +408,7 @@ class NotebookTools(PlacedTools):
         if code:
             try:
                 expected = {cell["id"]: cell["revision"] for cell in cells}
-                runs = await self._runs(here).run_cells(here, code, True, expected)
+                runs = await here.site.runs.run_cells(here, code, True, expected)
             except CollaborationError as error:
                 refusal = error  # the edit stands, and who reads the error has to know
         if not runs:
@@ -416,7 +418,7 @@ class NotebookTools(PlacedTools):
         rest = [cell for cell in cells if cell["id"] not in started]
         head = f"{done} {how_many(len(ids))}. {on_disk(here, facts)}"
         lines = [head, *cell_lines(here, rest), *surprises]
-        return await run_answer(self._shown, call, here, runs, timeout, lines, facts)
+        return await self._runs.answer(call, here, runs, timeout, lines, facts)
 
 
 # -- editing ---------------------------------------------------------------------------------

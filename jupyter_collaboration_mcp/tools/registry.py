@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args
@@ -15,10 +14,11 @@ from pydantic import ValidationError
 
 from ..documents.images import Picture
 from ..errors import CollaborationError
-from ..workspace.agent import Agent
 from ..workspace.permissions import Level
-from ..workspace.toolsets import toolset_names
+from . import TOOLSETS, toolset_names
 from .arguments import invalid, respelled
+from .parts import Parts
+from .registration import Registration, make_all
 
 _MARK = "_tool_declaration"
 
@@ -28,30 +28,6 @@ _MARK = "_tool_declaration"
 DEFAULT_LENGTH, MOST_CONTENT, MOST_LENGTH = 38_500, 45_000, 48_000
 
 _Method = TypeVar("_Method", bound=Callable[..., Awaitable["Answer"]])
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of a tool: who calls, and how to ask whether it may."""
-
-    agent: Agent
-    authorize: Callable[[Level, str | None], Awaitable[None]]
-    """Refuses what the connection's level or Jupyter's authorizer does not allow on a path."""
-    by_path: bool
-    """Whether an authorizer may decide otherwise for another path."""
-    rechecks: list[Callable[[], Awaitable[None]]]
-    """Called before the answer is given: what it is from may have changed since it was opened."""
-    report: Callable[[float, str], Awaitable[None]]
-    """Tells a client that wants to know how far it is; also keeps it from giving up."""
-
-    @asynccontextmanager
-    async def rechecked(self) -> AsyncIterator[None]:
-        """Give no answer, nor an error that may quote something, that may not be given any more."""
-        try:
-            yield
-        finally:
-            for recheck in self.rechecks:
-                await recheck()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +162,15 @@ def _annotations(
         idempotent_hint=idempotent and not runs,
         open_world_hint=most >= Level.execute,
     )
+
+
+def all_tools(
+    parts: Parts, toolsets: Iterable[Registration[object]] = TOOLSETS
+) -> list[RegisteredTool]:
+    """Every tool there is, in the order in which a client lists them."""
+    return [
+        each for toolset, owner in make_all(toolsets, parts) for each in collect(toolset, owner)
+    ]
 
 
 def collect(toolset: str, owner: object) -> list[RegisteredTool]:

@@ -1,4 +1,7 @@
-"""What is said of runs: how they stand, and what they put out, in a size that a model can read."""
+"""Runs as an answer: their state and their output, in a size that a model can read.
+
+All toolsets that run something answer with this.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,13 @@ from ..documents.handles import brief_id
 from ..documents.images import ImageLimits, Picture
 from ..documents.output_summary import OutputSummary, summarize
 from ..documents.text import size
+from ..errors import CollaborationError
 from ..execution.run import Run, RunState
-from ..workspace.open_document import OpenDocument
-from ..workspace.sites import Sites
-from .registry import Call, Link
+from ..workspace.permits import Call
+from ..workspace.sites import SiteDocument
+from .answers import about, answer
+from .parts import Parts
+from .registry import Answer, Link
 
 #: Seconds between two reports of progress.
 _REPORT = 5.0
@@ -33,10 +39,10 @@ _LARGE = 200_000
 #: Bytes by which an output may be longer than it should.
 _ROOM = 500
 
-#: Runs up to which an answer tells of each.
+#: Runs up to which an answer reports each.
 _MANY = 8
 
-#: Of more, those that did not go well and are told of in full, and characters of the last output.
+#: Of more, those that did not go well and are reported in full, and characters of the last output.
 _TROUBLED, _LAST = 3, 600
 
 #: Runs whose links an answer gives.
@@ -59,8 +65,8 @@ _WORDS = {
 
 
 @dataclass(slots=True)
-class Told:
-    """How some runs stand, for an answer."""
+class RunReport:
+    """The state and the output of some runs, for an answer."""
 
     lines: list[str] = field(default_factory=list)
     facts: list[dict[str, Any]] = field(default_factory=list)
@@ -69,11 +75,52 @@ class Told:
 
 
 class RunAnswers:
-    """Waits for runs and tells about them."""
+    """Waits for runs and answers with what became of them."""
 
-    def __init__(self, sites: Sites, images: ImageLimits | None) -> None:
-        self._sites = sites
-        self.images = images
+    def __init__(self, parts: Parts) -> None:
+        self._sites = parts.sites
+        self._images = parts.images
+
+    async def answer(
+        self,
+        call: Call,
+        here: SiteDocument,
+        runs: list[Run],
+        timeout: float,
+        lines: Sequence[str] = (),
+        facts: dict[str, Any] | None = None,
+    ) -> Answer:
+        """Wait for runs and answer with their state, also if the notebook went out of reach.
+
+        Args:
+            lines: What the answer begins with.
+        """
+        await self.wait(call, runs, timeout)
+        unseen = []
+        try:
+            here = await self._current(here)
+        except CollaborationError as gone:
+            unseen = [f"The notebook itself cannot be looked at now. {gone.happened}"]
+        report = await self.report(runs, here)
+        error = next((run.error for run in runs if run.over and run.error is not None), None)
+        return answer(
+            here,
+            [*lines, *report.lines, *unseen],
+            {**(facts or about(here)), "runs": report.facts},
+            pictures=report.pictures,
+            links=report.links,
+            error=error,
+        )
+
+    async def answer_one(self, run: Run, notes: Sequence[str] = ()) -> Answer:
+        """The state of one run, without a look at its notebook."""
+        report = await self.report([run])
+        facts = {"path": run.path, **report.facts[0]}
+        if notes:
+            facts["notices"] = list(notes)
+        error = run.error if run.over else None
+        text = "\n".join([*report.lines, *notes])
+        return Answer(text, facts, report.pictures, report.links, error)
 
     async def wait(self, call: Call, runs: Sequence[Run], timeout: float) -> None:
         """Wait until all runs are over or one asks something, or until the time is up."""
@@ -86,67 +133,70 @@ class RunAnswers:
                 if not await run.settled(min(left, _REPORT)):
                     await call.report(time.monotonic() - began, _progress(run))
 
-    async def current(self, here: OpenDocument) -> OpenDocument:
+    async def _current(self, here: SiteDocument) -> SiteDocument:
         """The notebook as it is now, also if its server was restarted meanwhile.
 
         Raises:
             CollaborationError: It cannot be looked at.
         """
-        workspace = self._sites.get(here.alias).workspace
-        return replace(here, peer=await workspace.peer(here.peer.link.room_id))
+        return replace(here, peer=await here.site.workspace.peer(here.peer.link.room_id))
 
-    async def tell(self, runs: Iterable[Run], here: OpenDocument | None = None) -> Told:
-        """How runs stand and what they put out; of many, only what is unusual."""
+    async def report(self, runs: Iterable[Run], here: SiteDocument | None = None) -> RunReport:
+        """The state of runs and their output; of many, only what is unusual."""
         every = list(runs)
-        told = Told()
+        report = RunReport()
         if len(every) > _MANY:
-            return await self._tell_many(every, here, told)
+            return await self._add_many(every, here, report)
         left = _ALL
         for run in every:
-            left -= await self._tell_one(run, here, min(_ONE, max(left, 300)), told)
-        await self._tell_why(every, here, told)
-        return told
+            left -= await self._add_one(run, here, min(_ONE, max(left, 300)), report)
+        await self._add_why(every, here, report)
+        return report
 
-    async def _tell_one(self, run: Run, here: OpenDocument | None, length: int, told: Told) -> int:
+    async def _add_one(
+        self, run: Run, here: SiteDocument | None, length: int, report: RunReport
+    ) -> int:
         """A line about a run, and its outputs; returns how many characters these take."""
         name = self._name(run, here)
         facts = _facts(run, name)
         outputs = run.log.outputs()
-        made = await self._summary(run, outputs, length, told)
-        told.lines += filter(None, [" ".join(filter(None, [name.text, _standing(run)]))])
+        made = await self._summary(run, outputs, length, report)
+        report.lines += filter(None, [" ".join(filter(None, [name.text, _standing(run)]))])
         if made.text:
-            told.lines.append(made.text)
+            report.lines.append(made.text)
         if run.missing is not None:
-            told.lines.append(f"Output is missing. {run.missing}")
+            report.lines.append(f"Output is missing. {run.missing}")
         if made.facts:
             facts["outputs"] = made.facts
-        told.facts.append(facts)
-        told.pictures += made.pictures
-        if made.cut and len(told.links) < _LINKED:
-            told.links += _links(run, made)
+        report.facts.append(facts)
+        report.pictures += made.pictures
+        if made.cut and len(report.links) < _LINKED:
+            report.links += _links(run, made)
         return size(made.text)
 
-    async def _tell_many(self, runs: Sequence[Run], here: OpenDocument | None, told: Told) -> Told:
+    async def _add_many(
+        self, runs: Sequence[Run], here: SiteDocument | None, report: RunReport
+    ) -> RunReport:
         """Counts, what did not go well in full, and where there is something to look at."""
         counts = Counter(map(_word, runs))
         spent = sum(run.seconds for run in runs if run.started is not None)
         said = ", ".join(f"{count} {word}" for word, count in counts.items())
-        told.lines.append(f"{len(runs)} cells in {spent:.2f} s: {said}.")
+        report.lines.append(f"{len(runs)} cells in {spent:.2f} s: {said}.")
         troubled = [run for run in runs if _is_troubled(run)]
         last = next((run for run in reversed(runs) if len(run.log) and run.over), None)
         shown = [*troubled[:_TROUBLED], *([last] if last and last not in troubled else [])]
         facts: dict[str, dict[str, Any]] = {}
         for run in shown:
-            await self._tell_one(run, here, _ONE if run in troubled else _LAST, told)
-            facts[run.id] = told.facts.pop()
-        await self._tell_why(runs, here, told)
+            await self._add_one(run, here, _ONE if run in troubled else _LAST, report)
+            facts[run.id] = report.facts.pop()
+        await self._add_why(runs, here, report)
         names = {run.id: self._name(run, here) for run in runs}
         if queued := [run for run in runs if run.state is RunState.queued]:
             place = names[queued[-1].id].text
-            told.lines.append(
+            report.lines.append(
                 f"Last in the queue: {place} as {queued[-1].id}; get_run waits for it."
             )
-        told.facts += [facts.get(run.id) or _facts(run, names[run.id]) for run in runs]
+        report.facts += [facts.get(run.id) or _facts(run, names[run.id]) for run in runs]
         for word, chosen in (
             ("More that did not complete", troubled[_TROUBLED:]),
             ("Not run", [run for run in runs if _word(run) == "not run"]),
@@ -157,15 +207,15 @@ class RunAnswers:
         ):
             if left := [run for run in chosen if run not in shown]:
                 places = _ranges([names[run.id].index for run in left])
-                told.lines.append(f"{word}: {places or f'{len(left)} cells'}.")
-        return told
+                report.lines.append(f"{word}: {places or f'{len(left)} cells'}.")
+        return report
 
     async def _summary(
-        self, run: Run, outputs: Sequence[dict[str, Any]], length: int, told: Told
+        self, run: Run, outputs: Sequence[dict[str, Any]], length: int, report: RunReport
     ) -> OutputSummary:
-        images = self.images
+        images = self._images
         if images is not None:
-            room = max(0, images.most - len(told.pictures))
+            room = max(0, images.most - len(report.pictures))
             images = ImageLimits(images.width, images.height, images.multiple, room)
 
         def link(index: int) -> str:
@@ -186,20 +236,22 @@ class RunAnswers:
         slow = has_pictures(outputs) or run.log.size > _LARGE
         return await asyncio.to_thread(make) if slow else make()
 
-    async def _tell_why(self, runs: Sequence[Run], here: OpenDocument | None, told: Told) -> None:
+    async def _add_why(
+        self, runs: Sequence[Run], here: SiteDocument | None, report: RunReport
+    ) -> None:
         """A line about the variables where the last run failed, if the kernel can say."""
         failed = [run for run in runs if run.state is RunState.failed and run.error is None]
         if here is None or not failed:
             return
-        found = await self._sites.get(here.alias).runs.at_failure(here, failed[-1])
+        found = await here.site.runs.at_failure(here, failed[-1])
         said = [
             " ".join(filter(None, [held.name, held.type, held.shape or held.preview]))
             for held in found
         ]
         if said:
-            told.lines.append(f"Variables on the failing line: {quoted('; '.join(said), _ONE)}")
+            report.lines.append(f"Variables on the failing line: {quoted('; '.join(said), _ONE)}")
 
-    def _name(self, run: Run, here: OpenDocument | None) -> _Name:
+    def _name(self, run: Run, here: SiteDocument | None) -> _Name:
         if run.cell_id is None:
             return _Name("", None)
         peer = here.peer if here is not None else self._sites.peer_of(run.room_id)

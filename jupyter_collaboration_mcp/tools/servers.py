@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from ..documents.foreign_text import inline
 from ..workspace.permissions import Level
-from ..workspace.sites import DEFAULT, Site, Sites
-from .registry import Answer, Call, tool
-
-#: Makes a site of an address and an alias. Tokens are found by it, never given by a model.
-Connect = Callable[[str, str | None], Awaitable[Site]]
+from ..workspace.permits import Call
+from ..workspace.sites import DEFAULT, Site
+from .parts import Parts, Standalone
+from .registry import Answer, tool
 
 
 class ServerTools:
     """What an agent does with servers."""
 
-    def __init__(self, sites: Sites, connect: Connect) -> None:
-        self._sites = sites
-        self._connect = connect
+    def __init__(self, parts: Parts) -> None:
+        if not isinstance(parts.host, Standalone):
+            raise TypeError("only the command connects further servers")
+        self._sites = parts.sites
+        self._connect = parts.host.connect
 
     @tool("List servers", Level.read)
     async def list_servers(self, call: Call) -> Answer:
         """List the Jupyter servers you are connected to. Their alias goes before a path,
         alias:path; without one the first is meant."""
-        await call.authorize(Level.read, None)
+        await call.authorize(Level.read)
         sites = list(self._sites)
         wrong = await asyncio.gather(*(site.trouble() for site in sites))
         servers, lines = [], []
@@ -51,7 +51,7 @@ class ServerTools:
     ) -> Answer:
         """Connect one more Jupyter server. Its token comes from Jupyter's own files on this
         machine; the person's own goes only to servers that they named."""
-        await call.authorize(Level.admin, None)
+        await call.authorize(Level.admin)
         site = await self._connect(url, alias)
         facts = _facts(site, len(self._sites) == 1)
         return Answer(f"Connected {site.url} as {site.alias}: use {site.alias}:path.", facts)
@@ -59,7 +59,7 @@ class ServerTools:
     @tool("Disconnect a server", Level.admin)
     async def disconnect_server(self, call: Call, alias: str) -> Answer:
         """Leave a Jupyter server. It goes on running, and so does what runs in its kernels."""
-        await call.authorize(Level.admin, None)
+        await call.authorize(Level.admin)
         site = self._sites.remove("" if alias == DEFAULT else alias)
         await site.close()
         left = list(self._sites)

@@ -23,14 +23,14 @@ from tornado.web import HTTPError
 
 from jupyter_collaboration_mcp.documents.json_values import MOST_VALUES, has_too_many_values
 from jupyter_collaboration_mcp.errors import InvalidArgument
-from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
-from jupyter_collaboration_mcp.transport.origins import authority, is_origin
-from jupyter_collaboration_mcp.workspace.caller import (
+from jupyter_collaboration_mcp.server.caller import (
     QUERY_PARAMETERS,
     SCOPE_KEY,
     Caller,
     ConnectionOptions,
 )
+from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
+from jupyter_collaboration_mcp.transport.origins import authority, is_origin
 
 if TYPE_CHECKING:
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser

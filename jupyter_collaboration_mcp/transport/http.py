@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from ..errors import InvalidArgument
-from ..workspace.caller import SCOPE_KEY, Caller, ConnectionOptions
+from ..server.caller import SCOPE_KEY, Caller, ConnectionOptions, allow_all
 from .endpoint import MAX_REQUEST_BODY_SIZE
 from .origins import authority, host_name
 from .sessions import bound_sessions
@@ -153,16 +153,11 @@ class _BearerGate:
         caller = Caller(
             credential=self._credential,
             options=options,
-            authorize=_always,
-            by_path=False,
+            authorize=allow_all,
         )
         # The token goes no further.
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         await self._app({**scope, "headers": headers, SCOPE_KEY: caller}, receive, send)
-
-
-async def _always(action: str, resource: str, path: str | None) -> bool:
-    return True  # what may be done there is each Jupyter server's own decision
 
 
 async def _answer(

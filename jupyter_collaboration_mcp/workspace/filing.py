@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from typing import Any, Protocol
 
 from ..backends.protocols.files import (
@@ -17,7 +16,6 @@ from ..backends.protocols.files import (
     Files,
     FileType,
     Listing,
-    Permit,
     Source,
 )
 from ..backends.protocols.room_ids import Kind
@@ -38,11 +36,11 @@ from ..errors import (
     RoomUnavailable,
     TooLarge,
 )
-from .agent import Agent
 from .call_limits import Limits
 from .file_rollback import create_parents, find_entry, remove_on_failure, require_empty
 from .open_document import OpenDocument
-from .permissions import Authorize, Level, PathRules
+from .permissions import Level, PathRules
+from .permits import Permit
 from .text_editing import replace_text
 
 #: How often something is looked at that is another file by then.
@@ -67,9 +65,7 @@ class OpenDocuments(Protocol):
 
     def agents_at(self, path: str) -> set[str]: ...
 
-    async def open(
-        self, agent: Agent, path: str, kind: Kind | None = "notebook", permit: Permit | None = None
-    ) -> OpenDocument: ...
+    async def open(self, permit: Permit, kind: Kind | None = "notebook") -> OpenDocument: ...
 
     async def forget(self, path: str) -> None: ...
 
@@ -85,12 +81,13 @@ class Filing:
 
     # -- looking -----------------------------------------------------------------------------
 
-    async def look(self, path: str, permit: Permit | None = None) -> FileEntry:
+    async def look(self, permit: Permit) -> FileEntry:
         """What is at a path.
 
         Raises:
             PathError: Nothing, or nothing that may be seen.
         """
+        path = permit.path
         for _ in range(_LOOKS):
             real = self._files.resolved(path)
             await self._require(path, real, permit)
@@ -99,7 +96,7 @@ class Filing:
                 return entry
         raise FileFailed.to("look at", path, "it keeps changing which file it leads to")
 
-    async def read(self, agent: Agent, path: str, kind: Kind, permit: Permit | None) -> Any:
+    async def read(self, permit: Permit, kind: Kind) -> Any:
         """What a file says, with what is unsaved in its room.
 
         Raises:
@@ -107,21 +104,26 @@ class Filing:
             TooLarge: It is too large to be opened.
         """
         with contextlib.suppress(RoomUnavailable):  # as it is on disk, then
-            here = await self._workspace.open(agent, path, kind, permit)
+            here = await self._workspace.open(permit, kind)
             await here.peer.link.flush()
+        path = permit.path
         return await self._files.read(path, kind, lambda at: self._require(path, at, permit))
 
-    async def _require(self, path: str, real: str, permit: Permit | None) -> None:
+    async def _require(self, path: str, real: str, permit: Permit) -> None:
         """Refuse a path that leads to what may not be touched."""
         self._workspace.rules.check(path, real)
-        if permit is not None:
-            await permit(real)
+        await permit.check(real)
 
-    async def exists(self, path: str) -> bool:
+    async def exists(self, permit: Permit) -> bool:
+        return await find_entry(self._files, permit.path) is not None
+
+    async def is_taken(self, path: str) -> bool:
+        """Whether a path that looks like a handle is the name of a file all the same."""
         return await find_entry(self._files, path) is not None
 
-    async def notebooks(self, prefix: str, limit: int) -> Listing:
-        """Notebooks whose path begins with something."""
+    async def notebooks(self, permit: Permit, limit: int) -> Listing:
+        """Notebooks whose path begins with a permitted one."""
+        prefix = permit.path
         start = await self._folder_of(prefix)
         return await self._files.walk(
             start,
@@ -135,13 +137,14 @@ class Filing:
             limit,
         )
 
-    async def children(self, path: str, limit: int) -> Listing:
+    async def children(self, permit: Permit, limit: int) -> Listing:
         """What is in a folder.
 
         Raises:
             DocumentNotFound: There is no such folder.
             InvalidArgument: It is a file.
         """
+        path = permit.path
         await self._require_folder(path)
         return await self._files.children(
             path,
@@ -150,10 +153,10 @@ class Filing:
         )
 
     async def search(
-        self, path: str, path_filter: str, file_type: str | None, limit: int
+        self, permit: Permit, path_filter: str, file_type: str | None, limit: int
     ) -> Listing:
         """Files of a type or with a path, in a folder and all folders below it."""
-        await self._require_folder(path)
+        await self._require_folder(permit.path)
         fits_type, fits_path = file_types.of_type(file_type), file_types.at_path(path_filter)
         wanted = FileQuery(
             lambda at, kind: fits_path(at, kind) and fits_type(at, kind) and self._seen(at),
@@ -161,18 +164,12 @@ class Filing:
             file_types.part(path_filter),
             folders=(file_type or "").lower() in ("directory", "folder"),
         )
-        return await self._files.walk(path, wanted, _everywhere, limit)
+        return await self._files.walk(permit.path, wanted, _everywhere, limit)
 
     # -- changing ----------------------------------------------------------------------------
 
     async def create(
-        self,
-        agent: Agent,
-        path: str,
-        kind: FileType,
-        content: Any,
-        overwrite: bool,
-        permit: Permit | None,
+        self, permit: Permit, kind: FileType, content: Any, overwrite: bool
     ) -> tuple[FileEntry, list[str], bool]:
         """Write a new file, or make a folder.
 
@@ -181,20 +178,15 @@ class Filing:
         Raises:
             AlreadyExists: Something is there, and it is not to be overwritten.
         """
-        _require_name(path)
+        _require_name(permit.path)
         async with self._changing:
-            return await self._create(agent, path, kind, content, overwrite, permit)
+            return await self._create(permit, kind, content, overwrite)
 
     async def _create(
-        self,
-        agent: Agent,
-        path: str,
-        kind: FileType,
-        content: Any,
-        overwrite: bool,
-        permit: Permit | None,
+        self, permit: Permit, kind: FileType, content: Any, overwrite: bool
     ) -> tuple[FileEntry, list[str], bool]:
-        place = await self._settle(path, permit, follow=True)
+        path = permit.path
+        place = await self._settle(permit, follow=True)
         there = await find_entry(self._files, place)
         if there is None:
             await self._workspace.forget(place)
@@ -208,19 +200,18 @@ class Filing:
             raise AlreadyExists.at(path, there.type)
         if not there.writable:
             raise ReadOnly.at(path)
-        entry, saved = await self._overwrite(agent, place, kind, content, permit)
+        entry, saved = await self._overwrite(permit.at(place), kind, content)
         return replace(entry, path=path), [], saved
 
-    async def _overwrite(
-        self, agent: Agent, path: str, kind: Kind, content: Any, permit: Permit | None
-    ) -> tuple[FileEntry, bool]:
+    async def _overwrite(self, permit: Permit, kind: Kind, content: Any) -> tuple[FileEntry, bool]:
         """A text is changed in its room: its people see it at once, and the agent can undo it."""
+        path = permit.path
         try:
-            here = await self._workspace.open(agent, path, kind, permit)
+            here = await self._workspace.open(permit, kind)
         except (NotText, TooLarge, CorruptDocument):
             return await self._files.create(path, kind, content), True
         if kind == "file":
-            replaced = replace_text(here, content, "create_document", self._workspace.limits)
+            replaced = replace_text(here, content, permit.call.tool, self._workspace.limits)
             await here.perform(replaced)
             await here.peer.acknowledged()
             await here.peer.link.flush()
@@ -233,34 +224,30 @@ class Filing:
         await here.peer.refresh()
         return entry, True
 
-    async def delete(
-        self, path: str, recursive: bool, authorize: Authorize | None
-    ) -> tuple[FileEntry, bool | None]:
+    async def delete(self, permit: Permit, recursive: bool) -> tuple[FileEntry, bool | None]:
         """Delete something; returns what it was, and whether it is in the trash.
 
-        Args:
-            authorize: Asked about all that is in a folder, as it was about the folder.
+        The authorizer is asked about all that is in a folder, as it was about the folder.
 
         Raises:
             FolderNotEmpty: A folder has something in it, and `recursive` is not set.
             PermissionRefused: Something in a folder may not be touched.
         """
-        _require_name(path)
+        _require_name(permit.path)
         async with self._changing:
-            place = await self._settle(path, authorize and partial(authorize, Level.write))
-            entry = replace(await self._files.look(place), path=path)
+            place = await self._settle(permit)
+            entry = replace(await self._files.look(place), path=permit.path)
             if entry.type == "directory" and not recursive:
                 await require_empty(self._files, place)
-            await self._require_all_allowed(
-                entry, self._files.resolved(place), [Level.write], authorize
-            )
+            real = self._files.resolved(place)
+            await self._require_all_allowed(entry, real, [Level.write], permit)
             return entry, await self._delete(place)
 
     async def _delete(self, path: str) -> bool | None:
         try:
             return await self._files.delete(path)
         except FileFailed as error:
-            if "not empty" not in error.happened:
+            if "not empty" not in str(error.detail.get("reason")):  # in the server's words
                 raise
             raise FolderNotEmpty(
                 f"The folder {path!r} is not empty, and this server has no trash. Nothing was "
@@ -270,26 +257,23 @@ class Filing:
                 path=path,
             ) from error
 
-    async def rename(
-        self, agent: Agent, path: str, new_path: str, authorize: Authorize | None
-    ) -> list[str]:
+    async def rename(self, old: Permit, new: Permit) -> list[str]:
         """Rename or move something; returns folders that were made for it.
 
-        Args:
-            authorize: Asked about all that is in a folder, where it is and where it would be.
+        The authorizer is asked about all that is in a folder, where it is and where it would be.
 
         Raises:
             InUse: It would become another kind of document under the hands of people.
             PermissionRefused: Something in a folder may not be touched, or not be there.
         """
         async with self._changing:
-            source, target = await self._prepare(path, new_path, authorize)
-            other_kind = source.type != "directory" and _is_notebook(path) != _is_notebook(new_path)
+            source, target = await self._prepare(old, new)
+            other_kind = source.type != "directory" and _is_notebook(old) != _is_notebook(new)
             if other_kind:
-                await self._require_nobody_in(agent, path, new_path)
+                await self._require_nobody_in(old, new.path)
             await self._files.vacate(target)
             async with (
-                create_parents(self._files, new_path, target) as made,
+                create_parents(self._files, new.path, target) as made,
                 remove_on_failure(self._files, target, source.place),
             ):
                 await self._files.rename(source, target, same_kind=not other_kind)
@@ -297,9 +281,10 @@ class Filing:
                 await self._workspace.forget(target)
             return made
 
-    async def _require_nobody_in(self, agent: Agent, path: str, new_path: str) -> None:
+    async def _require_nobody_in(self, permit: Permit, new_path: str) -> None:
+        path = permit.path
         with contextlib.suppress(NotText, TooLarge, CorruptDocument):  # they have no room
-            here = await self._workspace.open(agent, path, None)
+            here = await self._workspace.open(permit, None)
             await here.peer.link.flush()
             await here.peer.catch_up()
             if not here.peer.link.saved:
@@ -314,65 +299,61 @@ class Filing:
                 path=path,
             )
 
-    async def copy(
-        self, agent: Agent, path: str, new_path: str, authorize: Authorize | None
-    ) -> tuple[list[str], Sequence[str]]:
+    async def copy(self, old: Permit, new: Permit) -> tuple[list[str], Sequence[str]]:
         """Copy something; returns folders that were made for it, and what has to be said.
 
-        Args:
-            authorize: As for `rename`.
+        The authorizer is asked as for `rename`.
         """
         async with self._changing:
-            source, target = await self._prepare(path, new_path, authorize)
+            source, target = await self._prepare(old, new)
             async with (
-                create_parents(self._files, new_path, target) as made,
+                create_parents(self._files, new.path, target) as made,
                 remove_on_failure(self._files, target),
             ):
                 if source.type != "directory":
-                    await self._be_there(agent, path)
+                    await self._be_there(old)
                 return made, await self._files.copy(source, target)
 
-    async def _be_there(self, agent: Agent, path: str) -> None:
+    async def _be_there(self, permit: Permit) -> None:
         """Join the room: people may have unsaved edits, and only a member can save them."""
         with contextlib.suppress(CollaborationError):  # what is no document is copied as it is
-            await self._workspace.open(agent, path, None)
+            await self._workspace.open(permit, None)
 
-    async def _prepare(
-        self, path: str, new_path: str, authorize: Authorize | None
-    ) -> tuple[Source, str]:
+    async def _prepare(self, old: Permit, new: Permit) -> tuple[Source, str]:
         """What is to be copied or moved, and the place for it, if it may be; a link that leads
         elsewhere later does not count."""
+        path, new_path = old.path, new.path
         _require_name(path)
         _require_name(new_path)
         if path == new_path or new_path.startswith(f"{path}/"):
             raise InvalidArgument(
                 f"{new_path!r} is the same place, or inside of it.", "Choose another path."
             )
-        to_write = authorize and partial(authorize, Level.write)
-        place = await self._settle(path, to_write)
-        target = await self._settle(new_path, to_write)
+        place = await self._settle(old)
+        target = await self._settle(new)
         entry = replace(await self._files.look(place), path=path)
         if (there := await find_entry(self._files, target)) is not None:
             raise AlreadyExists.at(new_path, there.type)
         real = self._files.resolved(place)
         # What was refused in the old place could be read in the new one.
         levels = [Level.read, Level.write]
+        self._workspace.rules.check(path, real)
         for level in levels:
-            await self._require(path, real, authorize and partial(authorize, level))
-        names = await self._require_all_allowed(entry, real, levels, authorize, [new_path, target])
+            await old.authorize(level, real)
+        names = await self._require_all_allowed(entry, real, levels, old, [new_path, target])
         await self._workspace.forget(target)
         return Source(path, entry.type, place, real, names), target
 
     # -- parts -------------------------------------------------------------------------------
 
-    async def _settle(self, path: str, permit: Permit | None, follow: bool = False) -> str:
+    async def _settle(self, permit: Permit, follow: bool = False) -> str:
         """Where something is to be changed: if it may be there, and whatever links lead to later.
 
         Args:
             follow: Where a link leads to, not the link itself.
         """
-        place = self._files.place(path, follow)
-        await self._require(path, place, permit)
+        place = self._files.place(permit.path, follow)
+        await self._require(permit.path, place, permit)
         return place
 
     async def _require_folder(self, path: str) -> None:
@@ -400,7 +381,7 @@ class Filing:
         entry: FileEntry,
         real: str,
         levels: Sequence[Level],
-        authorize: Authorize | None,
+        permit: Permit,
         targets: Sequence[str] = (),
     ) -> frozenset[str] | None:
         """A folder with something in it that may not be touched stays as it is.
@@ -415,7 +396,7 @@ class Filing:
         rules = self._workspace.rules
         if entry.type != "directory":
             return frozenset()
-        if not rules and authorize is None:
+        if not rules and not permit.by_path:
             return None
         decided: list[str] = []
         turn_ends = time.monotonic() + _TURN
@@ -427,8 +408,8 @@ class Filing:
                     new_names = [target + within for target in dict.fromkeys(targets)]
                     if not all(map(rules.visible, (*names, *new_names))):
                         raise _kept(entry, "this server's configuration keeps from agents")
-                    if authorize is not None:
-                        await self._authorize(entry, authorize, levels, names, new_names)
+                    if permit.by_path:
+                        await self._authorize(entry, permit, levels, names, new_names)
                     decided.append(within[1:])
                     if time.monotonic() > turn_ends:
                         await asyncio.sleep(0)
@@ -438,7 +419,7 @@ class Filing:
     async def _authorize(
         self,
         entry: FileEntry,
-        authorize: Authorize,
+        permit: Permit,
         levels: Sequence[Level],
         names: Iterable[str],
         new_names: Iterable[str],
@@ -446,9 +427,8 @@ class Filing:
         try:
             for name in names:
                 for level in levels:
-                    await authorize(level, name)
-            for name in new_names:
-                await authorize(Level.write, name)
+                    await permit.authorize(level, name)
+            await permit.authorize(Level.write, *new_names)
         except PermissionRefused as error:
             raise _kept(entry, "Jupyter's authorizer keeps from you") from error
 
@@ -461,8 +441,8 @@ def _kept(folder: FileEntry, by: str) -> PermissionRefused:
     )
 
 
-def _is_notebook(path: str) -> bool:
-    return path.endswith(".ipynb")
+def _is_notebook(permit: Permit) -> bool:
+    return permit.path.endswith(".ipynb")
 
 
 def _everywhere(path: str) -> bool:

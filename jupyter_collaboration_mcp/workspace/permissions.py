@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from urllib.parse import unquote
@@ -29,10 +29,6 @@ class Level(IntEnum):
                 f"There is no permission level {name!r}.",
                 f"Use one of {', '.join(level.name for level in cls)}.",
             ) from None
-
-
-Authorize = Callable[[Level, str], Awaitable[None]]
-"""Refuses what somebody may not do at a path, as the server's authorizer decides."""
 
 
 @dataclass(frozen=True, slots=True)

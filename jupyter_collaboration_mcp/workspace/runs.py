@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from logging import Logger
-from urllib.parse import quote
 
 from ..backends.protocols.kernels import Fate, KernelInfo, Kernels, KernelSpec
 from ..collaboration.peer import RoomPeer
@@ -143,8 +142,7 @@ class Runs:
     async def run_code(self, here: OpenDocument, code: str) -> Run:
         """Start code that leaves nothing in the notebook."""
         executor = await self._executor(here)
-        run_id = new_run_id()
-        run = self._prepared(here, code, run_id, f"executions/{run_id}")
+        run = self._prepared(here, code)
         self._submit(here, executor, [run])
         return run
 
@@ -318,25 +316,22 @@ class Runs:
     def _new_run(self, here: OpenDocument, cell_id: str, batch: Batch) -> Run:
         notebook = here.peer.notebook
         index = notebook.find(cell_id)
-        place = f"cells/{quote(cell_id, safe='')}"
-        run = self._prepared(here, notebook.source(index), new_run_id(), place)
+        run = self._prepared(here, notebook.source(index))
         run.cell_id = cell_id
         run.revision = notebook.revision(index)
         run.target = CellTarget(self._workspace, here, cell_id)
         run.batch = batch
         return run
 
-    def _prepared(self, here: OpenDocument, code: str, run_id: str, place: str) -> Run:
+    def _prepared(self, here: OpenDocument, code: str) -> Run:
         link = here.peer.link
-        notebook = link.room_id.file_id
-        address = f"notebook://{quote(link.session_id, safe='')}/{notebook}/{place}"
         kept = _hours(self.side_files.limits.age)
 
         def notice(index: int, said: str) -> str:
             return f"[Only a part is kept here ({said}). The whole, for {kept}: {run.uri(index)}]"
 
         log = OutputLog(self._limits, notice)
-        run = Run(code, log, here.seat.name, here.path, link.room_id, run_id, address)
+        run = Run(code, log, here.seat.name, here.path, link.room_id, new_run_id(), link.session_id)
         return run
 
     def _alive(self, here: OpenDocument, cell_id: str) -> Run | None:

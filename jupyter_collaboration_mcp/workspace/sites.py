@@ -6,10 +6,10 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 
-from ..backends.protocols.files import Permit
 from ..backends.protocols.room_ids import Kind, RoomId
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import PATH, inline
@@ -21,9 +21,9 @@ from ..errors import (
     UnknownServer,
 )
 from ..execution.run import Run
-from .agent import Agent
 from .open_document import OpenDocument
 from .permissions import Level
+from .permits import Permit
 from .runs import Runs
 from .workspace import Workspace
 
@@ -83,15 +83,15 @@ class Site:
                 level=level.name,
             )
 
-    async def open(
-        self,
-        agent: Agent,
-        path: str,
-        kind: Kind | None = "notebook",
-        permit: Permit | None = None,
-    ) -> OpenDocument:
-        """Join a document of this server."""
-        return await self.workspace.open(agent, path, kind, permit)
+    async def open(self, permit: Permit, kind: Kind | None = "notebook") -> SiteDocument:
+        """Join a document. Before the call is answered, it is checked again what was read.
+
+        Args:
+            kind: What it has to be; None if it may be either.
+        """
+        here = await self.workspace.open(permit, kind)
+        permit.call.recheck(partial(self.workspace.recheck, here, permit))
+        return SiteDocument.of(self, here)
 
     async def check(self) -> str | None:
         """See that it is there and lets us in; returns when it was started, if it says so.
@@ -128,6 +128,17 @@ class Site:
         await self.workspace.close()
         if self.closing is not None:
             await self.closing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteDocument(OpenDocument):
+    """An open document that knows on which server it is."""
+
+    site: Site
+
+    @classmethod
+    def of(cls, site: Site, here: OpenDocument) -> SiteDocument:
+        return cls(**{each.name: getattr(here, each.name) for each in fields(here)}, site=site)
 
 
 class Sites:

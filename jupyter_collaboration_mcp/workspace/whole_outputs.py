@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import binascii
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..documents import outputs as texts
 from ..documents import tables
+from ..documents.addresses import CellOutput
 from ..documents.handles import brief_id
 from ..errors import OutputGone, RunNotFound
 from ..execution.run import Run
@@ -25,7 +25,8 @@ PAGE = 30_000
 #: Characters of base64 of one picture, sound or document, which cannot be paged.
 _WHOLE = 8_000_000
 
-_NOTICE = re.compile(r"\[Only a part is kept here .*outputs/(\d{1,9})\?run=([\w-]+)\]\s*\Z")
+#: Characters at the end of an output among which a notice would be.
+_NOTICE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,12 @@ class WholeOutputs:
         output = _pick(
             here.peer.notebook.view(position).outputs, index, f"cell {brief_id(cell_id)}"
         )
-        if (cut := _NOTICE.search(_ending(output))) is None:
+        whole = CellOutput.in_notice(_ending(output))
+        if whole is None or whole.run is None:
             return _parts(output, offset)
+        # Of this notebook, whatever the notice says: nobody has decided about another one.
         notebook = here.peer.link.room_id.file_id
-        return await self.of_run_id(notebook, cut[2], int(cut[1]), offset)
+        return await self.of_run_id(notebook, whole.run, whole.index, offset)
 
     async def _aside(
         self, notebook: str, run_id: str, index: int, offset: int
@@ -138,7 +141,7 @@ def _ending(output: Mapping[str, Any]) -> str:
         text = data.get("text/plain")
     else:
         text = output.get("text", output.get("traceback"))
-    return texts.joined(text)[-1000:]
+    return texts.joined(text)[-_NOTICE:]
 
 
 def _parts(output: Mapping[str, Any], offset: int) -> list[Part]:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from logging import Logger
+from typing import TypeVar
 
-from ..backends.protocols.files import Permit
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
 from ..collaboration.peer import RoomPeer
@@ -18,12 +18,12 @@ from ..errors import (
     DocumentNotFound,
     RoomUnavailable,
 )
-from .agent import Agent
 from .call_limits import Limits
 from .filing import Filing
 from .open_document import OpenDocument
 from .open_rooms import OpenRoom, OpenRooms
 from .permissions import PathRules, clean_path
+from .permits import Permit
 from .saves import save_before_run
 
 #: Seconds that a file may be away while it is moved: its id follows a moment later.
@@ -32,6 +32,9 @@ _MOVING = 0.5
 
 #: How often it is decided anew whether a file may be touched that is another one by then.
 _TRIES = 10
+
+#: A document, also one that knows its site.
+D = TypeVar("D", bound=OpenDocument)
 
 
 class Workspace:
@@ -79,23 +82,23 @@ class Workspace:
 
     async def open(
         self,
-        agent: Agent,
-        path: str,
+        permit: Permit,
         kind: Kind | None = "notebook",
-        permit: Permit | None = None,
     ) -> OpenDocument:
         """Join the document's room, or be there already, and catch up with it.
 
         Args:
-            kind: What it has to be; None if it may be either.
-            permit: Asked about the file that was opened. What it was asked about before may have
+            permit: Checked again for the file that was opened. What was decided about may have
                 been another one: a link may lead elsewhere by now, and a file may be moved.
+            kind: What it has to be; None if it may be either.
 
         Raises:
             PathError: There is no such document, or it cannot be read.
             PermissionRefused: It may not be touched.
         """
-        path = self.allowed_path(path)
+        if permit.paths is not self:
+            raise RuntimeError("this was permitted on another server")
+        path = self.allowed_path(permit.path)
         try:
             room_id, opened = await self._open_at(path, kind)
         except DocumentNotFound as error:
@@ -111,13 +114,13 @@ class Workspace:
             # It ended while it was asked: its server was restarted, say. Once more, in a new one.
             room_id, opened = await self._open_at(path, kind)
             path, loads = await self._decide(path, opened.peer, permit)
-        seat = self.rooms.seat(room_id, opened, agent)
+        seat = self.rooms.seat(room_id, opened, permit.agent)
         link_path = opened.peer.link.path
         other_path = self._other_path(path, link_path)
         return OpenDocument(path, opened.peer, seat, self.alias, other_path, loads, link_path)
 
     async def _renamed(
-        self, path: str, error: DocumentNotFound, permit: Permit | None
+        self, path: str, error: DocumentNotFound, permit: Permit
     ) -> DocumentNotFound:
         """The error for a document that was renamed, with its new path if it is open here."""
         deadline = time.monotonic() + _MOVING
@@ -133,17 +136,17 @@ class Workspace:
                     return DocumentNotFound.moved(path, link.path)
         return error
 
-    async def again(self, here: OpenDocument, permit: Permit | None) -> OpenDocument:
+    async def again(self, here: D, permit: Permit) -> D:
         """The same document, wherever it is by now."""
         path, loads = await self._decide(here.path, here.peer, permit)
         other_path = self._other_path(path, here.peer.link.path)
         return replace(here, path=path, other_path=other_path, loads=loads)
 
-    async def recheck(self, here: OpenDocument, permit: Permit | None) -> None:
+    async def recheck(self, here: OpenDocument, permit: Permit) -> None:
         """Refuse what was read if another file was loaded meanwhile, and may not be touched."""
         await self._require(here.path, here.peer.link.loaded_since(here.loads), permit)
 
-    async def _decide(self, path: str, peer: RoomPeer, permit: Permit | None) -> tuple[str, int]:
+    async def _decide(self, path: str, peer: RoomPeer, permit: Permit) -> tuple[str, int]:
         """Catch up with a room, if what it was loaded from may be touched.
 
         Returns the path of the document, which may have been moved in this moment, and the number
@@ -174,11 +177,9 @@ class Workspace:
                     raise DocumentNotFound.at(path) from None
                 await asyncio.sleep(_MOVING / 20)
 
-    async def _require(self, path: str, names: Sequence[str], permit: Permit | None) -> None:
+    async def _require(self, path: str, names: Sequence[str], permit: Permit) -> None:
         self.rules.check(path, *names)
-        if permit is not None:
-            for name in names:
-                await permit(name)
+        await permit.check(*names)
 
     def _other_path(self, path: str, room_path: str) -> str | None:
         resolved = self._backend.files.resolved

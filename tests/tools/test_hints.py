@@ -6,12 +6,11 @@ import pytest
 from mcp import Client
 
 from docs.generate import _tools as every_tool
-from jupyter_collaboration_mcp import server
-from jupyter_collaboration_mcp.server import ServerOptions, build_server
-from jupyter_collaboration_mcp.tools.registry import Answer, Call, RegisteredTool, collect, tool
+from jupyter_collaboration_mcp.tools.registry import Answer, RegisteredTool, tool
 from jupyter_collaboration_mcp.workspace.permissions import Level
-from jupyter_collaboration_mcp.workspace.sites import Sites
+from jupyter_collaboration_mcp.workspace.permits import Call
 from tests.harness.agents import text_of
+from tests.harness.toys import serve
 
 #: Their level is for what they could see; tests/execution/test_introspection.py shows that they
 #: change nothing.
@@ -67,12 +66,9 @@ class Liars:
 
 
 @pytest.mark.anyio
-async def test_a_tool_that_asks_for_more_than_it_declares_fails(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_tool_that_asks_for_more_than_it_declares_fails() -> None:
     liars = Liars()
-    monkeypatch.setattr(server, "all_tools", lambda *_: collect("notebook", liars))
-    async with Client(build_server(Sites([]), ServerOptions())) as client:
+    async with Client(serve(tools=liars)) as client:
         failed = await client.call_tool("look", {})
         assert failed.is_error
         assert text_of(failed).startswith("internal_error: ")

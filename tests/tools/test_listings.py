@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_collaboration_mcp.tools.places import Found
+from jupyter_collaboration_mcp.tools.listings import FileListing
 from jupyter_collaboration_mcp.workspace.survey import Survey
 
 
@@ -17,6 +17,6 @@ from jupyter_collaboration_mcp.workspace.survey import Survey
     ],
 )
 def test_only_a_listing_that_goes_on_says_so(complete: bool, more: bool, first: str) -> None:
-    found = Found([], 0, complete, more, Survey())
+    found = FileListing([], 0, complete, more, Survey())
     assert found.text("Nothing is there.").splitlines()[0] == first
     assert found.facts == {"complete": complete}

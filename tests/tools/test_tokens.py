@@ -7,7 +7,9 @@ from mcp import Client
 
 from bench.tokens import ALL, CORE, TOOLS, cost
 from docs.generate import _tools as every_tool
-from jupyter_collaboration_mcp.server import ServerOptions, build_server
+from jupyter_collaboration_mcp.server.gate import ServerOptions
+from jupyter_collaboration_mcp.server.server import build_server
+from jupyter_collaboration_mcp.tools.parts import Standalone
 from jupyter_collaboration_mcp.workspace.sites import Site, Sites
 
 
@@ -16,7 +18,7 @@ async def connect(url: str, alias: str | None) -> Site:
 
 
 async def _cost(toolsets: str) -> dict[str, float]:
-    server = build_server(Sites([]), ServerOptions(toolsets=toolsets), connect)
+    server = build_server(Sites([]), ServerOptions(toolsets=toolsets), Standalone(connect))
     async with Client(server) as client:
         return cost((await client.list_tools()).tools)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 
-from jupyter_collaboration_mcp.workspace.caller import SCOPE_KEY, Caller
+from jupyter_collaboration_mcp.server.caller import SCOPE_KEY, Caller
 
 #: Less than the 15 s after which the SDK pings, and so finds a closed connection anyway.
 LIMIT = 10.0

@@ -20,6 +20,7 @@ from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
 from jupyter_collaboration_mcp.workspace.workspace import Workspace
 from tests.harness.memory_room import MemoryLink, MemoryRoom
+from tests.harness.permits import open_at
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -86,9 +87,9 @@ async def test_a_document_is_not_left_before_who_opened_it_has_sat_down(
     server: Server, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_HEARTBEAT", 0.0)  # looks for idle agents whenever it can
-    await workspace.open(ADA, "first.ipynb")
-    opened = await workspace.open(ADA, PATH)
-    again = await workspace.open(ADA, PATH)
+    await open_at(workspace, ADA, "first.ipynb")
+    opened = await open_at(workspace, ADA, PATH)
+    again = await open_at(workspace, ADA, PATH)
     assert again.peer is opened.peer
     assert [link.alive for link in server.links] == [True, True]
     await workspace.close()
@@ -101,7 +102,7 @@ async def test_what_is_unsaved_is_not_left_while_its_server_is_away(
     monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
     backend: Any = server
     workspace = Workspace(backend, PathRules((), ()), Limits(), 0.0, logging.getLogger())
-    opened = await workspace.open(ADA, PATH)
+    opened = await open_at(workspace, ADA, PATH)
     with opened.peer.edit(opened.seat, "test") as record:
         opened.peer.notebook.set_source(0, "x, edited")
         record(SourceChanged("cell-0", "x", "x, edited"))
@@ -110,7 +111,7 @@ async def test_what_is_unsaved_is_not_left_while_its_server_is_away(
     flushes = server.links[0].flushes
     await until(lambda: server.links[0].flushes > flushes + 3)  # it was about to be left
     server.away = False
-    again = await workspace.open(ADA, PATH)
+    again = await open_at(workspace, ADA, PATH)
     assert again.peer.notebook.source(0) == "x, edited"
     notes = [*again.peer.notes, *again.seat.notes]
     assert ["reapplied" in note for note in notes] == [True]
@@ -123,10 +124,10 @@ async def test_what_nobody_was_told_is_said_to_who_comes_next(
     monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
     backend: Any = server
     workspace = Workspace(backend, PathRules((), ()), Limits(), 0.0, logging.getLogger())
-    opened = await workspace.open(ADA, PATH)
+    opened = await open_at(workspace, ADA, PATH)
     opened.peer.notes.append("Something happened.")
     await until(lambda: not server.links[0].alive)  # nobody is here, and all is saved
-    again = await workspace.open(ADA, PATH)
+    again = await open_at(workspace, ADA, PATH)
     assert again.peer.notes == ["Something happened."]
     await workspace.close()
 
@@ -139,10 +140,10 @@ async def test_what_nobody_was_told_is_kept_for_the_documents_left_last(
     backend: Any = server
     workspace = Workspace(backend, PathRules((), ()), Limits(), 0.05, logging.getLogger())
     for path in ("a.ipynb", "b.ipynb", "c.ipynb"):
-        (await workspace.open(ADA, path)).peer.notes.append(f"About {path}.")
+        (await open_at(workspace, ADA, path)).peer.notes.append(f"About {path}.")
         await until(lambda: not len(workspace.rooms))
     workspace.rooms.idle_timeout = 300.0
-    opened = [await workspace.open(ADA, path) for path in ("c.ipynb", "b.ipynb", "a.ipynb")]
+    opened = [await open_at(workspace, ADA, path) for path in ("c.ipynb", "b.ipynb", "a.ipynb")]
     assert [here.peer.notes for here in opened] == [["About c.ipynb."], ["About b.ipynb."], []]
     await workspace.close()
 
@@ -157,7 +158,7 @@ async def test_a_document_that_is_forgotten_while_it_is_opened_is_opened_anew(
             forgetting.append(asyncio.ensure_future(workspace.forget(PATH)))
 
     workspace.rooms.on_join = forget_once
-    opened = await workspace.open(ADA, PATH)
+    opened = await open_at(workspace, ADA, PATH)
     assert opened.peer.link.alive
     assert [link.alive for link in server.links] == [False, True]
     await workspace.close()
@@ -171,10 +172,10 @@ async def test_a_room_that_cannot_be_made_use_of_is_left(
 
     workspace.rooms.on_join = fail
     with pytest.raises(RoomUnavailable):
-        await workspace.open(ADA, PATH)
+        await open_at(workspace, ADA, PATH)
     assert [link.alive for link in server.links] == [False]
     workspace.rooms.on_join = None
-    assert (await workspace.open(ADA, PATH)).peer.link.alive
+    assert (await open_at(workspace, ADA, PATH)).peer.link.alive
     await workspace.close()
 
 
@@ -183,7 +184,7 @@ async def test_nothing_of_a_document_that_was_left_stays_in_memory(
     server: Server, workspace: Workspace, again: bool
 ) -> None:
     """B28: neither if everybody has left it, nor if its room died and it was opened anew."""
-    opened = await workspace.open(ADA, PATH)
+    opened = await open_at(workspace, ADA, PATH)
     with opened.peer.edit(opened.seat, "test") as record:
         opened.peer.notebook.set_source(0, "x, edited")
         record(SourceChanged("cell-0", "x", "x, edited"))
@@ -192,7 +193,7 @@ async def test_nothing_of_a_document_that_was_left_stays_in_memory(
     del opened, record
     if again:
         server.links[0].alive = False
-        notebook = (await workspace.open(ADA, PATH)).peer.notebook
+        notebook = (await open_at(workspace, ADA, PATH)).peer.notebook
         assert notebook.source(0) == "x, edited"
     else:
         await workspace.close()
@@ -210,13 +211,13 @@ async def test_steps_of_agents_that_left_are_bounded_and_the_oldest_go_first(
     backend: Any = server
     workspace = Workspace(backend, PathRules((), ()), Limits(), 0.05, logging.getLogger())
     for path in ("a.ipynb", "b.ipynb", "c.ipynb", "d.ipynb"):
-        seat = (await workspace.open(ADA, path)).seat
+        seat = (await open_at(workspace, ADA, path)).seat
         seat.undo.push(Step(1, "test", (SourceChanged("cell-0", "x", "x, edited"),)))
         await until(lambda: not len(workspace.rooms))
     workspace.rooms.idle_timeout = 300.0
     steps = []
     for path in ("d.ipynb", "c.ipynb", "a.ipynb"):
-        opened = await workspace.open(ADA, path)
+        opened = await open_at(workspace, ADA, path)
         steps.append(len(opened.seat.undo))
     assert steps == [1, 1, 0]
     await workspace.close()
@@ -230,16 +231,16 @@ async def test_an_agent_is_not_seen_after_some_silence_and_keeps_its_seat(
     backend: Any = server
     workspace = Workspace(backend, PathRules((), ()), Limits(), 300.0, logging.getLogger())
     bea, runner = Agent("token", "Bea", bound=True), Agent("token", "Runner")
-    (await workspace.open(runner, PATH)).seat.runs += 1
-    await workspace.open(bea, PATH)
-    seat = (await workspace.open(ADA, PATH)).seat
+    (await open_at(workspace, runner, PATH)).seat.runs += 1
+    await open_at(workspace, bea, PATH)
+    seat = (await open_at(workspace, ADA, PATH)).seat
     seat.notes.append("kept")
     await until(lambda: workspace.agents_at(PATH) == {"Bea (agent)", "Runner (agent)"})
     # A room that is opened again does not show who is not there.
     server.links[-1].alive = False
-    await workspace.open(bea, PATH)
+    await open_at(workspace, bea, PATH)
     assert workspace.agents_at(PATH) == {"Bea (agent)", "Runner (agent)"}
-    again = (await workspace.open(ADA, PATH)).seat
+    again = (await open_at(workspace, ADA, PATH)).seat
     assert again is seat
     assert workspace.agents_at(PATH) == {"Ada (agent)", "Bea (agent)", "Runner (agent)"}
     workspace.rooms.leave(bea.key)
@@ -250,11 +251,11 @@ async def test_an_agent_is_not_seen_after_some_silence_and_keeps_its_seat(
 async def test_who_came_while_the_room_died_sits_in_the_new_one(
     server: Server, workspace: Workspace
 ) -> None:
-    before = await workspace.open(ADA, PATH)
+    before = await open_at(workspace, ADA, PATH)
     room_id = server.known(PATH, "notebook")
     workspace.rooms._open[room_id].agents.clear()  # those who were taken along did not include it
     workspace.rooms._open.pop(room_id)
-    again = await workspace.open(ADA, PATH)
+    again = await open_at(workspace, ADA, PATH)
     assert again.seat is before.seat
     assert again.peer is not before.peer
     assert again.peer.shows(again.seat)

@@ -51,6 +51,7 @@ from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
+from tests.harness.permits import permit
 from tests.harness.proxy import Proxy
 from tests.harness.waiting import until
 
@@ -311,18 +312,20 @@ async def test_notebooks_are_listed_breadth_first(make_server: MakeServer) -> No
         ada = await Agent.at(backend, "a/c.ipynb")
         ada.peer.seat(ada.seat)
         rules = PathRules(denied=["e/f.ipynb"])
-        filing = Workspace(backend, rules, Limits(), 60, logging.getLogger(__name__)).filing
-        listing = await filing.notebooks("", 10)
+        workspace = Workspace(backend, rules, Limits(), 60, logging.getLogger(__name__))
+        filing = workspace.filing
+        listing = await filing.notebooks(permit(workspace, ""), 10)
         paths = [entry.path for entry in listing.entries]
         assert paths == ["b.ipynb", "a/c.ipynb", "a/deep/d.ipynb"]
         assert listing.complete
         assert [entry.open for entry in listing.entries] == [False, True, False]
         assert listing.entries[1].people == ("Ada (agent)",)
-        assert listing.entries[0].last_modified == (await filing.look("b.ipynb")).last_modified
-        few = await filing.notebooks("a", 1)
+        looked = await filing.look(permit(workspace, "b.ipynb"))
+        assert listing.entries[0].last_modified == looked.last_modified
+        few = await filing.notebooks(permit(workspace, "a"), 1)
         assert [entry.path for entry in few.entries] == ["a/c.ipynb"]
         assert not few.complete
-        assert not (await filing.notebooks("nowhere/x", 9)).entries
+        assert not (await filing.notebooks(permit(workspace, "nowhere/x"), 9)).entries
 
 
 async def test_a_seat_follows_a_rename(

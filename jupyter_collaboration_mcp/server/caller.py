@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from ..documents.foreign_text import did_you_mean
 from ..errors import InvalidArgument
-from .permissions import Level
-from .toolsets import toolset_names
+from ..tools import toolset_names
+from ..workspace.permissions import Level
+from ..workspace.permits import Authorizer
 
 #: Where the transport leaves the caller in the ASGI scope.
 SCOPE_KEY = "jupyter_collaboration_mcp.caller"
@@ -93,7 +94,18 @@ class Caller:
     credential: str
     """`token:<hash>` or `user:<name>`: stable for one person, safe to log."""
     options: ConnectionOptions
-    authorize: Callable[[str, str, str | None], Awaitable[bool]]
-    """Ask Jupyter's authorizer: action, resource, and the path it is about."""
-    by_path: bool
-    """Whether it may decide otherwise for another path."""
+    authorize: Authorizer
+    by_path: bool = False
+    """Whether the authorizer may decide otherwise for another path."""
+    bound: bool = False
+    """Whether the caller is there as long as this process is, and never leaves without a word."""
+
+    @classmethod
+    def stdio(cls) -> Self:
+        """Whoever has started this process and speaks to it over stdio."""
+        return cls("local", ConnectionOptions(), allow_all, bound=True)
+
+
+async def allow_all(action: str, resource: str, path: str | None) -> bool:
+    """The authorizer of the command: each Jupyter server decides by itself what it allows."""
+    return True

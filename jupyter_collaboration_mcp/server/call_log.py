@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from ..documents.foreign_text import PATH, inline
+from ..tools.registry import RegisteredTool
 from ..workspace.agent import Agent
 from ..workspace.permissions import Level
-from .registry import RegisteredTool
 
 #: Its lines are INFO. It has nothing of a call but the path: neither code, nor text, nor URLs.
 CALLS = "jupyter_collaboration_mcp.calls"
@@ -22,7 +22,7 @@ _log = logging.getLogger(CALLS)
 _Result = TypeVar("_Result")
 
 
-async def logged(
+async def log_call(
     tool: RegisteredTool, agent: Agent, arguments: Mapping[str, Any], result: Awaitable[_Result]
 ) -> _Result:
     """Wait for the result of a call and log who asked for what, how it ended, and how long it took.

@@ -8,12 +8,11 @@ import pytest
 from mcp import Client, MCPError
 from pycrdt import Doc, Map
 
-from jupyter_collaboration_mcp import server
-from jupyter_collaboration_mcp.server import ServerOptions, build_server
-from jupyter_collaboration_mcp.tools.registry import Answer, Call, collect, tool
+from jupyter_collaboration_mcp.tools.registry import Answer, tool
 from jupyter_collaboration_mcp.workspace.permissions import Level
-from jupyter_collaboration_mcp.workspace.sites import Sites
+from jupyter_collaboration_mcp.workspace.permits import Call
 from tests.harness.agents import text_of
+from tests.harness.toys import serve
 
 pytestmark = pytest.mark.anyio
 
@@ -36,46 +35,38 @@ class Tools:
         return Answer("fine", {})
 
 
-async def test_a_panic_of_a_library_fails_its_own_call_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(server, "all_tools", lambda *_: collect("notebook", Tools()))
-    async with Client(build_server(Sites([]), ServerOptions())) as client:
+async def test_a_panic_of_a_library_fails_its_own_call_only() -> None:
+    async with Client(serve(tools=Tools())) as client:
         failed = await client.call_tool("panic", {})
         assert failed.is_error
         assert text_of(failed).startswith("internal_error: ")
         assert text_of(await client.call_tool("answer", {})) == "fine"
 
 
-async def test_a_panic_in_a_resource_fails_that_request_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(server, "all_tools", lambda *_: collect("notebook", Tools()))
-    served = build_server(Sites([]), ServerOptions())
-    monkeypatch.setattr(served, "resources", Resources())
-    async with Client(served) as client:
+async def test_a_panic_in_a_resource_fails_that_request_only() -> None:
+    async with Client(serve(tools=Tools(), resource=Panics())) as client:
         with pytest.raises(MCPError):
             await client.read_resource("jupyter-output://run/0")
         assert text_of(await client.call_tool("answer", {})) == "fine"
 
 
-class Resources:
-    async def read(self, *_: Any) -> Any:
+class Panics:
+    template = "jupyter-output://{kind}/{n}"
+    description = "What pycrdt panics at."
+
+    async def read(self, call: Call, uri: str) -> Any:
         return panic()
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "日"])
-async def test_no_answer_is_longer_than_clients_show(
-    monkeypatch: pytest.MonkeyPatch, letter: str
-) -> None:
+async def test_no_answer_is_longer_than_clients_show(letter: str) -> None:
     class Talkative:
         @tool("Talk", Level.read)
         async def talk(self, call: Call, length: int) -> Answer:
             """Say as much as is wanted."""
             return Answer("first\n" + letter * 20_000 + "x" * length + letter * 20_000, {})
 
-    monkeypatch.setattr(server, "all_tools", lambda *_: collect("notebook", Talkative()))
-    async with Client(build_server(Sites([]), ServerOptions())) as client:
+    async with Client(serve(tools=Talkative())) as client:
         said = text_of(await client.call_tool("talk", {"length": 30_000}))
         assert len(said.encode()) <= 48_000
         assert said.startswith("Of 70,006 characters, some in the middle are left out.")

@@ -1,0 +1,144 @@
+"""The gate: who calls, which tools they see, and what their call may do at most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver import Context
+
+from ..documents.images import ImageLimits
+from ..errors import PermissionRefused
+from ..panics import contained
+from ..tools.registry import RegisteredTool, select
+from ..workspace.agent import Agent
+from ..workspace.call_limits import Limits
+from ..workspace.permissions import Level
+from ..workspace.permits import Call, require_level
+from ..workspace.sites import Sites
+from .attendance import Attendance
+from .caller import SCOPE_KEY, Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What configuration decides about the server."""
+
+    toolsets: str = "all"
+    permission: Level = Level.admin
+    agent_name: str | None = None
+    images: ImageLimits | None = None
+    """None: answers have no images."""
+    structured: bool = False
+    """Whether answers also have their facts as JSON, for programs. The clients that people use most
+    show a model that JSON instead of the text and the pictures."""
+
+
+class Gate:
+    """Makes the call that a request is, and shows each connection the tools that it may call."""
+
+    def __init__(
+        self, options: ServerOptions, tools: Sequence[RegisteredTool], sites: Sites
+    ) -> None:
+        self._options = options
+        self._tools = tools
+        self._sites = sites
+        self._attendance = Attendance(sites.leave)
+        self.ready = sites.ready
+        self.news = sites.news
+
+    @property
+    def most_items(self) -> int:
+        """Of a list in a call: as many as the cells that one may change."""
+        allowed = [site.workspace.limits.cells_per_call for site in self._sites]
+        return max(allowed, default=Limits().cells_per_call)
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
+        """Show a connection the tools that it may call."""
+        with contained():  # of all requests; a tool says more of its own
+            result = await call_next(ctx)
+        if ctx.method == "tools/list" and isinstance(result, dict):
+            hidden = {tool.name for tool in self._tools} - set(self.names(ctx))
+            result["tools"] = [tool for tool in result["tools"] if tool["name"] not in hidden]
+        return result
+
+    def names(self, ctx: ServerRequestContext[Any, Any]) -> list[str]:
+        """The tools that a connection sees."""
+        return [tool.name for tool in self._visible(_caller(ctx))]
+
+    def tool_call(self, context: Context[Any, Any], tool: RegisteredTool) -> Call:
+        """A call of a tool.
+
+        Raises:
+            PermissionRefused: This connection does not see the tool.
+        """
+        caller = _caller(context.request_context)
+        if tool not in self._visible(caller):
+            require_level(tool.declaration.level, self._level(caller))
+            raise PermissionRefused(
+                f"The tool {tool.name} is not among this connection's toolsets.",
+                "Use the tools that tools/list shows, or ask for a connection with more toolsets.",
+            )
+        return self.call(context, tool.name, tool.declaration.up_to)
+
+    def call(self, context: Context[Any, Any], name: str, declared: Level = Level.read) -> Call:
+        """A call of anything else, such as a read of a resource.
+
+        Args:
+            declared: The most that the client was told that this does.
+        """
+        ctx = context.request_context
+        caller, agent = _caller(ctx), self.agent(context)
+        self._attendance.note(ctx.session._connection, agent.key)
+
+        async def report(progress: float, message: str) -> None:
+            await ctx.session.report_progress(progress, None, message)
+
+        level = self._level(caller)
+        return Call(name, agent, level, declared, caller.authorize, caller.by_path, report)
+
+    def agent(self, context: Context[Any, Any]) -> Agent:
+        """Who asks."""
+        ctx = context.request_context
+        caller = _caller(ctx)
+        params = ctx.session.client_params
+        client = params.client_info.name if params is not None else None
+        return Agent.named(
+            caller.credential,
+            caller.options.agent,
+            self._options.agent_name,
+            client,
+            bound=caller.bound,
+        )
+
+    def structured(self, context: Context[Any, Any]) -> bool:
+        """Whether a connection wants the facts of answers as JSON, too."""
+        asked_for = _caller(context.request_context).options.structured
+        return self._options.structured if asked_for is None else asked_for
+
+    def _visible(self, caller: Caller) -> list[RegisteredTool]:
+        tools = list(self._tools)
+        for wanted in caller.options.toolsets:
+            tools = select(wanted, tools)
+        level = self._level(caller)
+        return [tool for tool in tools if tool.declaration.level <= level]
+
+    def _level(self, caller: Caller) -> Level:
+        configured = self._options.permission
+        asked_for = caller.options.permission
+        return configured if asked_for is None else min(configured, asked_for)
+
+
+def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller:
+    """Who is behind a request. One that came over no HTTP came over stdio."""
+    if ctx.request is None:
+        return Caller.stdio()
+    scope: Mapping[str, Any] = ctx.request.scope
+    caller = scope.get(SCOPE_KEY)
+    if not isinstance(caller, Caller):  # else it would be taken for somebody who may do anything
+        raise RuntimeError("the transport has not said who calls")
+    return caller

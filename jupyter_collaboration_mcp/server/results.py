@@ -1,0 +1,89 @@
+"""What goes back to a client: text, images and links, bounded; errors; contents of resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp_types import CallToolResult, ContentBlock, ImageContent, ResourceLink, TextContent
+
+from ..documents.text import clip_bytes, size
+from ..errors import CollaborationError
+from ..resources.kinds import Content
+from ..tools.limits import Echoes
+from ..tools.registry import MOST_LENGTH, Answer
+
+
+def add_news(answer: Answer, news: Sequence[str]) -> Answer:
+    """Tell an agent what happened to the server itself; with its next answer, whatever that is."""
+    if not news:
+        return answer
+    text = "\n".join([answer.text, *news, "Tell the person who runs the server."])
+    notices = [*answer.facts.get("notices", ()), *news]
+    return replace(answer, text=text, facts={**answer.facts, "notices": notices})
+
+
+def success(answer: Answer, echoes: Echoes) -> CallToolResult:
+    """The result of a tool that has answered, also where it reports an error."""
+    text, facts, failed = answer.text, answer.facts, False
+    if answer.error is not None:
+        failed = True
+        text = echoes.cut(f"{answer.error.code}: {answer.error}") + f"\n{text}"
+        facts = {**_error_facts(answer.error, echoes), **facts}
+    # What a document says is never cut here, even where it is what the caller looked for.
+    content: list[ContentBlock] = [TextContent(type="text", text=_bounded(text))]
+    content += [
+        ImageContent(type="image", data=picture.data, mime_type=picture.mime)
+        for picture in answer.pictures
+    ]
+    content += [
+        ResourceLink(type="resource_link", uri=link.uri, name=link.name, mime_type=link.mime)
+        for link in answer.links
+    ]
+    return CallToolResult(content=content, structured_content=facts, is_error=failed)
+
+
+def failure(error: CollaborationError, echoes: Echoes) -> CallToolResult:
+    """The result of a tool that has raised an error."""
+    return CallToolResult(
+        content=[TextContent(type="text", text=_bounded(echoes.cut(f"{error.code}: {error}")))],
+        structured_content=_error_facts(error, echoes),
+        is_error=True,
+    )
+
+
+def compute(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts with those that are only made if somebody asks."""
+    return {name: fact() if callable(fact) else fact for name, fact in facts.items()}
+
+
+def resource_contents(contents: Sequence[Content]) -> list[ReadResourceContents]:
+    """What was read of a resource."""
+    return [
+        ReadResourceContents(
+            content=each.body,
+            mime_type=each.mime,
+            meta=None if each.meta is None else dict(each.meta),
+        )
+        for each in contents
+    ]
+
+
+def _bounded(text: str) -> str:
+    """What a client would not show is not sent. Tools keep below that by themselves."""
+    if size(text) <= MOST_LENGTH:
+        return text
+    first = f"Of {len(text):,} characters, some in the middle are left out. Ask for less.\n"
+    return first + clip_bytes(text, MOST_LENGTH - len(first))
+
+
+def _error_facts(error: CollaborationError, echoes: Echoes) -> dict[str, Any]:
+    facts = {
+        "code": error.code,
+        "message": error.happened,
+        "next_step": error.next_step,
+        **error.detail,
+    }
+    return {"error": echoes.cut_all(facts)}

@@ -1,0 +1,92 @@
+"""Addresses of resources: what is written can be read again, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_collaboration_mcp.documents.addresses import CellOutput, ExecutionOutput, RunOutput
+
+#: Whatever a session, a file or a cell may be called.
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+numbers = st.integers(min_value=0, max_value=10**15 - 1)
+
+addresses = (
+    st.builds(CellOutput, names, names, names, numbers, st.none() | names, numbers)
+    | st.builds(ExecutionOutput, names, names, names, numbers, numbers)
+    | st.builds(RunOutput, names, numbers, numbers)
+)
+
+
+@given(addresses)
+def test_what_is_written_is_read_as_the_same_and_as_nothing_else(
+    address: CellOutput | ExecutionOutput | RunOutput,
+) -> None:
+    kinds = (CellOutput, ExecutionOutput, RunOutput)
+    read = [kind.parse(address.format()) for kind in kinds]
+    assert [each for each in read if each is not None] == [address]
+
+
+def test_addresses_are_as_they_stand_in_notebooks_and_answers() -> None:
+    """Notebooks that are saved have them, and agents remember them."""
+    cell = CellOutput("s-1", "f-2", "a b/c", 3, "run-0a", 40)
+    assert cell.format() == "notebook://s-1/f-2/cells/a%20b%2Fc/outputs/3?run=run-0a&offset=40"
+    execution = ExecutionOutput("s-1", "f-2", "run-0a", 0)
+    assert execution.format() == "notebook://s-1/f-2/executions/run-0a/outputs/0"
+    assert RunOutput("run-0a", 7).format() == "notebook://runs/run-0a/7"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "notebook:",
+        "notebook://s/f/cells/c/outputs/",
+        "notebook://s/f/cells/c/outputs/-1",
+        "notebook://s/f/cells/c/outputs/²",
+        "notebook://s/f/cells/c/outputs/1000000000000000",
+        "notebook://s/f/cells/c/outputs/0?offset=x",
+        "notebook://s/f/cells/c/outputs/0/more",
+        "notebook://s/f/cell/c/outputs/0",
+        "notebook://[/f/cells/c/outputs/0",
+        "file://s/f/cells/c/outputs/0",
+        "notebook://runs/run-0a",
+        "notebook://other/run-0a/0",
+    ],
+)
+def test_what_is_no_address_of_an_output_is_read_as_none(uri: str) -> None:
+    kinds = (CellOutput, ExecutionOutput, RunOutput)
+    assert [kind.parse(uri) for kind in kinds] == [None, None, None]
+
+
+ADDRESS = CellOutput("s", "f", "c", 2, "run-0a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[Only a part is kept here (1 MB in all). The whole, for 24 hours: {ADDRESS.format()}]\n",
+        f"line\n[In any words, of any version: {ADDRESS.format()}]",
+        f"line\n[{ADDRESS.format()}]  \n\n",
+    ],
+)
+def test_a_notice_is_known_by_the_address_in_it(text: str) -> None:
+    assert CellOutput.in_notice(text) == ADDRESS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "]",
+        "[]",
+        f"see {ADDRESS.format()}",
+        f"[{ADDRESS.format()}]\nand more",
+        f"printed: [{ADDRESS.format()}]",
+        "[the whole: notebook://runs/run-0a/2]",
+        "[the whole: https://example.org/f/cells/c/outputs/2]",
+    ],
+)
+def test_what_merely_mentions_an_address_is_no_notice(text: str) -> None:
+    assert CellOutput.in_notice(text) is None

@@ -1,0 +1,147 @@
+"""One place decides what a call may do, in one order, about all names of a path."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jupyter_collaboration_mcp.errors import PathRefused, PermissionRefused
+from jupyter_collaboration_mcp.workspace.agent import Agent
+from jupyter_collaboration_mcp.workspace.call_limits import Limits
+from jupyter_collaboration_mcp.workspace.permissions import Level, PathRules
+from jupyter_collaboration_mcp.workspace.permits import Call
+from jupyter_collaboration_mcp.workspace.sites import Site
+from jupyter_collaboration_mcp.workspace.workspace import Workspace
+from tests.harness.permits import ignore
+
+pytestmark = pytest.mark.anyio
+
+ADA = Agent("token", "Ada")
+
+
+class Authorizer:
+    """Notes what it is asked, and refuses some paths."""
+
+    def __init__(self, *refused: str) -> None:
+        self.asked: list[tuple[str, str, str | None]] = []
+        self._refused = refused
+
+    async def __call__(self, action: str, resource: str, path: str | None) -> bool:
+        self.asked.append((action, resource, path))
+        return path not in self._refused
+
+
+def call(
+    authorizer: Authorizer,
+    allowed: Level = Level.admin,
+    declared: Level = Level.admin,
+    by_path: bool = True,
+) -> Call:
+    return Call("some_tool", ADA, allowed, declared, authorizer, by_path, ignore)
+
+
+def site(denied: Sequence[str] = (), level: Level = Level.admin, alias: str = "") -> Site:
+    """A server on which link.ipynb leads to real.ipynb."""
+    links = {"link.ipynb": "real.ipynb"}
+    backend: Any = SimpleNamespace(
+        files=SimpleNamespace(resolved=lambda path: links.get(path, path))
+    )
+    rules = PathRules(denied=denied)
+    workspace = Workspace(backend, rules, Limits(), 300.0, logging.getLogger(), alias)
+    runs: Any = None  # nothing is run
+    return Site(alias, workspace, runs, level)
+
+
+async def test_a_permit_says_what_was_decided() -> None:
+    authorizer = Authorizer()
+    here, asking = site(), call(authorizer)
+    permit = await asking.permit(here, Level.write, "/folder//a.ipynb/")
+    assert (permit.path, permit.level, permit.agent) == ("folder/a.ipynb", Level.write, ADA)
+    assert permit.call.tool == "some_tool"
+    assert permit.paths is here.workspace
+    assert authorizer.asked == [("write", "contents", "folder/a.ipynb")]
+
+
+async def test_the_authorizer_is_asked_about_a_link_and_about_what_it_leads_to() -> None:
+    authorizer = Authorizer()
+    await call(authorizer).permit(site(), Level.execute, "link.ipynb")
+    assert [path for _, _, path in authorizer.asked] == ["link.ipynb", "real.ipynb"]
+    for refused in ("link.ipynb", "real.ipynb"):
+        with pytest.raises(PermissionRefused, match="Jupyter's authorizer"):
+            await call(Authorizer(refused)).permit(site(), Level.read, "link.ipynb")
+
+
+@pytest.mark.parametrize("denied", ["link.ipynb", "real.ipynb"])
+async def test_path_rules_decide_about_a_link_and_about_what_it_leads_to(denied: str) -> None:
+    with pytest.raises(PermissionRefused, match=r"configuration keeps 'link\.ipynb'"):
+        await call(Authorizer()).permit(site([denied]), Level.read, "link.ipynb")
+
+
+async def test_the_cheapest_check_that_fails_decides() -> None:
+    """The authorizer, which may be slow and may log, is asked last."""
+    authorizer = Authorizer("a.ipynb")
+    low = call(authorizer, allowed=Level.read)
+    with pytest.raises(PathRefused):
+        await low.permit(site(["*"], Level.read), Level.write, "../a.ipynb")
+    with pytest.raises(PermissionRefused, match="configuration keeps"):
+        await low.permit(site(["*"], Level.read), Level.write, "a.ipynb")
+    with pytest.raises(PermissionRefused, match="the server itself allows read"):
+        await low.permit(site(level=Level.read), Level.write, "a.ipynb")
+    with pytest.raises(PermissionRefused, match="this connection has read"):
+        await low.permit(site(), Level.write, "a.ipynb")
+    assert authorizer.asked == []
+    with pytest.raises(PermissionRefused, match="Jupyter's authorizer"):
+        await low.permit(site(), Level.read, "a.ipynb")
+
+
+async def test_no_call_gets_more_than_its_tool_declares() -> None:
+    authorizer = Authorizer()
+    with pytest.raises(RuntimeError, match="declared up to read"):
+        await call(authorizer, declared=Level.read).permit(site(), Level.write, "a.ipynb")
+    assert authorizer.asked == []
+
+
+async def test_a_folder_may_be_listed_that_has_more_in_it_than_may_be_touched() -> None:
+    rules = PathRules(allowed=["folder/allowed/*"])
+    here = site()
+    here.workspace.rules = rules
+    listing = await call(Authorizer()).permit_listing(here, "folder")
+    assert (listing.path, listing.level) == ("folder", Level.read)
+    with pytest.raises(PermissionRefused):
+        await call(Authorizer()).permit(here, Level.read, "folder")
+
+
+async def test_what_a_path_leads_to_later_is_decided_where_paths_matter() -> None:
+    authorizer = Authorizer("elsewhere.ipynb")
+    permit = await call(authorizer).permit(site(), Level.write, "a.ipynb")
+    with pytest.raises(PermissionRefused):
+        await permit.check("a.ipynb", "elsewhere.ipynb")
+    # What was granted is not asked again: thousands of files may be.
+    assert [path for _, _, path in authorizer.asked] == ["a.ipynb", "elsewhere.ipynb"]
+    anywhere = await call(Authorizer("b.ipynb"), by_path=False).permit(
+        site(), Level.write, "a.ipynb"
+    )
+    await anywhere.check("b.ipynb")
+
+
+async def test_nothing_is_opened_with_the_permit_of_another_server() -> None:
+    permit = await call(Authorizer()).permit(site(), Level.read, "a.ipynb")
+    with pytest.raises(RuntimeError, match="another server"):
+        await site().open(permit)
+
+
+async def test_nothing_is_answered_that_may_not_be_answered_any_more() -> None:
+    async def refuse() -> None:
+        raise PermissionRefused("It was moved.", "Leave it.")
+
+    async def answer(asking: Call) -> None:
+        async with asking.rechecked():
+            asking.recheck(refuse)
+            raise ValueError("what an error would quote")
+
+    with pytest.raises(PermissionRefused, match="It was moved"):
+        await answer(call(Authorizer()))
