@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
@@ -152,7 +151,7 @@ class JupyterCollaborationMCP(ExtensionApp):
         """Once all other extensions are loaded, and the port is known."""
         self.log.info("MCP is served at %s%s", serverapp.connection_url, self._url_path)
         if self._preload:
-            self._preloading = asyncio.ensure_future(self._endpoint.prepare_when_idle())
+            self._assembly.preload()
         claims = handlers_at(serverapp.web_app, serverapp.base_url, self._url_path)
         others = [handler for handler in claims if handler is not MCPHandler]
         if not others:

@@ -26,7 +26,7 @@ from .standalone.stdio import say, serve_stdio, take_standard_output
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-    from .standalone.ending import Ending
+    from .standalone.shutdown import Shutdown
 
 _COMMANDS = {
     "config": commands.config,
@@ -94,16 +94,18 @@ def _show_extension_settings(parser: argparse.ArgumentParser, options: argparse.
 
 
 async def _serve(settings: Settings, insist: bool, wire: int | None) -> None:
-    from .standalone.ending import Ending, leave
+    from .standalone.shutdown import Shutdown, leave
 
-    ending = Ending()
-    ending.listen()
-    await _serve_until(ending, settings, insist, wire)
-    if ending.code is not None:
-        leave(ending.code)
+    shutdown = Shutdown()
+    shutdown.listen()
+    await _serve_until(shutdown, settings, insist, wire)
+    if shutdown.code is not None:
+        leave(shutdown.code)
 
 
-async def _serve_until(ending: Ending, settings: Settings, insist: bool, wire: int | None) -> None:
+async def _serve_until(
+    shutdown: Shutdown, settings: Settings, insist: bool, wire: int | None
+) -> None:
     # What is imported stays: searching it for garbage takes a tenth of the time to start.
     gc.disable()
     from .assembly.command import assemble_command
@@ -116,12 +118,12 @@ async def _serve_until(ending: Ending, settings: Settings, insist: bool, wire: i
         gc.freeze()
         gc.enable()
         if wire is None:
-            await _serve_http(server, settings, ending)
+            await _serve_http(server, settings, shutdown)
         else:
-            await ending.or_end_of(asyncio.ensure_future(serve_stdio(server, wire)))
+            await shutdown.wait(asyncio.ensure_future(serve_stdio(server, wire)))
 
 
-async def _serve_http(server: MCPServer, settings: Settings, ending: Ending) -> None:
+async def _serve_http(server: MCPServer, settings: Settings, shutdown: Shutdown) -> None:
     import uvicorn
 
     from .transport.http import application, bind, new_token
@@ -144,7 +146,7 @@ async def _serve_http(server: MCPServer, settings: Settings, ending: Ending) -> 
             await asyncio.sleep(0.01)
         if http.started:
             _announce(settings, listener.getsockname()[1], token)
-        await ending.or_end_of(serving)
+        await shutdown.wait(serving)
         http.should_exit = True
         await serving
 

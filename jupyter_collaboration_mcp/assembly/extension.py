@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
@@ -57,6 +58,11 @@ class ExtensionAssembly:
         self.endpoint = MCPEndpoint(self._make_server, log, preload=[_SERVER])
         self._closing.push_async_callback(self.endpoint.stop)
 
+    def preload(self) -> None:
+        """Load the MCP library once Jupyter is idle."""
+        preloading = asyncio.ensure_future(self.endpoint.prepare_when_idle())
+        self._closing.push_async_callback(_cancel, preloading)
+
     async def close(self) -> None:
         """Close everything, the last made first. Where one part fails the others are still closed.
 
@@ -69,3 +75,8 @@ class ExtensionAssembly:
         from .server import make_server
 
         return make_server(self._settings, self._sites)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
