@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from traitlets import TraitType
-
 from jupyter_collaboration_mcp import errors
-from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
+from jupyter_collaboration_mcp.settings.declaration import Door, Value
+from jupyter_collaboration_mcp.settings.levels import Levels
+from jupyter_collaboration_mcp.settings.settings import SETTINGS
 from jupyter_collaboration_mcp.tools import TOOLSETS
 from jupyter_collaboration_mcp.tools.parts import Parts, Standalone
 from jupyter_collaboration_mcp.tools.registry import Declaration, RegisteredTool, all_tools
@@ -381,31 +381,59 @@ def tools_reference() -> str:
 
 def configuration_reference() -> str:
     """docs/configuration.md."""
-    parts = [_CONFIGURATION_HEAD, _configuration_table(), _CONFIGURATION_NOTES.rstrip()]
+    parts = [
+        _CONFIGURATION_HEAD,
+        "## For both",
+        _configuration_table("extension", "command"),
+        "## For the extension",
+        "Inside Jupyter only: from outside a server these cannot be decided.",
+        _configuration_table("extension"),
+        "## For the command",
+        _configuration_table("command"),
+        _CONFIGURATION_NOTES.rstrip(),
+    ]
     return "\n\n".join([_GENERATED, *parts]) + "\n"
 
 
 _CONFIGURATION_HEAD = """\
 # Configuration
 
-Settings of the server extension. They go into `jupyter_server_config.py` as
-`c.JupyterCollaborationMCP.<name> = ...`, into `jupyter_server_config.json`, or onto the command
-line as `--JupyterCollaborationMCP.<name>=...`. A `jupyter_collaboration_mcp_config.py` beside them
-works too: `jupyter collaboration-mcp --generate-config` writes one with all settings at their
-defaults, and `--help-all` shows them. (`jupyter server --help-all` shows Jupyter's own settings
-only: it ends before it loads any extension.)
+The extension and the standalone command have the same settings, under the same names:
 
-With a setting that does not exist or makes no sense the extension is not loaded, and one line of
-Jupyter's log says why; Jupyter itself goes on."""
+| where | how | a list |
+| --- | --- | --- |
+| the extension | `c.JupyterCollaborationMCP.denied_paths = [...]` | `["private/*", "*.env"]` |
+| the command | `--denied-paths 'private/*'` | the option once for each element |
+| the environment of both | `JUPYTER_COLLABORATION_MCP_DENIED_PATHS` | `private/*,*.env`, or JSON |
+
+Configuration and options win over the environment, and the environment over the defaults. Switches
+are `--structured` and `--no-structured`, in the environment `true` and `false`. An empty variable
+counts as unset.
+
+**The extension** is configured in `jupyter_server_config.py`, in `jupyter_server_config.json`, or
+on Jupyter's command line as `--JupyterCollaborationMCP.<name>=...`. A
+`jupyter_collaboration_mcp_config.py` beside them works too: `jupyter collaboration-mcp
+--generate-config` writes one with all settings at their defaults, and `--help-all` shows them.
+(`jupyter server --help-all` shows Jupyter's own settings only: it ends before it loads any
+extension.)
+
+**Mistakes are refused.** With a setting or a variable that does not exist or makes no sense, the
+extension is not loaded, and one line of Jupyter's log says why; Jupyter itself goes on. The command
+ends with such a line and exit code 2. A variable of the other front door is ignored."""
 
 _CONFIGURATION_NOTES = """\
 **Paths** are globs on paths relative to the root, with `*`, `?` and `[...]`. A `*` also matches
 `/`, so `private/*` means everything below `private`. Capitals count. A denied path wins over an
-allowed one. Both refuse a path before anything is opened, and hide it from `list_notebooks`.
+allowed one. Both refuse a path before anything is opened, and hide it from `list_notebooks`. In the
+command they hold on every server, also on those that an agent connects later; an alias is no part
+of a path. From outside, a symbolic link looks like a file, so there the rules hold for the link's
+own path only.
 
 **Levels** are `read`, `write`, `execute` and `admin`; each includes those before it. Only
 `connect_server` and `disconnect_server` of the standalone command need `admin`. An agent with
-`write` must pass `exec=false` to updates and inserts, where the default asks for `execute`.
+`write` must pass `exec=false` to updates and inserts, where the default asks for `execute`. In the
+command, `--permission read --permission work=write` gives one server a level of its own; in the
+environment that is `read,work=write`.
 
 **Toolsets.** The standalone command has one more, `server`, which makes no sense inside a server.
 
@@ -451,7 +479,7 @@ c.JupyterCollaborationMCP.denied_paths = ["projects/private/*"]
 def readme(current: str) -> str:
     """README.md with its two tables made anew; the rest is written by hand."""
     current = _between(current, "tools", _tool_table(_tools(), "docs/tools.md#"))
-    return _between(current, "configuration", _configuration_table())
+    return _between(current, "configuration", _configuration_table("extension", "command"))
 
 
 def generated() -> dict[Path, str]:
@@ -580,25 +608,27 @@ def _error_rows() -> Iterator[tuple[str, str]]:
 # -- configuration ---------------------------------------------------------------------------
 
 
-def _configuration_table() -> str:
-    traits: Mapping[str, TraitType[Any, Any]] = {
-        name: trait
-        for name, trait in vars(JupyterCollaborationMCP).items()
-        if isinstance(trait, TraitType) and trait.metadata.get("config")
-    }
+def _configuration_table(*doors: Door) -> str:
+    """The settings that apply to exactly these front doors."""
     rows = [
-        f"| `{name}` | {_trait_default(trait)} | {_cell(str(trait.help))} |"
-        for name, trait in traits.items()
+        f"| `{setting.name}` | {_shown(setting.default)} | {_cell(setting.help)} |"
+        for setting in SETTINGS
+        if setting.doors == doors
     ]
     return "\n".join(["| setting | default | meaning |", "| --- | --- | --- |", *rows])
 
 
-def _trait_default(trait: TraitType[Any, Any]) -> str:
-    default = trait.default_value_repr()
-    if default == "None":
+def _shown(default: Value) -> str:
+    """A default as configuration files spell it."""
+    if default is None:
         return "none"
-    number = re.fullmatch(r"(\d+)(\.0)?", default)
-    return f"{int(number[1]):,}" if number else f"`{default}`"
+    if isinstance(default, Levels):
+        return f"`{default.general.name!r}`"
+    if isinstance(default, tuple):
+        return f"`{list(default)}`"
+    if isinstance(default, bool | str):
+        return f"`{default!r}`"
+    return f"{default:,g}" if default < 1_000_000 else f"{default:,}"
 
 
 # -- text ------------------------------------------------------------------------------------

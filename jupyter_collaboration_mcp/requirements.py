@@ -11,6 +11,16 @@ from importlib import metadata
 DISTRIBUTION = "jupyter-collaboration-mcp"
 
 
+def check_requirements() -> None:
+    """Refuse to go on with other versions.
+
+    Raises:
+        ValueError: What is wrong, in one line.
+    """
+    if (problem := unmet_requirements()) is not None:
+        raise ValueError(problem)
+
+
 def unmet_requirements() -> str | None:
     """What the metadata of this package demands and is not installed, and how to fix it.
 

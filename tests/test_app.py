@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from traitlets import TraitError
 
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
+from jupyter_collaboration_mcp.assembly.journal import journal_directory
 from tests.conftest import MakeServer
 from tests.harness.agents import agent
 from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
@@ -78,8 +79,8 @@ def test_each_root_directory_has_a_journal_of_its_own_below_the_configured_direc
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         app = JupyterCollaborationMCP(journal_dir=str(tmp_path / "journals"))
-        app.serverapp = ServerApp(root_dir=str(tmp_path / name))
-        directories.append(app._journal_directory())
+        serverapp = ServerApp(root_dir=str(tmp_path / name))
+        directories.append(journal_directory(app.configured(), serverapp.root_dir))
     assert {directory.parent for directory in directories} == {tmp_path / "journals"}
     assert directories[0] != directories[1]
     named = hashlib.sha256(str((tmp_path / "one").resolve()).encode()).hexdigest()[:16]

@@ -358,6 +358,28 @@ async def test_a_wrong_command_line_is_refused_in_a_line(
     assert words in line
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variables", "words"),
+    [
+        (["--max-cells-per-call=x"], {}, "--max-cells-per-call: 'x' is not a whole number"),
+        (["--transport=tcp"], {}, "--transport: 'tcp' is none of stdio, http"),
+        (["--toolsets=cor"], {}, "Did you mean core?"),
+        ([], {"ALLOWED_PATHS": '["a/*"'}, "JUPYTER_COLLABORATION_MCP_ALLOWED_PATHS: "),
+        ([], {"PERMISSION": "reed"}, "JUPYTER_COLLABORATION_MCP_PERMISSION: "),
+        ([], {"DENIED_PATH": "a/*"}, "Did you mean denied_paths?"),
+        (["--denied-paths=a/*"], {"DENIED_PATHS": '["a/*"'}, "DENIED_PATHS: "),
+    ],
+)
+async def test_a_wrong_setting_is_refused_in_a_line(
+    arguments: list[str], variables: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    named = {f"JUPYTER_COLLABORATION_MCP_{name}": text for name, text in variables.items()}
+    code, said, complaints = await ran(tmp_path, "--no-embedded", *arguments, **named)
+    assert (code, said) == (2, "")
+    (line,) = complaints.splitlines()
+    assert words in line
+
+
 async def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

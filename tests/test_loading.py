@@ -13,6 +13,8 @@ import pytest
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
 from jupyter_collaboration_mcp.requirements import unmet_requirements
 from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import agent
 from tests.harness.jupyter import REPOSITORY, JupyterProcess
 from tests.harness.standalone import environment
 from tests.harness.waiting import until
@@ -89,6 +91,42 @@ async def test_a_wrong_setting_in_a_file_of_its_own_does_not_end_jupyter(
     async with server:
         await assert_jupyter_works_without_us(server)
         assert "'permission' trait" in server.log
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "said"),
+    [
+        ("PERMISSION", "reed", "_PERMISSION: there is no permission level 'reed'"),
+        ("PERMISSION", "work=read", "_PERMISSION: inside Jupyter there is one server"),
+        ("PERMISION", "read", "no setting JUPYTER_COLLABORATION_MCP_PERMISION. Did you mean"),
+    ],
+    ids=["level", "alias", "name"],
+)
+async def test_with_a_variable_that_makes_no_sense_the_extension_is_not_loaded(
+    make_server: MakeServer, variable: str, text: str, said: str
+) -> None:
+    async with make_server(env={f"JUPYTER_COLLABORATION_MCP_{variable}": text}) as server:
+        assert said in await assert_jupyter_works_without_us(server)
+
+
+async def test_a_variable_holds_where_nothing_else_is_configured(make_server: MakeServer) -> None:
+    variables = {
+        "JUPYTER_COLLABORATION_MCP_DENIED_PATHS": "private/*,*.md",
+        "JUPYTER_COLLABORATION_MCP_MAX_CELLS_PER_CALL": "2",
+        "JUPYTER_COLLABORATION_MCP_BEARER_TOKEN": "of the command",
+    }
+    config = {"JupyterCollaborationMCP": {"max_cells_per_call": 4}}
+    async with make_server(config=config, env=variables) as server, agent(server) as ada:
+        notebooks.write(server.root / "a.ipynb", notebooks.numbered(1))
+        (server.root / "notes.md").write_text("text")
+        error = await ada.refused("get_document", path="notes.md")
+        assert error["code"] == "permission_refused"
+        insert = {"path": "a.ipynb", "exec": False}
+        await ada.ask("batch_insert_notebook_cells", cells=[{"content": "1"}] * 4, **insert)
+        error = await ada.refused(
+            "batch_insert_notebook_cells", cells=[{"content": "1"}] * 5, **insert
+        )
+        assert error["code"] == "too_large"
 
 
 async def run(home: Path, path: Path, *arguments: str) -> tuple[int | None, str, str]:

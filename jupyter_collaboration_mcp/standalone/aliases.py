@@ -1,7 +1,7 @@
-"""Aliases for servers that nobody gave one: they say which server it is, and stay the same.
+"""Aliases for servers to which nobody gave one: descriptive, and the same each time.
 
-A server that was found is named after its folder, one that was given by its URL after that. No
-alias depends on which servers run beside it, unless two would get the same one.
+A server that was found is named after its folder, one that was given by URL after its URL. An alias
+does not depend on which other servers run, unless two would get the same one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _host(host: str) -> str:
 
 
 def _free(wanted: str, taken: Iterable[str]) -> str:
-    """The words as an alias that is not taken; of a long one the end stays, which tells more."""
+    """The words as an alias that is not taken; a long one keeps its end, which says more."""
     name = re.sub(r"[^A-Za-z0-9_]+", "-", wanted).strip("-_") or "server"
     name = name if name[0].isalpha() else f"s-{name}"
     name = name if len(name) <= _LONGEST else f"s-{name[3 - _LONGEST :].lstrip('-_')}"

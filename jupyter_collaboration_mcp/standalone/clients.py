@@ -1,9 +1,9 @@
 """What a person pastes into an MCP client: to start the standalone command, or to use the endpoint
 of a Jupyter server that has the extension.
 
-No token is in it unless it was asked for: a client that can take one from its environment is told
-to, and otherwise the first line says where the token goes. docs/clients.md says by which
-documentation each format was checked, and when.
+It contains no token unless the person asked for it. A client that can read one from its environment
+is configured to; otherwise the first line says where the token goes. docs/clients.md says which
+documentation each format was checked against, and when.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECRET_NAME = re.compile(r"TOKEN|PASSWORD|SECRET|KEY", re.IGNORECASE)
 _TOKEN_IN_URL = re.compile(r"(?<=[?&])token=[^&#\s]*&?")
 _PASSWORD_IN_URL = re.compile(r"(?<=://)[^/?#\s]*@")
 
-#: The variable from which the command takes what is not to stand among its arguments.
+#: The environment variables that replace secret options.
 _VARIABLES = {
     "--token": _TOKEN,
     "--bearer-token": "JUPYTER_COLLABORATION_MCP_BEARER_TOKEN",
@@ -35,7 +35,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The command that a client starts, with secrets known by name only."""
+    """The command that a client starts; secrets are known by name only."""
 
     command: str
     arguments: Sequence[str]
@@ -64,11 +64,11 @@ class Endpoint:
 
     url: str
     token: str | None = None
-    """None if the client is to have it from elsewhere."""
+    """None if the client gets it from elsewhere."""
 
     @property
     def secrets(self) -> list[str]:
-        """The variables that stand for what is not shown."""
+        """The variables that replace what is not shown."""
         return [] if self.token else [_TOKEN]
 
     def headers(self, secret: Callable[[str], str]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def configuration(client: str, server: Server) -> str:
     """The text for a client; its first line says where the rest goes.
 
     Raises:
-        InvalidArgument: There is no such client, or it does not use endpoints.
+        InvalidArgument: There is no such client, or it cannot use endpoints.
     """
     if client not in _WRITERS:
         raise InvalidArgument(
@@ -100,16 +100,16 @@ class _JsonFile:
     secret: Callable[[str], str]
     """What stands for the value of a secret."""
     from_environment: bool = True
-    """Whether that takes it from the client's environment; else the person writes it there."""
+    """Whether the client fills it in from its environment; otherwise the person does."""
     launch: Mapping[str, str] | None = None
-    """More of what an entry with a command has, or one with a URL."""
+    """Further fields of an entry with a command; below, of one with a URL."""
     endpoint: Mapping[str, str] | None = None
     url: str = "url"
     """The key of the URL."""
 
     def __call__(self, server: Server) -> str:
         whole = {self.key: {_NAME: self.entry(server)}}
-        return f"Into {self.where}{self._advice(server.secrets)}:\n{_dumped(whole)}"
+        return f"Into {self.where}{self._advice(server.secrets)}:\n{_json(whole)}"
 
     def entry(self, server: Server) -> dict[str, Any]:
         if isinstance(server, Endpoint):
@@ -178,14 +178,14 @@ def _claude_desktop(server: Server) -> str:
     return _DESKTOP_JSON(server)
 
 
-def _asked_for(name: str) -> str:
+def _input_id(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
 _VSCODE_JSON = _JsonFile(
     "",
     "servers",
-    lambda name: f"${{input:{_asked_for(name)}}}",
+    lambda name: f"${{input:{_input_id(name)}}}",
     launch={"type": "stdio"},
     endpoint={"type": "http"},
 )
@@ -197,7 +197,7 @@ def _vscode(server: Server) -> str:
         inputs = [
             {
                 "type": "promptString",
-                "id": _asked_for(name),
+                "id": _input_id(name),
                 "description": name.replace("_", " ").capitalize(),
                 "password": True,
             }
@@ -205,7 +205,7 @@ def _vscode(server: Server) -> str:
         ]
         whole = {"inputs": inputs, **whole}
     asks = "; VS Code asks for the token once" if server.secrets else ""
-    return f"Into `.vscode/mcp.json` in your project{asks}:\n{_dumped(whole)}"
+    return f"Into `.vscode/mcp.json` in your project{asks}:\n{_json(whole)}"
 
 
 def _codex(server: Server) -> str:
@@ -292,7 +292,7 @@ def _from_environment(secrets: Sequence[str]) -> str:
     return f"; start the client with {names} in its environment" if names else ""
 
 
-def _dumped(whole: Mapping[str, Any]) -> str:
+def _json(whole: Mapping[str, Any]) -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Where a client that speaks HTTP finds the endpoint of a Jupyter server that has the extension."""
+"""The MCP endpoint of a Jupyter server that has the extension, for clients that speak HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..backends.remote.server_errors import Refused
 from ..errors import InvalidArgument, ServerError
 from .clients import Endpoint, without_secrets
 
-#: Seconds in which a server has to say where its endpoint is.
+#: Seconds that a server has to answer where its endpoint is.
 _LIMIT = 5.0
 
 
@@ -24,7 +24,7 @@ async def endpoint_of(
 
     Args:
         url: As the person gave it.
-        say: Told what the person should know.
+        say: Tells the person something.
 
     Raises:
         InvalidArgument: The server has no endpoint, or no token is known.

@@ -1,4 +1,4 @@
-"""The servers of this machine, for a command that was told of none: found, or started."""
+"""The Jupyter servers of this machine, for a command without `--server`: found, or started."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ from .embedded import EmbeddedServer, turn_to_start
 
 
 class LocalServers:
-    """Sees to it that there is a server: those that run, else one of our own.
+    """Joins the servers that run, or starts one.
 
-    A server that we have started, or that another command had, may end. The next call then gets
-    one again. What a person should know is given to `say`.
+    A server that this command or another one has started may end; the next call then finds or
+    starts one again.
+
+    Args:
+        root: Servers around this directory come first, and a new one serves it.
+        say: Tells the person something.
+        may_start: Whether to start a server if none runs.
     """
 
     def __init__(
@@ -38,18 +43,18 @@ class LocalServers:
         self._embedded = EmbeddedServer()
         self._own: Site | None = None
         self._borrowed: tuple[RunningServer, Site] | None = None
-        """A server of another command, which ends with that."""
+        """A server that another command has started, and that ends with it."""
         self._work: asyncio.Task[None] | None = None
 
     def join(self) -> None:
-        """Have the servers that run, or begin to start one."""
+        """Join the servers that run, or begin to start one."""
         self._put(running_servers(self._root))
         if not len(self._sites) and self._may_start:
             self._begin()
         self._sites.provide = self._provide
 
     async def close(self) -> None:
-        """End what was started, in good order."""
+        """Stop the server that was started."""
         if self._work is not None:
             self._work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -59,12 +64,12 @@ class LocalServers:
     # -- parts -------------------------------------------------------------------------------
 
     async def _provide(self) -> None:
-        if self._work is None and self._is_wanting():
+        if self._work is None and self._needs_server():
             self._begin()
         if self._work is not None:
             await asyncio.shield(self._work)
 
-    def _is_wanting(self) -> bool:
+    def _needs_server(self) -> bool:
         if self._sites.failure is not None:
             return not len(self._sites)
         there = list(self._sites)
@@ -80,7 +85,7 @@ class LocalServers:
         self._work = asyncio.get_running_loop().create_task(self._find_or_start())
 
     async def _find_or_start(self) -> None:
-        """A failure is kept for those who need a server; it is said to the person once."""
+        """Keep a failure for calls that need a server, and tell the person once."""
         try:
             await self._leave_borrowed()
             async with turn_to_start(self._root):
@@ -110,7 +115,7 @@ class LocalServers:
 
     async def _start(self) -> None:
         if self._sites.failure is not None or not self._may_start:
-            return  # once is enough; but somebody may have started one meanwhile
+            return  # do not try twice; somebody else may have started one meanwhile
         address = await self._embedded.start(self._root)
         if self._own is None:
             self._own = self._connections.site("", address, self._root.resolve())

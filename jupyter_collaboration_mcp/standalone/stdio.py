@@ -1,4 +1,4 @@
-"""MCP over standard input and output, on which nothing else is ever written."""
+"""MCP over standard input and output, to which nothing else is ever written."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
 
-def take_standard_output() -> int:
-    """Have standard output for MCP alone; returns where it is.
+def say(line: str) -> None:
+    """Tell the person something. Standard output belongs to MCP."""
+    print(line, file=sys.stderr, flush=True)
 
-    Whatever else is printed goes to standard error, from the first import to the last farewell.
-    The SDK sees to that only as long as it serves.
+
+def take_standard_output() -> int:
+    """Reserve standard output for MCP; returns its new file descriptor.
+
+    Anything else that is printed goes to standard error, from the first import to the exit of the
+    process. The SDK redirects it only while it serves.
     """
     sys.stdout.flush()
     wire = os.dup(sys.stdout.fileno())
@@ -24,11 +29,11 @@ def take_standard_output() -> int:
 
 
 async def serve_stdio(server: MCPServer, wire: int) -> None:
-    """Serve one client, until it closes our standard input."""
+    """Serve one client until it closes our standard input."""
     import anyio
     from mcp.server.stdio import stdio_server
 
-    # Never closed: a thread of the SDK may still write to it when all else is over.
+    # Never closed: a thread of the SDK may still write to it after everything else has ended.
     text = TextIOWrapper(os.fdopen(wire, "wb", closefd=False), encoding="utf-8")
     lowlevel = server._lowlevel_server
     async with stdio_server(stdout=anyio.wrap_file(text)) as (read, write):

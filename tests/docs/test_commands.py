@@ -15,8 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from jupyter_collaboration_mcp.cli import _parser
 from jupyter_collaboration_mcp.standalone.clients import CLIENTS
+from jupyter_collaboration_mcp.standalone.options import command_parser
 from tests.harness import notebooks
 from tests.harness.agents import agent, text_of
 from tests.harness.collaborator import Collaborator
@@ -62,7 +62,7 @@ async def test_a_command_does_what_is_said_or_at_least_is_understood(
     filled = filled.replace("http://127.0.0.1:8888/", server.url).replace("URL", server.url)
     _, *words = shlex.split(filled)
     if words and words[0] not in ("config", "doctor", "servers"):
-        _parser().parse_args(words)  # it would serve until it is ended
+        command_parser().parse_args(words)  # it would serve until it is ended
         return
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "jupyter_collaboration_mcp.cli", *words),
@@ -82,7 +82,7 @@ def test_every_client_is_named() -> None:
 
 def test_every_option_there_is_a_word_about_exists() -> None:
     """Of our command; what has a capital letter, or stands behind another program, is another's."""
-    known = {option for action in _parser()._actions for option in action.option_strings}
+    known = {option for action in command_parser()._actions for option in action.option_strings}
     known |= {"--http", "--with-token"}
     for name, page in PAGES.items():
         others = r"^claude .*$|^curl (?:.*\\\n)*.*$|`(?:jupyter|uvx|\./scripts\/\w+) [^`]*`"

@@ -1,4 +1,4 @@
-"""How the command ends when it is told to: by Ctrl-C, or by SIGTERM."""
+"""How the command ends on Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import sys
 from typing import Any, NoReturn
 
 
-class Ending:
-    """The wish to end. The first signal ends the work, so that all can be left in good order; the
-    second ends the process at once."""
+class Shutdown:
+    """Whether the command has been told to end. The first signal ends the work, so that everything
+    can be closed in order; the second ends the process at once."""
 
     def __init__(self) -> None:
         self.code: int | None = None
-        """What the process is to end with, if it was told to end."""
-        self._asked = asyncio.Event()
+        """The exit code, if the command was told to end."""
+        self._requested = asyncio.Event()
 
     def listen(self) -> None:
-        """From now on signals are wishes."""
+        """Handle signals from now on."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
@@ -30,11 +30,11 @@ class Ending:
                     number, lambda came, _: loop.call_soon_threadsafe(self._signalled, came)
                 )
 
-    async def or_end_of(self, work: asyncio.Task[Any]) -> None:
-        """Wait until the work is over, or until it is to end."""
-        asked = asyncio.ensure_future(self._asked.wait())
-        await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
+    async def wait(self, work: asyncio.Task[Any]) -> None:
+        """Wait until the work is done or the command is told to end. The work is not cancelled."""
+        requested = asyncio.ensure_future(self._requested.wait())
+        await asyncio.wait({work, requested}, return_when=asyncio.FIRST_COMPLETED)
+        requested.cancel()
         if work.done():
             await work
 
@@ -42,12 +42,12 @@ class Ending:
         if self.code is not None:
             leave(128 + number)
         self.code = 128 + number
-        self._asked.set()
+        self._requested.set()
 
 
 def leave(code: int) -> NoReturn:
-    """End the process now. A thread of the SDK waits for standard input, which may stay open for
-    ever, and Python would wait for that thread."""
+    """End the process now. A thread of the SDK reads standard input, which may stay open for ever,
+    and Python would wait for that thread."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

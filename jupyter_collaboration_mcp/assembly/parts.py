@@ -1,0 +1,54 @@
+"""What both front doors put together alike for one Jupyter server, so that every limit holds at
+both."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from ..backends.protocols.kernels import Kernels
+from ..backends.protocols.rooms import Backend
+from ..documents.output_log import OutputLimits
+from ..execution.executor import ExecutorSettings
+from ..execution.side_files import SideFiles, SideLimits
+from ..settings.settings import Settings
+from ..workspace.call_limits import Limits
+from ..workspace.permissions import PathRules
+from ..workspace.runs import Runs
+from ..workspace.workspace import Workspace
+
+
+def make_workspace(
+    settings: Settings, backend: Backend, log: logging.Logger, alias: str = ""
+) -> Workspace:
+    """The documents of a server, within the limits and path rules of the settings."""
+    return Workspace(
+        backend,
+        PathRules(settings.allowed_paths, settings.denied_paths),
+        Limits(settings.max_cells_per_call, settings.max_source_length),
+        settings.idle_timeout,
+        log,
+        alias,
+    )
+
+
+def make_runs(
+    settings: Settings, workspace: Workspace, kernels: Kernels, outputs: Path, log: logging.Logger
+) -> Runs:
+    """The runs of a server.
+
+    Args:
+        outputs: The directory for output that does not stay in notebooks.
+    """
+    return Runs(
+        workspace,
+        kernels,
+        SideFiles(outputs, side_limits(settings)),
+        OutputLimits(settings.max_stream_size, settings.max_display_size),
+        ExecutorSettings(settings.input_timeout),
+        log,
+    )
+
+
+def side_limits(settings: Settings) -> SideLimits:
+    return SideLimits(settings.aside_limit, settings.aside_total, settings.aside_age)

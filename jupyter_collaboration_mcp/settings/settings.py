@@ -1,0 +1,232 @@
+"""Every setting, declared once: for the extension, for the command, or for both.
+
+From the fields of `Settings` are made the traits of the extension (`app.py`), the options of the
+command (`standalone/options.py`), the environment variables (`environment.py`) and
+docs/configuration.md. To add a setting, add a field.
+
+The command imports this before anything else: it must stay light.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, get_type_hints
+
+from ..errors import InvalidArgument
+from ..tools import toolset_names
+from .declaration import Door, Setting, setting
+from .levels import Levels
+
+
+def _toolsets(text: str) -> str:
+    try:
+        toolset_names(text)
+    except InvalidArgument as error:
+        raise ValueError(f"{error.happened} {error.next_step}") from None
+    return text
+
+
+def _glob(text: str) -> str:
+    # A command line makes one glob of `["a/*"]`, which would match nothing.
+    if re.fullmatch(r"""\[\s*["'].*["']\s*\]""", text):
+        raise ValueError(
+            f"{text} is a list, where a glob is wanted. On a command line, give the option once "
+            "for each glob."
+        )
+    return text
+
+
+def _url_path(text: str) -> str:
+    path = text.strip("/")
+    if not re.fullmatch(r"(?!\.\.?(/|$))[\w.~-]+(/(?!\.\.?(/|$))[\w.~-]+)*", path, re.ASCII):
+        raise ValueError(
+            f"{text!r} is no path of letters, digits, '-', '.', '_' and '~', such as "
+            "'collaboration-mcp' or 'agents/mcp'."
+        )
+    return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the person who runs the extension or the command decides."""
+
+    url_path: str = setting(
+        "mcp",
+        "Where MCP is served, below the server's base URL: if something else is at /mcp.",
+        only="extension",
+        check=_url_path,
+    )
+    toolsets: str = setting(
+        "all",
+        "Toolsets to offer, comma-separated: all, core, notebook, document, files, kernel, and in "
+        "the command server.",
+        check=_toolsets,
+    )
+    permission: Levels = setting(  # noqa: RUF009
+        Levels(),
+        "The most that any agent may do: read, write, execute or admin. In the command, "
+        "ALIAS=LEVEL sets it for one server.",
+        metavar="[ALIAS=]LEVEL",
+    )
+    allowed_paths: tuple[str, ...] = setting(
+        (), "Globs of paths that agents may touch; empty means all.", metavar="GLOB", check=_glob
+    )
+    denied_paths: tuple[str, ...] = setting(
+        (),
+        "Globs of paths that agents may not touch, whatever is allowed.",
+        metavar="GLOB",
+        check=_glob,
+    )
+    structured: bool = setting(
+        False,
+        "Whether answers have structuredContent, too: many clients show a model that JSON instead "
+        "of the text and the pictures. A connection can ask for it by ?structured=true.",
+    )
+    agent_name: str | None = setting(
+        None, "The agents' name where the connection gives none.", metavar="NAME"
+    )
+    idle_timeout: float = setting(
+        300.0,
+        "Seconds after which an agent that does nothing leaves a document.",
+        metavar="SECONDS",
+    )
+    max_cells_per_call: int = setting(
+        1000, "Cells that one call may change, and elements of any list in it.", metavar="COUNT"
+    )
+    max_source_length: int = setting(
+        4_000_000, "Characters of source in one call.", metavar="CHARACTERS"
+    )
+    max_stream_size: int = setting(
+        1_000_000,
+        "Characters that a run prints and a notebook keeps; the rest is put aside.",
+        metavar="CHARACTERS",
+    )
+    max_display_size: int = setting(
+        5_000_000, "Bytes of a run's results and displays that a notebook keeps.", metavar="BYTES"
+    )
+    aside_limit: int = setting(
+        200_000_000,
+        "Bytes of one run's output that are put aside, out of the notebook.",
+        metavar="BYTES",
+    )
+    aside_total: int = setting(
+        1_000_000_000,
+        "Bytes of all output that is put aside; the oldest goes first.",
+        metavar="BYTES",
+    )
+    aside_age: float = setting(
+        24 * 3600.0, "Seconds for which output that is put aside is kept.", metavar="SECONDS"
+    )
+    max_image_width: int = setting(
+        700,
+        "Images in answers are scaled down to this many pixels; 0: no images.",
+        metavar="PIXELS",
+    )
+    max_image_height: int = setting(
+        700,
+        "Images in answers are scaled down to this many pixels; 0: no images.",
+        metavar="PIXELS",
+    )
+    input_timeout: float = setting(
+        300.0,
+        "Seconds that code which called input() waits for an agent's answer.",
+        metavar="SECONDS",
+    )
+    journal_dir: str | None = setting(
+        None,
+        "Directory in which unsaved edits are kept, in a folder for each root directory; "
+        "default: collaboration-mcp in Jupyter's data directory.",
+        only="extension",
+    )
+    journal_limit: int = setting(
+        64_000_000,
+        "Bytes of unsaved edits of one document that the journal keeps apart.",
+        only="extension",
+    )
+    preload: bool = setting(
+        True,
+        "Whether to load the MCP library once Jupyter is idle, so that the first request does "
+        "not wait for it (about 1 s, 45 MB).",
+        only="extension",
+    )
+    server: tuple[str, ...] = setting(
+        (),
+        "A Jupyter server to join; may be repeated. Without one, the servers that run on this "
+        "machine are joined.",
+        only="command",
+        metavar="[ALIAS=]URL",
+    )
+    token: str | None = setting(
+        None,
+        "The token of the servers that --server names. Without one, JUPYTER_TOKEN, or the token in "
+        "Jupyter's own files.",
+        only="command",
+    )
+    root: str = setting(
+        ".", "Directory in which to look for servers and start one.", only="command", metavar="PATH"
+    )
+    embedded: bool = setting(
+        True, "Whether to start a Jupyter server if none runs.", only="command"
+    )
+    transport: str = setting(
+        "stdio", "How clients connect: stdio or http.", only="command", choices=("stdio", "http")
+    )
+    host: str = setting("127.0.0.1", "For http: the address to listen on.", only="command")
+    port: int = setting(0, "For http: the port to listen on; 0: a free one.", only="command")
+    allowed_host: tuple[str, ...] = setting(
+        (),
+        "For http: a name or address under which clients ask for the command; may be repeated.",
+        only="command",
+        metavar="NAME",
+    )
+    bearer_token: str | None = setting(
+        None,
+        "For http: the token that clients must send. Without one, a new token is made and printed.",
+        only="command",
+        metavar="TOKEN",
+    )
+    insecure: bool = setting(False, "Whether to accept any certificate.", only="command")
+    answer_timeout: float = setting(
+        60.0,
+        "Seconds for a whole answer of a Jupyter server.",
+        only="command",
+        metavar="SECONDS",
+        positive=True,
+    )
+    max_answer_size: int = setting(
+        256_000_000,
+        "Bytes of an answer of a Jupyter server, unpacked, or of one WebSocket message.",
+        only="command",
+        metavar="BYTES",
+        positive=True,
+    )
+    verbose: bool = setting(False, "Whether to log more to stderr; never a token.", only="command")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Settings:
+        """Settings with these values, by name; the others are at their defaults."""
+        return cls(**values)
+
+
+def _declarations() -> tuple[Setting, ...]:
+    kinds, defaults = get_type_hints(Settings), Settings()
+    return tuple(
+        Setting(
+            name=each.name,
+            kind=kinds[each.name],
+            default=getattr(defaults, each.name),
+            **each.metadata,
+        )
+        for each in fields(Settings)
+    )
+
+
+#: All settings, in the order in which they are documented.
+SETTINGS = _declarations()
+
+
+def settings_of(door: Door) -> tuple[Setting, ...]:
+    """The settings that apply to a front door."""
+    return tuple(each for each in SETTINGS if door in each.doors)
