@@ -42,7 +42,7 @@ LONGEST = [
     "tests/tools/test_kernel.py",
     "tests/tools/test_running.py",
     "tests/standalone/test_faults.py",
-    "tests/backends/in_process/test_recovery.py",
+    "tests/backends/in_process/test_recovery_of_servers.py",
     "tests/tools/test_open_files.py",
     "tests/tools/test_saves_before_runs.py",
     "tests/standalone/test_inspector.py",
