@@ -7,6 +7,24 @@ venv="$repository/.venv"
 say() { printf '%s\n' "== $*" >&2; }
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 
+# part NAME: what follows is called so in the times that `print_parts` prints.
+parts=()
+part() {
+  end_part
+  part_name=$1 part_start=$SECONDS
+  say "$1"
+}
+end_part() {
+  if [ -n "${part_name:-}" ]; then
+    parts+=("$(printf '%-14s %2d:%02d' "$part_name" $(((SECONDS - part_start) / 60)) $(((SECONDS - part_start) % 60)))")
+  fi
+  part_name=
+}
+print_parts() {
+  end_part
+  printf '%s\n' "== how long each part took" "${parts[@]}" >&2
+}
+
 # The newest Python on the PATH that is new enough and can make virtual environments.
 # It has to be run to be believed: a pyenv shim exists for versions that are not in use.
 find_python() {

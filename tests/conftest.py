@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import sys
 from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.harness.jupyter import JupyterProcess
+from tests.harness import measuring
+from tests.harness.jupyter import QUICK_START, JupyterProcess
 
 #: Server extensions of a live notebook server; what only costs start-up time is left out.
 EXTENSIONS = {
@@ -24,15 +26,63 @@ EXTENSIONS = {
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+# As in the servers: what takes a second to import is left out here, too.
+sys.path.insert(0, str(QUICK_START))
+
 MakeServer = Callable[..., JupyterProcess]
+Times = Callable[[int, int], int]
+
+#: The files that take longest, longest first: a worker that began with one of them at the end
+#: would be waited for by all others.
+LONGEST = [
+    "tests/tools/test_out_of_band.py",
+    "tests/standalone/test_reapplied_once.py",
+    "tests/test_cli.py",
+    "tests/standalone/test_reaching.py",
+    "tests/tools/test_kernel.py",
+    "tests/tools/test_running.py",
+    "tests/standalone/test_faults.py",
+    "tests/backends/in_process/test_recovery_of_servers.py",
+    "tests/tools/test_open_files.py",
+    "tests/tools/test_saves_before_runs.py",
+    "tests/standalone/test_inspector.py",
+    "tests/standalone/test_local.py",
+    "tests/tools/test_malformed_notebooks.py",
+    "tests/backends/remote/test_kernels.py",
+    "tests/test_stalls.py",
+    "tests/tools/test_documents.py",
+    "tests/tools/test_running_order.py",
+    "tests/backends/in_process/test_crash.py",
+    "tests/backends/remote/test_backend.py",
+    "tests/standalone/test_together.py",
+    "tests/tools/test_files.py",
+    "tests/browser/test_documents.py",
+    "tests/browser/test_running.py",
+    "tests/tools/test_notebook.py",
+    "tests/backends/in_process/test_backend.py",
+    "tests/tools/test_bad_files.py",
+    "tests/tools/test_large_folders.py",
+    "tests/transport/test_conformance.py",
+    "tests/transport/test_bridge.py",
+    "tests/bench/test_bench.py",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--clients", action="store_true", help="also what drives real MCP clients")
+    parser.addoption("--all", action="store_true", help="repeat as often as a release needs it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # With xdist, its workers decide; the process that starts them hands on what they decide by.
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        measuring.choose_processes(everything=config.getoption("--all"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs hundreds of megabytes of clients, unless it is asked for."""
+    """Put the longest files first. Leave out tests that need hundreds of megabytes of clients."""
+    rank = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.location[0], len(LONGEST)))
     if config.getoption("--clients"):
         return
     left_out = [item for item in items if item.get_closest_marker("clients")]
@@ -51,6 +101,23 @@ def pytest_runtest_makereport(
     if report.failed and isinstance(server, JupyterProcess):
         report.sections.append(("The end of the server's log", server.last_lines()))
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Do not trace a test that only asks servers: nothing of ours runs in its own process."""
+    if item.location[0].startswith("tests/tools/") and "server" in getattr(
+        item, "fixturenames", ()
+    ):
+        with measuring.paused():
+            return (yield)
+    return (yield)
+
+
+@pytest.fixture(scope="session")
+def times(pytestconfig: pytest.Config) -> Times:
+    """How often to repeat: `times(5, 30)` is 5, and 30 with `--all`."""
+    return lambda few, many: many if pytestconfig.getoption("--all") else few
 
 
 @pytest.fixture(scope="session")
@@ -74,5 +141,5 @@ def make_server(tmp_path_factory: pytest.TempPathFactory) -> MakeServer:
 @pytest.fixture(scope="module")
 async def server(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
     """A server with default settings, shared by the tests of a module."""
-    async with make_server() as process:
+    async with make_server(env=measuring.shared_server()) as process:
         yield process

@@ -40,8 +40,8 @@ async def any_lab(
     make_server: MakeServer, request: pytest.FixtureRequest
 ) -> AsyncIterator[JupyterProcess]:
     """One that agents reach through the extension, or through the command."""
-    options = {"app": "lab", "extensions": EXTENSIONS}
-    async with served(make_server, request.param, EXPOSE_APP, **options) as server:
+    way: str = request.param
+    async with served(make_server, way, EXPOSE_APP, app="lab", extensions=EXTENSIONS) as server:
         yield server
 
 

@@ -77,6 +77,8 @@ class Collaborator:
         self._opened: _Connection | None = None
         self._changed = asyncio.Event()
         self._applying = False
+        self._places: dict[str, int] = {}
+        """Where a cell was when it was last looked for."""
         self._lifetime = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -360,7 +362,11 @@ class Collaborator:
     def _index(self, cell: CellReference) -> int:
         if isinstance(cell, int):
             return cell
-        return self.ids().index(str(cell))
+        cells, place = self.notebook.ycells, self._places.get(str(cell), -1)
+        # To go through thousands of cells for each character takes seconds.
+        if not (0 <= place < len(cells) and cells[place]["id"] == cell):
+            place = self._places[str(cell)] = self.ids().index(str(cell))
+        return place
 
     def _ycell(self, cell: CellReference) -> Map[Any]:
         return cast("Map[Any]", self.notebook.ycells[self._index(cell)])

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-_QUICK_START = Path(__file__).parent / "quick_start"
+#: What processes of tests import first: a stand-in for a library that is slow and not needed.
+QUICK_START = Path(__file__).parent / "quick_start"
 
 START_LIMIT = 60.0
 STOP_LIMIT = 60.0
@@ -236,7 +237,7 @@ class JupyterProcess:
     ) -> dict[str, str]:
         apart = ("JUPYTER_", "JPY_", "COVERAGE_PROCESS_")
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(apart)}
-        path = [*map(str, extra_path), str(_QUICK_START), str(REPOSITORY)]
+        path = [*map(str, extra_path), str(QUICK_START), str(REPOSITORY)]
         if inherited.get("PYTHONPATH"):
             path.append(inherited["PYTHONPATH"])
         isolated = {

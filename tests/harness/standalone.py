@@ -9,15 +9,17 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from .jupyter import REPOSITORY, JupyterProcess
+from .jupyter import QUICK_START, REPOSITORY, JupyterProcess
 from .waiting import until
 
 BEARER = "a-bearer-token-for-tests"
+
+_PYTHONPATH = os.pathsep.join([str(QUICK_START), str(REPOSITORY)])
 
 
 class StandaloneProcess:
@@ -25,10 +27,15 @@ class StandaloneProcess:
 
     Args:
         near: Whether it knows that the first server runs here, and what it serves.
+        env: More environment variables.
     """
 
     def __init__(
-        self, servers: Sequence[JupyterProcess], *arguments: str, near: bool = False
+        self,
+        servers: Sequence[JupyterProcess],
+        *arguments: str,
+        near: bool = False,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self._servers = servers
         self._arguments = arguments
@@ -41,9 +48,10 @@ class StandaloneProcess:
             "HOME": str(home / "home"),
             "JUPYTER_DATA_DIR": str(home / "standalone-data"),
             "JUPYTER_RUNTIME_DIR": str(home / ("runtime" if near else "standalone-runtime")),
-            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONPATH": _PYTHONPATH,
             "JUPYTER_TOKEN": servers[0].token,
             "JUPYTER_COLLABORATION_MCP_BEARER_TOKEN": BEARER,
+            **(env or {}),
         }
 
     @property
@@ -114,7 +122,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY_"))}
     return {
         **inherited,
-        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONPATH": _PYTHONPATH,
         "JUPYTER_COLLABORATION_MCP_STRUCTURED": "true",
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         "JUPYTER_DATA_DIR": str(home / "data"),

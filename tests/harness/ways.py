@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from . import measuring
 from .jupyter import JupyterProcess
 from .standalone import StandaloneProcess
 
@@ -17,17 +18,29 @@ NEAR = "near"
 
 @asynccontextmanager
 async def served(
-    make_server: Callable[..., JupyterProcess], way: str, *arguments: str, **options: Any
+    make_server: Callable[..., JupyterProcess],
+    way: str,
+    *arguments: str,
+    measured: bool = False,
+    **options: Any,
 ) -> AsyncIterator[JupyterProcess]:
-    """A server with some configuration, and agents that come one way or the other."""
+    """A server with some configuration, and agents that come one way or the other.
+
+    Args:
+        measured: Measure coverage even where only a few processes are measured.
+    """
     if way == "extension":
+        if measured:
+            options["env"] = {**measuring.shared_server(), **options.get("env", {})}
         async with make_server(*arguments, **options) as process:
             yield process
         return
     stock = {**options.pop("extensions", {}), "jupyter_collaboration_mcp": False}
     async with (
         make_server(*arguments, extensions=stock, **options) as process,
-        StandaloneProcess([process], near=way == NEAR) as command,
+        StandaloneProcess(
+            [process], near=way == NEAR, env=measuring.shared_command() if measured else None
+        ) as command,
     ):
         process.standalone = command
         yield process

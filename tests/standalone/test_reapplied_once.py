@@ -1,6 +1,6 @@
 """Several of our processes at one document whose file is changed on disk: each reapplies its own.
 
-Each round is another history. `REAPPLY_ROUNDS=50` plays fifty of each kind.
+Each round is another history: one of each kind, two with `--all`. `REAPPLY_ROUNDS=50` plays fifty.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import MakeServer
+from tests.conftest import MakeServer, Times
 from tests.harness.agents import AgentClient, agent
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.outside_writes import SOON, Form, NotebookRound, Round, TextRound, Writer
 from tests.harness.standalone import StandaloneProcess
 
-#: Rounds of each kind, the seed of the first, and how many are played at once.
-ROUNDS = int(os.environ.get("REAPPLY_ROUNDS", "2"))
+#: Rounds of each kind, if that many are wanted; the seed of the first; how many are played at once.
+ROUNDS = int(os.environ.get("REAPPLY_ROUNDS", "0"))
 FIRST = int(os.environ.get("REAPPLY_SEED", "0"))
 AT_ONCE = 4
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120 + 30 * ROUNDS)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120 + 30 * max(ROUNDS, 2))]
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ async def place(
 @pytest.mark.parametrize("form", [TextRound(), NotebookRound()], ids=["text", "notebook"])
 @pytest.mark.parametrize("writers", [2, 3])
 async def test_what_each_process_wrote_is_there_once_or_its_agent_is_told(
-    place: Place, form: Form, writers: int
+    place: Place, form: Form, writers: int, times: Times
 ) -> None:
+    rounds = ROUNDS or times(1, 2)
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def play(seed: int) -> list[str]:
@@ -74,11 +75,11 @@ async def test_what_each_process_wrote_is_there_once_or_its_agent_is_told(
             agents = place.writers(writers), [place.reader()]
             return await Round(place.server, form, 10 * seed + writers, *agents).play()
 
-    seeds = range(FIRST, FIRST + ROUNDS)
+    seeds = range(FIRST, FIRST + rounds)
     found = await asyncio.gather(*map(play, seeds))
     bad = {seed: "\n".join(wrong) for seed, wrong in zip(seeds, found, strict=True) if wrong}
-    rounds = "\n\n".join(f"Round {seed}:\n{wrong}" for seed, wrong in bad.items())
-    assert not bad, f"{len(bad)} of {ROUNDS} rounds are bad.\n\n{rounds}"
+    report = "\n\n".join(f"Round {seed}:\n{wrong}" for seed, wrong in bad.items())
+    assert not bad, f"{len(bad)} of {rounds} rounds are bad.\n\n{report}"
 
 
 # -- what counts as a bad round ---------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import MakeServer
+from tests.conftest import MakeServer, Times
 from tests.harness import notebooks
 from tests.harness.agents import agent, over_stdio
 from tests.harness.collaborator import Collaborator
@@ -30,11 +30,11 @@ async def stock(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[Ju
         yield process
 
 
-async def test_eight_commands_and_a_person_share_one_cell(
-    stock: JupyterProcess, tmp_path: Path
+async def test_many_commands_and_a_person_share_one_cell(
+    stock: JupyterProcess, tmp_path: Path, times: Times
 ) -> None:
-    path = "shared.ipynb"
-    cell = SharedCell(agents=8, edits=25)
+    path, count = "shared.ipynb", times(4, 8)
+    cell = SharedCell(agents=count, edits=25)
     notebooks.write(stock.root / path, cell.notebook())
     async with AsyncExitStack() as stack:
         ana = await stack.enter_async_context(Collaborator(stock.url, stock.token, path))
@@ -47,7 +47,7 @@ async def test_eight_commands_and_a_person_share_one_cell(
                     JUPYTER_TOKEN=stock.token,
                 )
             )
-            for n in range(8)
+            for n in range(count)
         ]
         for client in agents:  # they are all in the room when the first one writes
             await client.ask("create_notebook_session", path=path)

@@ -31,7 +31,7 @@ async def server(
     make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
 ) -> AsyncIterator[JupyterProcess]:
     """A server and a way to it: agents come through the extension, or through the command."""
-    async with served(make_server, request.param, SAVE_SOON) as process:
+    async with served(make_server, request.param, SAVE_SOON, measured=True) as process:
         yield process
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import MakeServer
+from tests.conftest import MakeServer, Times
 from tests.harness import notebooks
 from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
@@ -78,7 +78,7 @@ class Crashes:
         assert cells[PERSONS_CELL][begin:] == "# end" + "".join(self.persons_tokens), where
 
 
-async def run(server: JupyterProcess, cells: int, times: int, during_save: bool = False) -> None:
+async def run(server: JupyterProcess, cells: int, kills: int, during_save: bool = False) -> None:
     padding = "# end" if cells < 100 else "y = 'some more text to make it heavy'\n" * 60 + "# end"
     content = notebooks.numbered(cells, padding)
     for index in (1, 2):
@@ -89,18 +89,22 @@ async def run(server: JupyterProcess, cells: int, times: int, during_save: bool 
         tab = await stack.enter_async_context(YjsClient(server, PATH))
         ana = await stack.enter_async_context(Collaborator(server.url, server.token, PATH))
         crashes = Crashes(server, ana, tab)
-        for number in range(times):
+        for number in range(kills):
             await crashes.edit_and_kill(number, wait_for_save=during_save)
             await crashes.restart_and_look(number)
 
 
-async def test_thirty_of_thirty_survive_with_tabs_left_open(make_server: MakeServer) -> None:
-    await run(make_server(env=NOT_MEASURED), cells=10, times=30)
+async def test_every_kill_is_survived_with_tabs_left_open(
+    make_server: MakeServer, times: Times
+) -> None:
+    await run(make_server(env=NOT_MEASURED), cells=10, kills=times(5, 30))
 
 
-async def test_a_large_notebook_survives_too(make_server: MakeServer) -> None:
-    await run(make_server(env=NOT_MEASURED), cells=1000, times=5)
+async def test_a_large_notebook_survives_too(make_server: MakeServer, times: Times) -> None:
+    await run(make_server(env=NOT_MEASURED), cells=1000, kills=times(2, 5))
 
 
-async def test_a_kill_during_an_autosave_loses_nothing(make_server: MakeServer) -> None:
-    await run(make_server(env=NOT_MEASURED), cells=1000, times=5, during_save=True)
+async def test_a_kill_during_an_autosave_loses_nothing(
+    make_server: MakeServer, times: Times
+) -> None:
+    await run(make_server(env=NOT_MEASURED), cells=1000, kills=times(3, 5), during_save=True)

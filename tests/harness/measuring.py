@@ -1,0 +1,56 @@
+"""Which processes are measured for coverage, so that measuring does not double the time of all.
+
+From Python 3.12 on it costs next to nothing, and every process is measured. Before, it takes as
+long again as what it measures. Then the tests' own processes are measured where the package runs in
+them, and of servers and commands those with default settings which the tests of a module share;
+with `--all`, every process there, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: What `coverage` hands on to processes that are to be measured from their start.
+_CONFIG = "COVERAGE_PROCESS_CONFIG"
+#: The same, kept for those few that are measured where measuring is dear.
+_SHARED = "MEASURE_SHARED"
+_CHEAP = sys.version_info >= (3, 12)
+
+
+def choose_processes(everything: bool) -> None:
+    """Decide for all processes that this one starts from now on."""
+    if not (_CHEAP or everything) and _CONFIG in os.environ:
+        os.environ[_SHARED] = os.environ.pop(_CONFIG)
+
+
+def shared_server() -> dict[str, str]:
+    """The environment of a server with default settings, which many tests share."""
+    return {"MEASURE": _shared()}
+
+
+def shared_command() -> dict[str, str]:
+    """The same for a command."""
+    config = _shared()
+    return {_CONFIG: config} if config else {}
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Do not measure this process meanwhile, if that is dear."""
+    coverage = sys.modules.get("coverage")
+    current = None if coverage is None or _CHEAP else coverage.Coverage.current()
+    if current is None:
+        yield
+        return
+    current.stop()
+    try:
+        yield
+    finally:
+        current.start()
+
+
+def _shared() -> str:
+    return os.environ.get(_SHARED) or os.environ.get(_CONFIG, "")
