@@ -1,4 +1,4 @@
-"""What can go wrong, said so that an agent can go on.
+"""What can go wrong, reported so that an agent can go on.
 
     CollaborationError
     ├── InvalidArgument          the call itself makes no sense
@@ -42,7 +42,7 @@
     │   ├── NotJupyter           something else answers at that address
     │   ├── AnswerTooLarge       a Jupyter server that says more than is accepted
     │   └── UnknownServer        no server has that alias, or one has it already
-    ├── InternalError            a mistake of ours
+    ├── InternalError            a fault of ours
     ├── NoCollaboration          a Jupyter server that has no rooms at all
     └── RoomUnavailable          no collaboration, room gone, or the edit could not be made durable
 
@@ -51,7 +51,10 @@ Each error has a code, says what happened and what is true now, and names one ne
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
+
+from .remedies import Intent, Remedy
 
 
 class CollaborationError(Exception):
@@ -59,29 +62,44 @@ class CollaborationError(Exception):
 
     Args:
         happened: What went wrong and what is true now, in plain sentences.
-        next_step: The one thing the caller should do next.
+        next_step: The one thing the caller should do next. Where a tool helps it is an intent: only
+            the toolset that was called knows what its tools are called.
         detail: Machine-readable facts for `structuredContent`.
     """
 
     code: ClassVar[str] = "error"
 
-    def __init__(self, happened: str, next_step: str, **detail: Any) -> None:
+    def __init__(self, happened: str, next_step: str | Intent | Remedy, **detail: Any) -> None:
         super().__init__(happened)
         self.happened = happened
-        self.next_step = next_step
-        self.remedy = next_step
+        self.step = Remedy(next_step) if isinstance(next_step, Intent) else next_step
+        """What to do next, as whoever raised this has put it."""
+        self.remedy = self.next_step
         """What a person does about it, where a person reads this: `doctor`, the command's start."""
         self.detail = detail
 
     @classmethod
     def for_person(cls, happened: str, remedy: str, **detail: Any) -> Self:
-        """An error that only a person can do something about; an agent has to ask them."""
+        """An error that only a person can fix; an agent has to ask them."""
         error = cls(happened, f"Ask the person to do this: {remedy}", **detail)
         error.remedy = remedy
         return error
 
+    @property
+    def next_step(self) -> str:
+        """What to do next, in plain words: no tool is named unless it was asked for by name."""
+        return str(self.step)
+
+    def step_in(self, wording: Mapping[Intent, str]) -> str:
+        """What to do next, in the words of a toolset."""
+        return self.step.worded(wording) if isinstance(self.step, Remedy) else self.step
+
+    def said_in(self, wording: Mapping[Intent, str]) -> str:
+        """The whole error, in the words of a toolset."""
+        return f"{self.happened}\nNext: {self.step_in(wording)}"
+
     def __str__(self) -> str:
-        return f"{self.happened}\nNext: {self.next_step}"
+        return self.said_in({})
 
 
 class InvalidArgument(CollaborationError):
@@ -157,11 +175,10 @@ class DocumentNotFound(PathError):
 
     @classmethod
     def at(cls, path: str) -> DocumentNotFound:
-        next_step = "Call list_documents to see what is there."
         if not path:
             next_step = "Ask the person to look for the folder that the server should serve."
             return cls("The root folder of the Jupyter server is not there.", next_step, path=path)
-        return cls(f"There is nothing at {path!r}.", next_step, path=path)
+        return cls(f"There is nothing at {path!r}.", Intent.LIST_DOCUMENTS, path=path)
 
     @classmethod
     def moved(cls, path: str, new_path: str) -> DocumentNotFound:
@@ -178,11 +195,7 @@ class NotANotebook(PathError):
 
     @classmethod
     def at(cls, path: str, kind: str) -> NotANotebook:
-        next_step = (
-            "Use get_document for text files, or name a .ipynb file; list_notebooks shows them."
-            if kind == "file"
-            else "Name a .ipynb file; list_notebooks shows them."
-        )
+        next_step = Intent.READ_AS_TEXT if kind == "file" else Intent.NAME_NOTEBOOK
         return cls(f"{path!r} is a {kind}, not a notebook.", next_step, path=path, type=kind)
 
 
@@ -193,15 +206,14 @@ class NotText(PathError):
     def notebook(cls, path: str) -> NotText:
         return cls(
             f"{path!r} is a notebook, whose cells are read and edited one by one.",
-            "Use get_notebook to read it, batch_update_notebook_cells and the like to edit it.",
+            Intent.USE_CELLS,
             path=path,
             type="notebook",
         )
 
     @classmethod
     def folder(cls, path: str) -> NotText:
-        next_step = "Call list_documents to see what is in it."
-        return cls(f"{path!r} is a folder.", next_step, path=path, type="directory")
+        return cls(f"{path!r} is a folder.", Intent.LIST_FOLDER, path=path, type="directory")
 
     @classmethod
     def binary(cls, path: str, size: int | None, mimetype: str | None) -> NotText:
@@ -237,7 +249,7 @@ class ReadOnly(PathError):
     def at(cls, path: str) -> ReadOnly:
         return cls(
             f"{path!r} may not be written. Nothing was changed.",
-            "Ask the person to allow writing it, or work on a copy (copy_document).",
+            Intent.COPY_OR_ASK,
             path=path,
         )
 
@@ -350,8 +362,8 @@ class InternalError(CollaborationError):
     @classmethod
     def of(cls, error: BaseException) -> InternalError:
         return cls(
-            f"This failed by a mistake of the tool itself ({_named(error)}).",
-            "See whether it took effect before you repeat it; the log of the server says more.",
+            f"Internal error in this server ({_named(error)}).",
+            "Check whether it took effect before you repeat it; the server's log has the details.",
         )
 
     @classmethod
@@ -359,7 +371,7 @@ class InternalError(CollaborationError):
         """Of an edit that failed halfway; no part of it has left this process."""
         return cls(
             f"Internal error in this server ({_named(error)}). Nothing was changed.",
-            "Read the document again, and try another edit; the log of the server says more.",
+            "Read the document again, and try another edit; the server's log has the details.",
         )
 
 

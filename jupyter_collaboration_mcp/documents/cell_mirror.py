@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pycrdt import Array, Doc, Map, Subscription, TransactionEvent
 
 from ..errors import AmbiguousCell, CellNotFound
+from ..remedies import Intent
 from .cell_view import CellView
 from .foreign_text import ID, listed
 from .handles import brief_id, short_id
@@ -163,7 +164,7 @@ class CellMirror:
         if not found:
             raise CellNotFound(
                 f"No cell has the id {wanted!r}; the notebook has {len(self)} cells.",
-                "Call get_notebook with format=outline to see the ids.",
+                Intent.SEE_CELLS,
                 cell_id=wanted,
             )
         if len(found) > 1:
@@ -186,7 +187,7 @@ class CellMirror:
         if not 0 <= position < len(self):
             raise CellNotFound(
                 f"There is no cell at index {index}; the notebook has {len(self)} cells.",
-                "Call get_notebook with format=outline to see the indexes.",
+                Intent.SEE_CELLS,
                 index=index,
             )
         return position

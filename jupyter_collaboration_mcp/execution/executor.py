@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..backends.protocols.kernels import Fate, KernelLink, KernelMessage
 from ..errors import CollaborationError, InterruptIgnored
 from ..owned_tasks import OwnedTasks
+from ..remedies import Intent
 from .finished_runs import FinishedRuns
 from .input_requests import input_missing, take_answer, take_input_request, wants_no_input
 from .interrupts import Interrupts
@@ -155,7 +156,7 @@ class Executor:
                 raise InterruptIgnored(
                     "The kernel was interrupted, but the code goes on: it catches the "
                     "interruption, or is inside a library that does not look for it.",
-                    "Call restart_notebook_kernel; all variables will be lost.",
+                    Intent.RESTART_KERNEL,
                 )
             await asyncio.sleep(0.01)
 

@@ -7,6 +7,7 @@ import time
 from ..backends.protocols.kernels import KernelMessage
 from ..documents.foreign_text import inline, quoted
 from ..errors import InputMissing, NoInputWanted, SecretRefused
+from ..remedies import Intent
 from .run import Run, RunState
 
 
@@ -39,7 +40,7 @@ def wants_no_input(run: Run) -> NoInputWanted:
     """The error of somebody who answers a run that asks nothing."""
     return NoInputWanted(
         f"{run.id} does not wait for an answer; it is {run.state}.",
-        "Call get_run to see how it stands.",
+        Intent.CHECK_RUN,
         run_id=run.id,
         state=run.state.value,
     )
@@ -50,5 +51,5 @@ def input_missing(run: Run, limit: float) -> InputMissing:
     return InputMissing(
         f"The code asked {quoted(run.prompt or '')} and nobody answered for {limit:g} s; it was "
         "interrupted.",
-        "Run it again and answer with reply_to_input.",
+        Intent.RERUN_AND_ANSWER,
     )

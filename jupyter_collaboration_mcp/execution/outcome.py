@@ -7,6 +7,7 @@ from typing import Any
 from ..backends.protocols.kernels import Fate
 from ..documents.foreign_text import quoted
 from ..errors import KernelLost, RunBroken
+from ..remedies import Intent
 from .run import Run, RunState
 
 #: Seconds that an interrupt has to work.
@@ -83,7 +84,7 @@ def kernel_lost(fate: Fate, run: Run | None) -> KernelLost:
     kept = "" if run is None else " What this had put out until then is kept."
     lost = "" if fate == "unreachable" else " All its variables are lost."
     next_step = (
-        "Call get_notebook_status when the server is back: the code may have run to its end."
+        Intent.CHECK_KERNEL_LATER
         if fate == "unreachable"
         else "Run the cells that define what you need, then this one again."
     )
@@ -103,5 +104,5 @@ def run_broken(error: BaseException) -> RunBroken:
     """The error of a run that we could not follow to its end."""
     return RunBroken(
         f"The run could not be followed to its end: {type(error).__name__}: {quoted(error)}",
-        "Call get_notebook_status, and read the cell before you run it again.",
+        Intent.CHECK_BEFORE_RERUN,
     )

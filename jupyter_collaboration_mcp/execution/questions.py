@@ -9,6 +9,7 @@ from typing import Any
 
 from ..backends.protocols.kernels import KernelLink, KernelMessage
 from ..errors import KernelLost, KernelUnavailable
+from ..remedies import Intent
 
 #: Questions that are remembered: one may go on in the kernel after its timeout.
 _REMEMBERED = 50
@@ -49,7 +50,7 @@ class Questions:
         except TimeoutError as error:
             raise KernelUnavailable(
                 f"The kernel did not answer within {timeout:g} s.",
-                "Call get_notebook_status to see whether it is busy.",
+                Intent.CHECK_KERNEL,
             ) from error
         finally:
             del self._unanswered[request]

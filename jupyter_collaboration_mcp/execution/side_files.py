@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..documents.output_log import Overflow
 from ..errors import OutputGone
+from ..remedies import Intent
 
 Kind = Literal["text", "json"]
 """Printed text, or a whole output."""
@@ -98,7 +99,7 @@ class SideFiles:
             f"kept for {self.limits.age / 3600:g} hours and up to "
             f"{self.limits.total / 1_000_000:,.0f} MB in all. What the notebook itself holds of "
             "it is still there.",
-            "Run the cell again, or read what is there with get_notebook(include_outputs=true).",
+            Intent.RERUN_OR_READ_OUTPUTS,
             run_id=run_id,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..documents.addresses import CellOutput, ExecutionOutput, RunOutput
 from ..errors import DocumentNotFound, RunNotFound
+from ..remedies import Intent
 from ..tools.parts import Parts
 from ..workspace.permissions import Level
 from ..workspace.permits import Call, Permit
@@ -92,7 +93,7 @@ class RunOutputs(_Outputs):
         if notebook is None:
             raise RunNotFound(
                 f"There is no run {address.run[:100]!r}, or it was too long ago.",
-                "Read the cell itself with get_notebook(include_outputs=true).",
+                Intent.READ_OUTPUTS,
                 run_id=address.run,
             )
         return await self._of_run(call, notebook, address.run, address)

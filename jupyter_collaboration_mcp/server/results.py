@@ -11,6 +11,7 @@ from mcp_types import CallToolResult, ContentBlock, ImageContent, ResourceLink, 
 
 from ..documents.text import clip_bytes, size
 from ..errors import CollaborationError
+from ..remedies import Intent
 from ..resources.kinds import Content
 from ..tools.limits import Echoes
 from ..tools.registry import MOST_LENGTH, Answer
@@ -25,13 +26,13 @@ def add_news(answer: Answer, news: Sequence[str]) -> Answer:
     return replace(answer, text=text, facts={**answer.facts, "notices": notices})
 
 
-def success(answer: Answer, echoes: Echoes) -> CallToolResult:
+def success(answer: Answer, echoes: Echoes, wording: Mapping[Intent, str]) -> CallToolResult:
     """The result of a tool that has answered, also where it reports an error."""
     text, facts, failed = answer.text, answer.facts, False
     if answer.error is not None:
         failed = True
-        text = echoes.cut(f"{answer.error.code}: {answer.error}") + f"\n{text}"
-        facts = {**_error_facts(answer.error, echoes), **facts}
+        text = echoes.cut(error_text(answer.error, wording)) + f"\n{text}"
+        facts = {**_error_facts(answer.error, echoes, wording), **facts}
     # What a document says is never cut here, even where it is what the caller looked for.
     content: list[ContentBlock] = [TextContent(type="text", text=_bounded(text))]
     content += [
@@ -45,13 +46,21 @@ def success(answer: Answer, echoes: Echoes) -> CallToolResult:
     return CallToolResult(content=content, structured_content=facts, is_error=failed)
 
 
-def failure(error: CollaborationError, echoes: Echoes) -> CallToolResult:
+def failure(
+    error: CollaborationError, echoes: Echoes, wording: Mapping[Intent, str]
+) -> CallToolResult:
     """The result of a tool that has raised an error."""
+    text = _bounded(echoes.cut(error_text(error, wording)))
     return CallToolResult(
-        content=[TextContent(type="text", text=_bounded(echoes.cut(f"{error.code}: {error}")))],
-        structured_content=_error_facts(error, echoes),
+        content=[TextContent(type="text", text=text)],
+        structured_content=_error_facts(error, echoes, wording),
         is_error=True,
     )
+
+
+def error_text(error: CollaborationError, wording: Mapping[Intent, str]) -> str:
+    """What a model reads of an error."""
+    return f"{error.code}: {error.said_in(wording)}"
 
 
 def compute(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,11 +88,13 @@ def _bounded(text: str) -> str:
     return first + clip_bytes(text, MOST_LENGTH - len(first))
 
 
-def _error_facts(error: CollaborationError, echoes: Echoes) -> dict[str, Any]:
+def _error_facts(
+    error: CollaborationError, echoes: Echoes, wording: Mapping[Intent, str]
+) -> dict[str, Any]:
     facts = {
         "code": error.code,
         "message": error.happened,
-        "next_step": error.next_step,
+        "next_step": error.step_in(wording),
         **error.detail,
     }
     return {"error": echoes.cut_all(facts)}

@@ -29,10 +29,11 @@ from ..tools.names import closest_tools
 from ..tools.parts import Host, Parts
 from ..tools.registration import Registration, make_all
 from ..tools.registry import RegisteredTool, all_tools, select
+from ..tools.wording import WORDING
 from ..workspace.sites import Sites
 from .call_log import log_call
 from .gate import Gate, ServerOptions
-from .results import add_news, compute, failure, resource_contents, success
+from .results import add_news, compute, error_text, failure, resource_contents, success
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ class CollaborationServer(MCPServer[Any]):
                 await self.gate.ready()
                 contents = await self._read(context, str(uri))
         except CollaborationError as error:
-            raise ResourceNotFoundError(f"{error.code}: {error}") from error
+            raise ResourceNotFoundError(error_text(error, WORDING)) from error
         return resource_contents(contents)
 
     async def _read(self, context: Context[Any, Any], uri: str) -> Sequence[Content]:
@@ -175,11 +176,11 @@ class _ServedTool(Tool):
                     answer = await registered.function(call, **validated)
             answer = add_news(answer, self._gate.news(call.agent.key))
         except CollaborationError as error:
-            return failure(error, echoes)
+            return failure(error, echoes, registered.wording)
         except Exception as error:
             _log.exception("%s failed", registered.name)
-            return failure(InternalError.of(error), echoes)
-        return success(answer, echoes)
+            return failure(InternalError.of(error), echoes, registered.wording)
+        return success(answer, echoes, registered.wording)
 
 
 def _served(registered: RegisteredTool, gate: Gate) -> Tool:

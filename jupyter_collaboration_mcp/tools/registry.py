@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args
@@ -14,11 +14,13 @@ from pydantic import ValidationError
 
 from ..documents.images import Picture
 from ..errors import CollaborationError
+from ..remedies import Intent
 from ..workspace.permissions import Level
 from . import TOOLSETS, toolset_names
 from .arguments import invalid, respelled
 from .parts import Parts
 from .registration import Registration, make_all
+from .wording import WORDING
 
 _MARK = "_tool_declaration"
 
@@ -76,6 +78,8 @@ class RegisteredTool:
     function: Callable[..., Awaitable[Answer]]
     arguments: FuncMetadata
     schema: dict[str, Any]
+    wording: Mapping[Intent, str]
+    """How its toolset words what an agent can do about an error."""
 
     def parsed(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a call, as they were meant.
@@ -174,9 +178,13 @@ def all_tools(
 
 
 def collect(toolset: str, owner: object) -> list[RegisteredTool]:
-    """The tools among an object's methods, in the order of their definition."""
+    """The tools among an object's methods, in the order of their definition.
+
+    A toolset with names of its own for what the others do has a `wording` of its own.
+    """
+    wording = getattr(owner, "wording", WORDING)
     return [
-        _register(toolset, getattr(owner, name))
+        _register(toolset, getattr(owner, name), wording)
         for name, member in vars(type(owner)).items()
         if hasattr(member, _MARK)
     ]
@@ -196,7 +204,9 @@ def select(wanted: str, tools: Iterable[RegisteredTool]) -> list[RegisteredTool]
     ]
 
 
-def _register(toolset: str, method: Callable[..., Awaitable[Answer]]) -> RegisteredTool:
+def _register(
+    toolset: str, method: Callable[..., Awaitable[Answer]], wording: Mapping[Intent, str]
+) -> RegisteredTool:
     arguments = func_metadata(method, skip_names=["call"], structured_output=False)
     # A misspelt argument must not be ignored: the call would do something else than was meant.
     arguments.arg_model.model_config["extra"] = "forbid"
@@ -209,6 +219,7 @@ def _register(toolset: str, method: Callable[..., Awaitable[Answer]]) -> Registe
         function=method,
         arguments=arguments,
         schema=lean(arguments.arg_model.model_json_schema()),
+        wording=wording,
     )
 
 

@@ -16,6 +16,7 @@ from ..errors import (
     TextMismatch,
     TooLarge,
 )
+from ..remedies import Intent
 
 CellRef = str | int
 """A cell by its id, by the beginning of it, by its handle, or by its index."""
@@ -204,7 +205,7 @@ def _only(notebook: Notebook, wanted: str, found: Sequence[int]) -> int:
     if not found:
         raise CellNotFound(
             f"No cell has the text {wanted[:80]!r}.",
-            "Call get_notebook with format=outline to see the cells.",
+            Intent.SEE_CELLS,
             cell_id=wanted,
         )
     handles = ", ".join(map(notebook.handle, found[:5]))

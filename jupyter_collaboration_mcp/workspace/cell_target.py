@@ -8,6 +8,7 @@ from ..collaboration.peer import RoomPeer, Seat
 from ..documents.handles import brief_id
 from ..documents.output_log import OutputLog
 from ..errors import CellNotFound, PathError
+from ..remedies import Intent
 from .open_document import OpenDocument
 from .workspace import Workspace
 
@@ -30,7 +31,7 @@ class CellTarget:
             raise CellNotFound(
                 f"The cell {brief_id(self._cell_id)} was deleted, or is no code cell any more, "
                 "before its turn came; it was not run.",
-                "Call get_notebook with format=outline to see what is there.",
+                Intent.SEE_CELLS,
                 cell_id=self._cell_id,
             )
 

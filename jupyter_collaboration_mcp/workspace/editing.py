@@ -21,6 +21,7 @@ from ..errors import (
     KernelBusy,
     NotCode,
 )
+from ..remedies import Intent
 from .call_limits import Limits, check_cell_type, check_contents, check_count, check_source
 from .cell_selection import (
     CellRef,
@@ -224,7 +225,7 @@ def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits
         index = min(hit)
         raise KernelBusy(
             f"Cell {notebook.handle(index)} is running. Nothing was changed.",
-            "Wait for it with get_run, or interrupt it.",
+            Intent.WAIT_OR_INTERRUPT,
         )
     found = [index for index in indexes if index in running or notebook.was_run(index)]
     check_count(limits, len(found), "Name fewer cells in each call, by cell_ids.")

@@ -36,6 +36,7 @@ from ..errors import (
     RoomUnavailable,
     TooLarge,
 )
+from ..remedies import Intent
 from .call_limits import Limits
 from .file_rollback import create_parents, find_entry, remove_on_failure, require_empty
 from .open_document import OpenDocument
@@ -360,7 +361,7 @@ class Filing:
         if path and (entry := await self._files.look(path)).type != "directory":
             raise InvalidArgument(
                 f"{path!r} is a {entry.type}, not a folder.",
-                "Read it with get_document or get_notebook, or list the folder that it is in.",
+                Intent.READ_OR_LIST_PARENT,
             )
 
     async def _folder_of(self, prefix: str) -> str:

@@ -10,6 +10,7 @@ from enum import IntEnum
 from urllib.parse import unquote
 
 from ..errors import InvalidArgument, PathRefused, PermissionRefused
+from ..remedies import Intent
 
 
 class Level(IntEnum):
@@ -93,7 +94,7 @@ def clean_path(path: str) -> str:
     if (wrong := next(filter(None, map(_wrong, forms)), None)) is not None:
         raise PathRefused(
             f"{path!r} {wrong}.",
-            "Give a path relative to the root, as list_notebooks shows it.",
+            Intent.USE_LISTED_PATH,
             path=path.encode(errors="backslashreplace").decode(),  # or no answer could hold it
         )
     cleaned = posixpath.normpath(path.strip("/"))

@@ -19,6 +19,7 @@ from ..execution.failing_line import names_at_failure
 from ..execution.input_requests import wants_no_input
 from ..execution.run import Batch, Run, new_run_id
 from ..execution.side_files import SideFiles
+from ..remedies import Intent, Remedy
 from . import cell_selection, guards
 from .cell_target import CellTarget
 from .open_document import OpenDocument
@@ -161,7 +162,7 @@ class Runs:
             raise RunNotFound(
                 f"There is no run {run_id!r}: the last {_KEPT} are remembered, until the server "
                 "restarts.",
-                "Read the cell itself with get_notebook(include_outputs=true).",
+                Intent.READ_OUTPUTS,
                 run_id=run_id,
             )
         return run
@@ -269,13 +270,13 @@ class Runs:
             by = "something that no agent started" if executor.busy_for_others else "a run"
             raise KernelBusy(
                 f"The kernel is busy with {by}; variables can only be looked at while it is idle.",
-                "Wait for the run with get_run, or interrupt it.",
+                Intent.WAIT_OR_INTERRUPT,
             )
         if executor.link.language not in (None, "python", "ipython"):
             raise KernelUnavailable(
                 f"Variables can be inspected in Python kernels; this one speaks "
                 f"{inline(executor.link.language, ID)}.",
-                "Use run_code with the language's own means.",
+                Intent.RUN_OWN_CODE,
             )
         expressions = {introspection.KEY: introspection.expression(names, most, preview)}
         reply = await executor.ask(expressions, _INSPECTION_LIMIT)
@@ -283,7 +284,7 @@ class Runs:
             return introspection.parse(reply)
         except introspection.InspectionFailed as error:
             raise KernelUnavailable(
-                f"The kernel could not report its variables: {error}", "Use run_code instead."
+                f"The kernel could not report its variables: {error}", Intent.RUN_CODE
             ) from error
 
     async def at_failure(self, here: OpenDocument, run: Run) -> list[introspection.Variable]:
@@ -475,7 +476,7 @@ def _hours(seconds: float) -> str:
 def _not_installed(name: str, installed: Sequence[str], begin: str) -> KernelUnavailable:
     return KernelUnavailable(
         f"{begin} {name!r} is not installed here. Nothing was started.",
-        f"Call change_notebook_kernel with one of: {listed(installed) or 'none is installed'}.",
+        Remedy(Intent.CHANGE_KERNEL, {"kernels": listed(installed) or "none is installed"}),
         kernel=name,
         installed=list(installed),
     )

@@ -21,6 +21,7 @@ from ..errors import (
     UnknownServer,
 )
 from ..execution.run import Run
+from ..remedies import Intent, Remedy
 from .open_document import OpenDocument
 from .permissions import Level
 from .permits import Permit
@@ -198,7 +199,7 @@ class Sites:
             raise self.failure.with_traceback(None)
         raise UnknownServer(
             "No Jupyter server is connected.",
-            "Call connect_server, or ask the person to start one with `jupyter lab`.",
+            Intent.CONNECT_OR_ASK,
         )
 
     def get(self, alias: str) -> Site:
@@ -210,7 +211,7 @@ class Sites:
         if alias not in self._sites:
             raise UnknownServer(
                 f"No server has the alias {alias!r}; there are: {self._aliases()}.",
-                "Call list_servers.",
+                Intent.LIST_SERVERS,
                 alias=alias,
             )
         return self._sites[alias]
@@ -256,7 +257,7 @@ class Sites:
         return DocumentNotFound(
             f"{error.happened} No server has the alias {alias!r} either; there are: "
             f"{self._aliases()}.",
-            error.next_step,
+            error.step,
             **error.detail,
         )
 
@@ -272,7 +273,7 @@ class Sites:
             raise UnknownServer(
                 f"No server has the alias {alias!r}; there are: {self._aliases()}. Nothing was "
                 "done.",
-                f"Call list_servers. If the name itself has a colon, write ./{path}",
+                Remedy(Intent.LIST_SERVERS_OR_ESCAPE, {"path": path}),
                 alias=alias,
             )
 

@@ -111,4 +111,4 @@ async def _asked(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Troub
 def _nobody(troubles: list[Trouble]) -> CollaborationError:
     first = troubles[0].error
     lines = " ".join(trouble.line for trouble in troubles)
-    return type(first)(f"None of the servers answers. {lines}", first.next_step, **first.detail)
+    return type(first)(f"None of the servers answers. {lines}", first.step, **first.detail)

@@ -16,6 +16,7 @@ from ..documents.handles import brief_id
 from ..errors import OutputGone, RunNotFound
 from ..execution.run import Run
 from ..execution.side_files import page_of
+from ..remedies import Intent
 from .open_document import OpenDocument
 from .runs import Runs
 
@@ -129,7 +130,7 @@ def _pick(outputs: Sequence[Mapping[str, Any]], index: int, whose: str) -> Mappi
     if not 0 <= index < len(outputs):
         raise OutputGone(
             f"There is no output {index} of {whose}; it has {len(outputs)}.",
-            "Read the cell with get_notebook(include_outputs=true) to see what is there.",
+            Intent.READ_OUTPUTS,
         )
     return outputs[index]
 

@@ -18,6 +18,7 @@ from ..errors import (
     DocumentNotFound,
     RoomUnavailable,
 )
+from ..remedies import Intent
 from .call_limits import Limits
 from .filing import Filing
 from .open_document import OpenDocument
@@ -238,7 +239,7 @@ class Workspace:
             if time.monotonic() > deadline:
                 raise DocumentNotFound(
                     f"The notebook {path!r} is not there any more: it was moved or deleted.",
-                    "Call list_notebooks to see what is there.",
+                    Intent.LIST_NOTEBOOKS,
                     path=path,
                 )
             await asyncio.sleep(_MOVING / 20)

@@ -15,6 +15,7 @@ from tornado.web import HTTPError
 
 from ...documents.foreign_text import words
 from ...errors import KernelUnavailable
+from ...remedies import Intent
 from ..kernels import errors
 from ..kernels.conversation import KernelConversation
 from ..kernels.links import KernelLinks
@@ -177,7 +178,7 @@ class InProcessKernels:
             if time.monotonic() > deadline or not self._holds(kernel_id, manager):
                 raise KernelUnavailable(
                     f"The kernel {label} is dead.",
-                    "Call restart_notebook_kernel; its variables are lost.",
+                    Intent.RESTART_KERNEL,
                     kernel_id=kernel_id,
                 )
             waited = True

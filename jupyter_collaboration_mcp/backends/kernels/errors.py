@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...errors import KernelUnavailable
+from ...remedies import Intent
 
 
 def gone(kernel_id: str) -> KernelUnavailable:
@@ -18,7 +19,7 @@ def ended_early(label: str, kernel_id: str) -> KernelUnavailable:
     """It ended before it could be used."""
     return KernelUnavailable(
         f"The kernel {label} ended while it started.",
-        "Call list_kernels to see what is there, then run the cell again.",
+        Intent.LIST_KERNELS_AND_RERUN,
         kernel_id=kernel_id,
     )
 
@@ -27,7 +28,7 @@ def does_not_answer(label: str, kernel_id: str) -> KernelUnavailable:
     """It lives, but is silent."""
     return KernelUnavailable(
         f"The kernel {label} does not answer.",
-        "Call restart_notebook_kernel.",
+        Intent.RESTART_KERNEL,
         kernel_id=kernel_id,
     )
 
@@ -36,7 +37,7 @@ def not_started(name: str, reason: str) -> KernelUnavailable:
     """The server could not start one of this name."""
     return KernelUnavailable(
         f"The kernel {name!r} could not be started: {reason}. Nothing was run.",
-        "Call list_kernels, and change_notebook_kernel to use another one.",
+        Intent.CHOOSE_KERNEL,
         kernel=name,
     )
 
@@ -45,6 +46,6 @@ def not_restarted(kernel_id: str, reason: str) -> KernelUnavailable:
     """It was asked to restart, and did not come back. The reason is a whole sentence."""
     return KernelUnavailable(
         f"The kernel did not come back after the restart: {reason} Its variables are lost.",
-        "Call change_notebook_kernel, or ask the person to look at the server's log.",
+        Intent.CHANGE_KERNEL_OR_ASK,
         kernel_id=kernel_id,
     )

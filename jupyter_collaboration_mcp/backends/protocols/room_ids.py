@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from ...errors import NotANotebook, NotText, PathRefused, TooLarge
+from ...remedies import Intent
 from .files import FileEntry
 
 Kind = Literal["notebook", "file"]
@@ -78,7 +79,7 @@ def room_kind(entry: FileEntry, kind: Kind | None) -> Kind:
         raise PathRefused(
             f"{entry.path!r} has a backslash in its name, which jupyter-server-fileid takes for a "
             "folder: another file would be opened.",
-            "Rename it with rename_document, then open it.",
+            Intent.RENAME_FIRST,
             path=entry.path,
         )
     if kind == "file" and entry.type == "notebook":

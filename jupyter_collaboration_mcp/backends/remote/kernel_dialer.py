@@ -13,6 +13,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.typing import Subprotocol
 
 from ...errors import KernelUnavailable, ServerError, ServerUnreachable, TokenRefused
+from ...remedies import Intent
 from ..kernels import errors
 from .jupyter_api import JupyterApi
 from .kernel_connection import KernelConnection, hang_up
@@ -118,7 +119,7 @@ class KernelDialer:
             return errors.gone(self._kernel_id)
         return KernelUnavailable(
             f"The Jupyter server does not give access to the kernel {self._kernel_id}: {error}.",
-            "Call restart_notebook_kernel; its variables are lost.",
+            Intent.RESTART_KERNEL,
             kernel_id=self._kernel_id,
         )
 

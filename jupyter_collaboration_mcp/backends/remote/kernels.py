@@ -10,6 +10,7 @@ from typing import Any
 
 from ...documents.foreign_text import NAME, inline
 from ...errors import KernelUnavailable
+from ...remedies import Intent
 from ..contents.models import iso_time
 from ..kernels import errors
 from ..kernels.conversation import KernelConversation
@@ -116,7 +117,7 @@ class RemoteKernels:
         except Refused as error:
             raise KernelUnavailable(
                 f"The kernel {kernel_id} could not be interrupted: {error}.",
-                "Call list_kernels to see what is there.",
+                Intent.LIST_KERNELS,
                 kernel_id=kernel_id,
             ) from error
 
