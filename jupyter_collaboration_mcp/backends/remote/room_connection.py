@@ -23,7 +23,7 @@ _GOODBYE = 2.0
 _SIGN_OF_LIFE = b""
 
 
-class Seat(Protocol):
+class ConnectionOwner(Protocol):
     """Whoever uses a connection."""
 
     def on_message(self, connection: RoomConnection, message: bytes) -> None:
@@ -39,10 +39,10 @@ class Seat(Protocol):
 class RoomConnection:
     """One WebSocket, from its opening to its end, with those who wait for an answer through it."""
 
-    def __init__(self, websocket: BoundedConnection, seat: Seat) -> None:
+    def __init__(self, websocket: BoundedConnection, owner: ConnectionOwner) -> None:
         self.in_sync_since: float | None = None
         self._websocket = websocket
-        self._seat = seat
+        self._owner = owner
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._lost = False
         # The answers carry no number, but come in the order of the questions.
@@ -59,7 +59,7 @@ class RoomConnection:
         try:
             async for message in websocket:
                 if isinstance(message, bytes) and message:
-                    self._seat.on_message(self, message)
+                    self._owner.on_message(self, message)
                     if self._questions:
                         # The server's TCP holds the answer back until this message is known to
                         # have come (Nagle), for which the system takes its time (40 ms on Linux).
@@ -69,7 +69,7 @@ class RoomConnection:
             pass  # how, is asked below
         finally:
             self._lost = True
-            self._seat.on_lost()
+            self._owner.on_lost()
             self._tasks.cancel()
             for question, _answered in self._questions:
                 if not question.done():
@@ -124,7 +124,7 @@ class RoomConnection:
             reply.set_result(None)
 
     def _question(self, proves: bool = True) -> asyncio.Future[bool]:
-        message, answered = self._seat.question()
+        message, answered = self._owner.question()
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._questions.append((future, answered if proves else lambda: None))
         self.send(message)

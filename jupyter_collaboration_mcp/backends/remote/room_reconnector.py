@@ -25,7 +25,7 @@ from ...errors import (
 from ...panics import contained
 from ..protocols.room_ids import RoomId
 from .jupyter_api import JupyterApi
-from .room_connection import RoomConnection, Seat
+from .room_connection import ConnectionOwner, RoomConnection
 from .room_file import REOPEN, RoomFile
 from .room_session import open_session
 from .server_errors import Refused
@@ -53,7 +53,7 @@ class RoomReconnector:
     """The connection to one room, whichever it is at the moment.
 
     Args:
-        seat: Gets the messages of each connection.
+        owner: Gets the messages of each connection.
         end: Called with the reason when the room is lost for good.
     """
 
@@ -62,7 +62,7 @@ class RoomReconnector:
         api: JupyterApi,
         room_id: RoomId,
         file: RoomFile,
-        seat: Seat,
+        owner: ConnectionOwner,
         end: Callable[[CollaborationError], None],
         log: Logger,
     ) -> None:
@@ -77,7 +77,7 @@ class RoomReconnector:
         self._api = api
         self._room_id = room_id
         self._file = file
-        self._seat = seat
+        self._owner = owner
         self._end = end
         self._log = log
         self._in_sync = asyncio.Event()  # also set when there is nothing left to wait for
@@ -206,7 +206,7 @@ class RoomReconnector:
         async with asyncio.timeout(_ATTEMPT):
             await self._check_session()
             websocket = await self._open_websocket()
-        connection = RoomConnection(websocket, self._seat)
+        connection = RoomConnection(websocket, self._owner)
         code, reason = await connection.serve()
         self._judge(code, reason)
         if connection.in_sync_since is None:
