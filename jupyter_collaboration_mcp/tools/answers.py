@@ -138,7 +138,7 @@ def learnt(here: OpenDocument, cells: Sequence[dict[str, Any]]) -> None:
     revisions = {cell["index"]: cell["revision"] for cell in cells}  # one may be there often
     for cell in cells:
         here.seat.known.add(cell["id"], cell["revision"])
-    here.peer.shown.add(
+    here.peer.seen_sources.add(
         TextView(revisions[index], notebook.source(index)) for index in list(revisions)[:_SHOWN]
     )
 
@@ -153,7 +153,7 @@ def surprising(here: OpenDocument, unexpected: Mapping[str, str]) -> list[str]:
     for cell_id in list(unexpected)[:_SURPRISES]:
         if notebook.has(cell_id):
             index = notebook.find(cell_id)
-            known = here.peer.shown.get(here.seat.known.get(cell_id) or "")
+            known = here.peer.seen_sources.get(here.seat.known.get(cell_id) or "")
             if known is not None:
                 diff = unified(known, notebook.source(index), limit=1_500)
                 handle = notebook.handle(index)

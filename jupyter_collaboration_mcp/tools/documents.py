@@ -105,7 +105,7 @@ class DocumentTools(SiteTools):
         limit = min(max_content_length, MOST_CONTENT)
         now = here.peer.text.view()
         lines = cut(now.source, start_line, end_line, start_position, limit)
-        here.peer.shown.add([now])
+        here.peer.seen_sources.add([now])
         if not lines.partial:
             here.seat.known.add(WHOLE, now.revision)
         return _read(here, now.source, now.revision, lines, include_collaboration_state)
@@ -181,7 +181,7 @@ class DocumentTools(SiteTools):
         guarded = here.expected is not None or if_revision is not None
         unread = known is None or len(before.source) > _LARGE
         expected = guarded or unread or before.revision == known
-        seen = here.peer.shown.get(known or "")
+        seen = here.peer.seen_sources.get(known or "")
         return _changed(here, written, None if expected else seen)
 
 
@@ -219,7 +219,7 @@ def _read(
 
 def _changed(here: OpenDocument, written: Sequence[TextSpan], unexpected: str | None) -> Answer:
     now = here.peer.text.view()
-    here.peer.shown.add([now])
+    here.peer.seen_sources.add([now])
     here.seat.known.add(WHOLE, now.revision)
     places = [
         {"position": place.position, "length": place.length, "line": place.line}

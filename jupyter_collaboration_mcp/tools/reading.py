@@ -97,7 +97,7 @@ class Reading:
             mark, wished, made = notebook.outline
             if (mark, wished) == (notebook.mark(), wish):
                 kept: Rendering = made
-                here.peer.shown.add(kept.cells)
+                here.peer.seen_sources.add(kept.cells)
                 return kept
         needs_outputs = self.format != "source" or self.outputs or self.query is not None
         enough = None if self.query is not None or outline else self.length
@@ -107,7 +107,7 @@ class Reading:
         rendered = await render_in_thread(cells, lambda: self._render(cells))
         if whole and mark == notebook.mark() and sum(cell.weight for cell in cells) < _KEPT:
             notebook.outline = (mark, wish, rendered)
-        here.peer.shown.add(rendered.cells)
+        here.peer.seen_sources.add(rendered.cells)
         self._remember(here, rendered)
         return rendered
 

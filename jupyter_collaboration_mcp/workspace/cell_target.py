@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..collaboration.peer import RoomPeer, Seat
+from ..collaboration.peer import RoomPeer
+from ..collaboration.seats import Seat
 from ..documents.handles import brief_id
 from ..documents.output_log import OutputLog
 from ..errors import CellNotFound, PathError

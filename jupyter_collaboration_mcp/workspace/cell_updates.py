@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ..collaboration import undo
-from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
+from ..collaboration import changes
+from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..documents import json_values
 from ..documents.differ import Differ
 from ..documents.handles import revision
@@ -175,13 +175,13 @@ def apply_changes(
     cell_id = notebook.id_at(index)
     if wanted.source != wanted.before:
         inserted = notebook.set_source(index, wanted.source, differ)
-        record(undo.SourceChanged(cell_id, wanted.before, wanted.source), inserted)
+        record(changes.SourceChange(cell_id, wanted.before, wanted.source), inserted)
     if wanted.metadata:
         now = notebook.metadata(index)
         before = {key: now.get(key) for key in wanted.metadata}
         notebook.set_metadata(index, wanted.metadata)
-        record(undo.MetadataChanged(cell_id, before, dict(wanted.metadata)))
+        record(changes.MetadataChange(cell_id, before, dict(wanted.metadata)))
     if wanted.cell_type is not None and wanted.cell_type != notebook.cell_type(index):
         # Last: it replaces the cell, with whatever it holds by then.
-        record(undo.TypeChanged(cell_id, notebook.value(index), wanted.cell_type))
+        record(changes.TypeChange(cell_id, notebook.value(index), wanted.cell_type))
         notebook.set_type(index, cast("CellType", wanted.cell_type))

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..collaboration import undo
-from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
+from ..collaboration import changes
+from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
+from ..collaboration.undo import plan_undo
 from ..documents.differ import Differ
 from ..documents.notebook import Notebook
 from ..documents.shared_cells import new_cell
@@ -78,7 +79,7 @@ def insert_cells(
             for number, cell_id in zip(numbers, notebook.insert(place, values), strict=True):
                 ids[number] = cell_id
                 index = notebook.find(cell_id)
-                made = undo.Inserted(
+                made = changes.CellInsertion(
                     cell_id,
                     cells[number].content,
                     cells[number].cell_type,
@@ -112,7 +113,7 @@ def delete_cells(
             value = notebook.value(index)
             if "execution_state" in value:
                 value["execution_state"] = "idle"  # a run may be over when it comes back
-            record(undo.Deleted(value, cell_before(notebook, index)))
+            record(changes.CellDeletion(str(value["id"]), value, cell_before(notebook, index)))
         notebook.delete(indexes)
         return ids
 
@@ -141,7 +142,7 @@ def move_cells(
         target = insertion_point(notebook, to_index, after_cell)
         indexes = chosen.indexes(notebook)
         for index in sorted(indexes, reverse=True):
-            record(undo.Moved(notebook.id_at(index), cell_before(notebook, index)))
+            record(changes.CellMove(notebook.id_at(index), cell_before(notebook, index)))
         notebook.move(indexes, target)
         return chosen.ids
 
@@ -171,7 +172,7 @@ def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) ->
         raise InvalidArgument(f"steps is {steps}.", "Give how many calls to take back, at least 1.")
     seat = here.seat
 
-    def wanted() -> list[undo.Step]:
+    def wanted() -> list[changes.Step]:
         return seat.undo.last(steps) if since is None else seat.undo.since(since)
 
     def begin() -> Work[UndoResult]:
@@ -179,9 +180,8 @@ def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) ->
         taken = wanted()
 
         def work(document: Document, record: CallRecord) -> UndoResult:
-            made = undo.plan(document, taken, force)
-            for action in made.actions:
-                action(document)
+            made = plan_undo(document, taken, force)
+            made.apply()
             record.undone, record.changes = taken, made.changes
             return UndoResult(
                 steps=len(taken),
@@ -241,7 +241,7 @@ def clear_outputs(
         indexes = to_clear(notebook, cells, limits)
         ids = [notebook.id_at(index) for index in indexes]
         for index, cell_id in zip(indexes, ids, strict=True):
-            record(undo.OutputsCleared(cell_id, notebook.value(index)))
+            record(changes.OutputClearing(cell_id, notebook.value(index)))
             notebook.clear_outputs(index)
         return ids
 

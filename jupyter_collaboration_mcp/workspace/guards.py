@@ -48,12 +48,12 @@ def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
         notebook.id_at(index),
     )
     handle = notebook.handle(index)
-    seen = here.peer.shown.get(wanted)
+    seen = here.peer.seen_sources.get(wanted)
     diff = None if seen is None else unified(seen, source)
     changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
     unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
     shown = text.clip(source, _SHOWN_SOURCE)
-    here.peer.shown.add([notebook.view(index, outputs=False)])
+    here.peer.seen_sources.add([notebook.view(index, outputs=False)])
     return StaleRevision(
         f"Cell {handle} is not at revision {wanted}. Nothing was applied.{unknown}{changed}\n"
         f"It now says:\n{fenced(shown)}",
@@ -89,13 +89,13 @@ def guard_text(here: OpenDocument, wanted: str | None) -> None:
     now = here.peer.text.view()
     if now.revision == wanted:
         return
-    seen = here.peer.shown.get(wanted)
+    seen = here.peer.seen_sources.get(wanted)
     diff = None if seen is None else unified(seen, now.source)
     changed = f"\nWhat changed since {wanted}:\n{fenced(diff)}" if diff else ""
     unknown = "" if seen is not None else f" Revision {wanted} was not shown here lately."
     handle = f"{here.label}@{now.revision}"
     shown = text.clip(now.source, _SHOWN_TEXT)
-    here.peer.shown.add([now])
+    here.peer.seen_sources.add([now])
     raise StaleRevision(
         f"{handle} is not at revision {wanted}. Nothing was applied.{unknown}{changed}\n"
         f"It now says:\n{fenced(shown)}",

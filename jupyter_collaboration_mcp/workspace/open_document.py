@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..collaboration.peer import RoomPeer, Seat
-from ..collaboration.prepared import Edit
+from ..collaboration.edits import Edit
+from ..collaboration.peer import RoomPeer
+from ..collaboration.seats import Seat
 from ..documents.foreign_text import PATH, inline
 
 T = TypeVar("T")

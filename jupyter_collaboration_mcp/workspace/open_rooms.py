@@ -11,8 +11,9 @@ from typing import Any, Generic, TypeVar
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
-from ..collaboration.peer import RoomPeer, Seat
-from ..collaboration.undo import Step
+from ..collaboration.changes import Step
+from ..collaboration.peer import RoomPeer
+from ..collaboration.seats import Seat
 from ..documents.foreign_text import inline
 from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
 from .agent import Agent
@@ -161,7 +162,7 @@ class OpenRooms:
     ) -> tuple[RoomPeer, dict[str, Seat]]:
         """A peer in a room, with the agents and edits of the one before it, if its room died."""
         peer = RoomPeer(link)
-        peer.on_edit = lambda: self._follow_soon(room_id)
+        peer.on_edit(lambda: self._follow_soon(room_id))
         link.on_end = lambda: self._rejoin_soon(room_id)
         await asyncio.sleep(0)  # to take over a large document takes as long as others may wait
         if self.on_join is not None:

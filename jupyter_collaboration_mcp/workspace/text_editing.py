@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..backends.protocols.room_ids import LARGEST
-from ..collaboration.prepared import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
-from ..collaboration.undo import SourceChanged
+from ..collaboration.changes import SourceChange
+from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..documents import line_ends, text
 from ..documents.differ import Differ, patch
 from ..documents.differ import Edit as TextEdit
@@ -102,7 +102,7 @@ def _write(
     _check_line_ends(old, new)
     if new != old:
         inserted = document.change(_smallest(old, [wanted[n] for n in ordered]), old)
-        record(SourceChanged(WHOLE, old, new), inserted)
+        record(SourceChange(WHOLE, old, new), inserted)
     return _spans(new, wanted, ordered)
 
 

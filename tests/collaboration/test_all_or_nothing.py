@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pycrdt import Map
 
+from jupyter_collaboration_mcp.backends.protocols.rooms import Overwrite
+from jupyter_collaboration_mcp.collaboration.changes import SourceChange
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
-from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from jupyter_collaboration_mcp.errors import CellNotFound, InternalError
@@ -60,13 +61,13 @@ def test_who_joins_anew_finds_what_the_room_has_and_goes_on() -> None:
     seat, broken = room.seat(), room.peer
     with broken.edit(seat, "test") as record:
         broken.notebook.set_source(1, "kept")
-        record(SourceChanged("cell-1", "b", "kept"))
+        record(SourceChange("cell-1", "b", "kept"))
     with pytest.raises(InternalError):
         change_and_fail(broken, broken.edit(seat, "test"), panic)
     peer = RoomPeer(MemoryLink(room.doc))
     peer.inherit(broken)
     assert [peer.notebook.source(index) for index in range(len(peer.notebook))] == ["a", "kept"]
-    assert [step.changes for step in peer.unsaved] == [(SourceChanged("cell-1", "b", "kept"),)]
+    assert [step.changes for step in peer.unsaved] == [(SourceChange("cell-1", "b", "kept"),)]
     with peer.edit(seat, "test"):
         peer.notebook.set_source(0, "again")
     assert room.sources() == ["again", "kept"]
@@ -97,8 +98,8 @@ async def test_a_peer_that_cannot_take_an_update_is_given_up_and_not_stale() -> 
 class Overwritten(MemoryLink):
     """A seat in a room that a file has just come over."""
 
-    def overwritten(self) -> range | None:
-        return range(0, 1) if self._received_file else None
+    def overwritten(self) -> Overwrite | None:
+        return Overwrite(range(0, 1)) if self._received_file else None
 
     _received_file = False
 
@@ -112,7 +113,7 @@ async def test_reapplying_that_fails_halfway_changes_nothing_and_is_reported(
     peer, seat = RoomPeer(link), room.seat()
     with peer.edit(seat, "test") as record:
         peer.notebook.set_source(0, "of Ada")
-        record(SourceChanged("cell-0", "a", "of Ada"))
+        record(SourceChange("cell-0", "a", "of Ada"))
     with room.doc.transaction():
         room.notebook.set_source(0, "of the file")
     link._received_file = True
@@ -122,7 +123,9 @@ async def test_reapplying_that_fails_halfway_changes_nothing_and_is_reported(
         if document is peer.document:
             fail(peer)
 
-    monkeypatch.setattr("jupyter_collaboration_mcp.collaboration.peer.redo", redo)
+    monkeypatch.setattr(
+        "jupyter_collaboration_mcp.collaboration.room_sync.reapply_overwritten", redo
+    )
     with pytest.raises(InternalError):
         await peer.catch_up()
     assert room.sources() == ["of the file", "b"]
@@ -142,14 +145,14 @@ def test_reapplying_after_a_restart_that_fails_halfway_is_reported(
     room, restarted = MemoryRoom(["a", "b"]), MemoryRoom(["a", "b"])
     with room.peer.edit(room.seat(), "test") as record:
         room.peer.notebook.set_source(0, "of Ada")
-        record(SourceChanged("cell-0", "a", "of Ada"))
+        record(SourceChange("cell-0", "a", "of Ada"))
     peer = restarted.peer
 
     def make(wanted: Any, notebook: Notebook, before: Notebook) -> None:
         notebook.set_source(1, "half")
         fail(peer)
 
-    monkeypatch.setattr("jupyter_collaboration_mcp.collaboration.reapply._Wanted.make", make)
+    monkeypatch.setattr("jupyter_collaboration_mcp.collaboration.restart._Repairs.make", make)
     peer.inherit(room.peer)
     assert restarted.sources() == ["a", "b"]
     assert peer.broken

@@ -10,6 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jupyter_collaboration_mcp.collaboration import undo
+from jupyter_collaboration_mcp.collaboration.changes import (
+    CellDeletion,
+    CellInsertion,
+    SourceChange,
+    Step,
+)
+from jupyter_collaboration_mcp.collaboration.undo import UndoLog, plan_undo
 from jupyter_collaboration_mcp.documents import text
 from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.errors import NothingToUndo, UndoRefused
@@ -19,6 +27,8 @@ from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from tests.documents.texts import scribble
 from tests.harness.growth import calls
 from tests.harness.memory_room import MemoryRoom, perform
+
+from .changes.documents import notebook, sources
 
 LIMITS = Limits()
 EDIT_ONLY = guards.RunRequest(False)
@@ -201,3 +211,102 @@ def test_rewriting_many_cells_and_taking_it_back_holds_nobody_up() -> None:
 
     assert calls(refused) < 10_000_000
     assert room.sources() == others
+
+
+class TestLog:
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(undo, "MAX_STEPS", 3)
+        monkeypatch.setattr(undo, "MAX_CHARACTERS", 10)
+
+    def log(self, *sizes: int) -> UndoLog:
+        """One step for each size, whose versions count from 1."""
+        log = UndoLog()
+        for version, size in enumerate(sizes, 1):
+            log.push(Step(version, "call", (SourceChange("a", "", "x" * size),)))
+        return log
+
+    def versions(self, steps: list[Step]) -> list[int]:
+        return [step.version for step in steps]
+
+    def test_the_oldest_of_too_many_steps_are_forgotten(self) -> None:
+        assert self.versions(self.log(1, 1, 1).last(9)) == [3, 2, 1]
+        log = self.log(1, 2, 3, 3)
+        assert self.versions(log.last(9)) == [4, 3, 2]
+        assert (len(log), log.characters) == (3, 8)
+
+    def test_the_oldest_of_too_large_ones_are_forgotten_but_never_the_last(self) -> None:
+        assert self.versions(self.log(5, 5).last(9)) == [2, 1]
+        log = self.log(5, 6)
+        assert (self.versions(log.last(9)), log.characters) == ([2], 6)
+        log = self.log(1, 99)
+        assert (self.versions(log.last(9)), log.characters) == ([2], 99)
+
+    def test_the_latest_come_first(self) -> None:
+        log = self.log(1, 1, 1)
+        assert self.versions(log.last(2)) == [3, 2]
+        assert log.last(0) == []
+        assert self.versions(log.since(1)) == [3, 2]
+
+    def test_what_was_undone_is_no_longer_there(self) -> None:
+        log = self.log(1, 2, 3)
+        log.pop(2)
+        assert (self.versions(log.last(9)), log.characters) == ([1], 1)
+
+
+class TestPlan:
+    def steps(self, *changes: Any) -> list[Step]:
+        """One for each change, the newest first."""
+        return [Step(n, "call", (change,)) for n, change in enumerate(changes)][::-1]
+
+    def test_planning_changes_nothing_and_the_plan_is_what_happens(self) -> None:
+        document = notebook("1 2 3", "other")
+        made = self.steps(SourceChange("a", "1", "1 2"), SourceChange("a", "1 2", "1 2 3"))
+        plan = plan_undo(document, made, force=False)
+        assert sources(document) == {"a": "1 2 3", "b": "other"}
+        assert plan.sources == {"a": "1"}
+        assert plan.changes == [SourceChange("a", "1 2 3", "1")]
+        with document.doc.transaction():
+            plan.apply()
+        assert sources(document) == {"a": "1", "b": "other"}
+
+    def test_the_changes_of_one_step_are_undone_from_the_last(self) -> None:
+        document = notebook("1 2 3")
+        changes = (SourceChange("a", "1", "1 2"), SourceChange("a", "1 2", "1 2 3"))
+        assert plan_undo(document, [Step(1, "call", changes)], False).sources == {"a": "1"}
+
+    def test_what_does_not_change_is_no_change(self) -> None:
+        document = notebook("x")  # somebody else has undone it
+        plan = plan_undo(document, self.steps(SourceChange("a", "x", "x y")), force=True)
+        assert plan.sources == {"a": "x"}
+        assert plan.changes == []
+
+    def test_a_cell_that_comes_back_and_is_edited_is_both(self) -> None:
+        document = notebook("one")
+        gone = {**document.value(0), "id": "x", "source": "1 2"}
+        made = self.steps(SourceChange("x", "1", "1 2"), CellDeletion("x", gone, "a"))
+        plan = plan_undo(document, made, force=False)
+        assert plan.changes == [
+            CellInsertion("x", "1 2", "code", "a"),
+            SourceChange("x", "1 2", "1"),
+        ]
+        with document.doc.transaction():
+            plan.apply()
+        assert sources(document) == {"a": "one", "x": "1"}
+
+    def test_a_cell_that_goes_gets_no_text(self) -> None:
+        document = notebook("1 2")
+        made = self.steps(CellInsertion("a", "1"), SourceChange("a", "1", "1 2"))
+        plan = plan_undo(document, made, force=False)
+        with document.doc.transaction():
+            plan.apply()
+        assert document.ids == []
+        assert [type(change) for change in plan.changes] == [CellDeletion]
+
+    def test_others_are_in_the_way_unless_it_is_forced(self) -> None:
+        made = self.steps(SourceChange("a", "x", "yy"))
+        with pytest.raises(UndoRefused, match="cell a, where others changed what you wrote"):
+            plan_undo(notebook("yzy"), made, force=False)
+        plan = plan_undo(notebook("yzy"), made, force=True)
+        assert len(plan.conflicts) == 1
+        assert "z" in plan.sources["a"]

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from pycrdt import Doc, Text, TransactionEvent, YMessageType, handle_sync_message
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
-from jupyter_collaboration_mcp.backends.protocols.rooms import Authorship
-from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
-from jupyter_collaboration_mcp.collaboration.prepared import Edit
+from jupyter_collaboration_mcp.backends.protocols.rooms import Authorship, Overwrite
+from jupyter_collaboration_mcp.collaboration.edits import Edit
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
@@ -109,7 +110,7 @@ class MemoryLink:
     def record(self, authorship: Authorship) -> None:
         self.recorded.append(authorship)
 
-    def overwritten(self) -> range | None:
+    def overwritten(self) -> Overwrite | None:
         return None
 
     async def stale(self) -> bool:

@@ -16,7 +16,8 @@ from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.remote.file_room import FileRoom, FileRooms
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
 from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
-from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from tests.conftest import MakeServer
 from tests.harness import notebooks

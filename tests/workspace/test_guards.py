@@ -39,7 +39,7 @@ class Cells:
 
     def show(self, index: int) -> None:
         """What the agent reads."""
-        self.room.peer.shown.add([self.room.peer.notebook.view(index)])
+        self.room.peer.seen_sources.add([self.room.peer.notebook.view(index)])
 
 
 class TestCells:
@@ -133,7 +133,7 @@ class TestTexts:
     def test_a_text_that_has_changed_is_refused_with_what_changed(self) -> None:
         room = TextRoom("one\n")
         before = room.peer.text.view()
-        room.peer.shown.add([before])
+        room.peer.seen_sources.add([before])
         room.type(0, "zero\n")
         asyncio.run(room.peer.catch_up())
         with pytest.raises(StaleRevision) as caught:

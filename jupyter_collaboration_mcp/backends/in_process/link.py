@@ -13,7 +13,7 @@ from ...documents.foreign_text import inline, words
 from ...errors import DocumentNotFound, RoomUnavailable
 from ..disk.open_files import Load
 from ..protocols.room_ids import RoomId
-from ..protocols.rooms import Authorship, autosave_is_on
+from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
 from ..upstream.linked_files import loads_of
 from .group_commit import JournalError
 from .journal import Journal
@@ -240,9 +240,9 @@ class InProcessLink:
                 "Tell the person that the disk of the Jupyter server may be full.",
             ) from error
 
-    def overwritten(self) -> range | None:
+    def overwritten(self) -> Overwrite | None:
         before, self._before_overwrite = self._before_overwrite, None
-        return None if before is None else range(before, before + 1)
+        return None if before is None else Overwrite.between(before, before + 1)
 
     async def stale(self) -> bool:
         if not await self._watch.refresh():

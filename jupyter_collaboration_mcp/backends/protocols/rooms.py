@@ -52,6 +52,24 @@ class Piece(bytes):
     """An update with what a room had when it was asked, perhaps in the middle of a change."""
 
 
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Which update from the room may be the change of the file on disk that overwrote it (B9).
+
+    It is one of a few that came one after another.
+    """
+
+    updates: range
+    """Of the last `receive`: only those that brought something, counted from 0."""
+    or_previous: bool = False
+    """Whether it may also be the last one that brought something before that `receive`."""
+
+    @classmethod
+    def between(cls, start: int, end: int) -> Overwrite:
+        """From one update and before another; the last of the `receive` before is number -1."""
+        return cls(range(max(start, 0), end), start < 0)
+
+
 class RoomLink(Protocol):
     """One seat in one room, shared by all agents of this process."""
 
@@ -156,10 +174,9 @@ class RoomLink(Protocol):
             RoomUnavailable: The room went away or the edit could not be made durable.
         """
 
-    def overwritten(self) -> range | None:
-        """Which of the updates that `receive` gave, and that brought something, may be the change
-        of the file on disk that overwrote the room; None if none did since the last call. The last
-        one that `receive` gave before is -1.
+    def overwritten(self) -> Overwrite | None:
+        """The change of the file on disk that overwrote the room; None if none did since the last
+        call.
 
         To be asked after each `receive`, when all of it has been applied.
         """

@@ -20,7 +20,7 @@ from ...documents import line_ends, well_formed
 from ...documents.foreign_text import inline
 from ...errors import CorruptDocument, DocumentNotFound, RoomUnavailable, ServerError
 from ..protocols.room_ids import Kind, RoomId
-from ..protocols.rooms import Authorship, Limitation
+from ..protocols.rooms import Authorship, Limitation, Overwrite
 from ..upstream.kept_numbers import keep_numbers
 from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi
@@ -215,7 +215,7 @@ class FileRoom:
         with self._api.understood("a file that it saved"):
             self._modified = str(saved["last_modified"])
 
-    def overwritten(self) -> range | None:
+    def overwritten(self) -> Overwrite | None:
         return None  # every edit is in the file when it is acknowledged
 
     async def stale(self) -> bool:

@@ -25,7 +25,7 @@ from ...errors import (
 )
 from ...owned_tasks import OwnedTasks
 from ..protocols.room_ids import RoomId
-from ..protocols.rooms import Authorship, autosave_is_on
+from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
 from .freshness import Freshness
 from .jupyter_api import JupyterApi
 from .room_awareness import RoomAwareness
@@ -250,7 +250,7 @@ class RoomSocket:
     def loaded_since(self, loads: int) -> Sequence[str]:
         return ()
 
-    def overwritten(self) -> range | None:
+    def overwritten(self) -> Overwrite | None:
         return None if self._sync.state is None else self._sync.state.overwritten()
 
     async def stale(self) -> bool:

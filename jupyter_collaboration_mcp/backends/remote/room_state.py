@@ -16,6 +16,7 @@ from typing import Any
 from pycrdt import Doc, Map, MapEvent, TransactionEvent
 
 from ...documents.updates import decode_state, first_block, is_single, sole_author
+from ..protocols.rooms import Overwrite
 
 
 class RoomState:
@@ -30,8 +31,8 @@ class RoomState:
         self._cleaned = False  # the latest thing is a `dirty` of the server without a `hash` yet
         self.updates = 0
         """Counted from whenever somebody sets it to 0."""
-        self._overwritten: range | None = None  # updates of which one was that
-        self._content = range(0)  # ... if it is one
+        self._overwritten: Overwrite | None = None
+        self._content = Overwrite(range(0))  # which update it was, if there was one
         self.overwrites = 0
         """How often the file has overwritten the room."""
         self._server: int | None = None
@@ -48,11 +49,10 @@ class RoomState:
         """Whether the file has everything that this Doc has, and nothing was lost on the way."""
         return bool(self._saved) and self._overwritten is None
 
-    def overwritten(self) -> range | None:
+    def overwritten(self) -> Overwrite | None:
         """With which update the file overwrote the room since this was asked last.
 
-        It is one of those that are given. They are counted since `updates` was set to 0; the last
-        one before that is -1.
+        They are counted since `updates` was set to 0.
         To be asked when all that the room has is here: a `hash` may be on its way.
         """
         if self._cleaned:
@@ -127,14 +127,14 @@ class RoomState:
             self._server = author
         if self._hides_overwrite(event) if marked else self._cleaned:
             if not self._cleaned:
-                self._content = range(self.updates - 1, self.updates + 1)
+                self._content = Overwrite.between(self.updates - 1, self.updates + 1)
             self._note_overwrite()
         # JupyterLab writes `dirty` too, after a save that its person has asked for.
         self._cleaned = clean and not marked and author in (None, self._server or author)
         if self._cleaned:
             # The content of the file came right before, or in the same update.
             single = is_single(event.update)
-            self._content = range(self.updates - 1, self.updates + (not single))
+            self._content = Overwrite.between(self.updates - 1, self.updates + (not single))
         self.updates += 1
         # A mark comes alone; with the work of others in one update, who knows the order.
         doubtful = first_block(event.update) in self._doubtful

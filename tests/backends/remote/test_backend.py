@@ -33,7 +33,8 @@ from jupyter_collaboration_mcp.backends.remote.room_reconnector import RoomRecon
 from jupyter_collaboration_mcp.backends.remote.room_socket import RoomSocket
 from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection, open_websocket
-from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from jupyter_collaboration_mcp.errors import (

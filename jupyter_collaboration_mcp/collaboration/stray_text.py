@@ -1,8 +1,8 @@
-"""Edits that were on their way to the room while it took over a changed file (B9).
+"""Find edits that reached the room after it reloaded a changed file (B9).
 
-The server replaces a text whole: it removes all that it knows of it and writes what the file says.
-An edit that comes after that finds nothing left of what it stood between, and ends up before or
-behind it all. It is there, but astray, and its characters can only be told by who wrote them.
+The server replaces a text as a whole: it removes all that it knows of it and writes what the file
+says. An edit that arrives later finds nothing left of the text around it, and ends up before or
+behind everything. Its characters are found by the client and the clock that wrote them.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from ..documents.differ import Edit
 from ..documents.notebook import Notebook
 from ..documents.text_document import Document
 from ..documents.updates import deletion
-from .reapply import by_cell
-from .unsaved import Clocks, Entry
+from .changes import by_cell
+from .replica import Clocks
+from .unsaved_steps import Entry
 
 
-def find_astray(
+def find_stray_text(
     document: Document, client: int, unsaved: Sequence[Entry]
 ) -> Mapping[str, list[Edit]]:
-    """Where texts have something that came after the file, as edits that remove it.
+    """Find text that arrived after the file, as edits that remove it, by cell.
 
     Args:
-        client: Who made the edits.
-        unsaved: What was unsaved when the file was taken over.
+        client: The client that made the edits.
+        unsaved: What was unsaved when the file overwrote the room.
     """
-    # Of a cell that it changes the server removes all that it knows.
+    # In a notebook, the server removes all that it knows of each cell that it changes.
     late = [
         entry
         for entry in unsaved
@@ -47,16 +48,16 @@ def find_astray(
         for cell, shared in texts.items()
     ]
     _remove(copy, client, [entry.written for entry in late])
-    for shared, subscription in observed:  # B28: else it would stay in memory
+    for shared, subscription in observed:  # B28: otherwise it would stay in memory
         shared.unobserve(subscription)
     copy.close()
     return found
 
 
 def _is_late(document: Document, client: int, entry: Entry) -> bool:
-    """Whether a text has all of what a step wrote, and the room may have had it later.
+    """Whether a text has all that a step wrote, and the room may have got it after the file.
 
-    What the server knows of a text it may keep, letter by letter, where the file seems to have it.
+    The server may keep letters that it knows where the file seems to have the same ones.
     """
     start, end = entry.written
     if entry.acknowledged or start == end:
@@ -94,5 +95,5 @@ def _keep_removals(found: dict[str, list[Edit]], cell: str, old: str, event: Any
 
 
 def _length(document: Document) -> int:
-    """Of a text, in the units of a clock."""
+    """The length of a text in the units of a clock."""
     return len(document.source(0).encode("utf-16-le")) // 2

@@ -1,13 +1,12 @@
-"""Which of this process's edits a text lacks, and the text with them.
+"""Merge this process's own edits, line by line, into a text that lacks them.
 
-Whoever writes through another process reapplies their own edits, perhaps at this very moment. So
-nothing may come back here that others wrote, although every step holds the whole text as it was
-before and after it: the steps are undone on the last text that had them all, and only what that
-takes away is this process's own.
+Agents of other processes reapply their own edits, perhaps at this very moment. So nothing that
+others wrote may come back here, although every step holds the whole text from before and after it:
+the steps are undone on the last text that had them all, and only what that removes is our own.
 
-A save holds the first of the steps or all of them, and nobody may have said that there was one.
-So the file has the number of them with which the text is most like it. What is missing is merged
-by lines: new lines find a place wherever they stood, and a line that was changed has to be there.
+A save holds the first few of the steps or all of them, and may have gone unnoticed. The file is
+assumed to have as many of them as make the text most like it. What is missing is merged by lines:
+new lines find a place wherever they stood, and a changed line has to be there still.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..documents.differ import WORK, Differ, Edit, Gap, patch
 from ..documents.merge import revert
-from .undo import SourceChanged
 
 #: Texts that are compared with that of the file, beside the one without any of the steps.
 _STAGES = 10
@@ -38,7 +36,17 @@ _Piece = tuple[int, int, Sequence[str]]
 """Lines of a file, from one and before another, and what stands there instead."""
 
 
-class Reapplied(NamedTuple):
+class Rewrite(Protocol):
+    """A change of a text: all of it, as it was before and after."""
+
+    @property
+    def before(self) -> str: ...
+
+    @property
+    def after(self) -> str: ...
+
+
+class MergedText(NamedTuple):
     """A text with the edits that it lacked."""
 
     text: str
@@ -50,7 +58,7 @@ class Reapplied(NamedTuple):
     """Whether something may be lost: others wrote at the same place."""
 
 
-def reapplied(changes: Sequence[SourceChanged], said: str, current: str) -> Reapplied:
+def merge_lines(changes: Sequence[Rewrite], said: str, current: str) -> MergedText:
     """Give a text what it lacks of the changes.
 
     Args:
@@ -59,7 +67,7 @@ def reapplied(changes: Sequence[SourceChanged], said: str, current: str) -> Reap
         current: The text now, which came from a file; others may have reapplied theirs.
     """
     if said == current:
-        return Reapplied(current, [], len(changes), False)
+        return MergedText(current, [], len(changes), False)
     differ = Differ(3 * WORK)
     stages, mixed = _stages(changes, said, differ)
     own, new = said.split("\n"), current.split("\n")
@@ -85,7 +93,7 @@ def _merged(
     own: Sequence[str],
     new: Sequence[str],
     differ: Differ,
-) -> Reapplied:
+) -> MergedText:
     """A file with what made the own text of the base.
 
     Args:
@@ -96,11 +104,11 @@ def _merged(
     for gap in differ.gaps(base, own):
         clash |= not merge.add(gap, own[gap.new_start : gap.new_end])
     edits = merge.edits()
-    return Reapplied(patch("\n".join(new), edits), edits, there, clash)
+    return MergedText(patch("\n".join(new), edits), edits, there, clash)
 
 
 def _stages(
-    changes: Sequence[SourceChanged], said: str, differ: Differ
+    changes: Sequence[Rewrite], said: str, differ: Differ
 ) -> tuple[list[tuple[int, str]], bool]:
     """What was said, with fewer and fewer of the changes: how many, and the text.
 

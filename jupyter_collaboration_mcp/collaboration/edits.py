@@ -20,7 +20,7 @@ from ..documents.cell_mirror import Parts
 from ..documents.text_document import Document
 from ..errors import CollaborationError, InternalError
 from ..panics import is_panic
-from .undo import Change, Step, touched
+from .changes import Change, Step, parts_of
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class CallRecord:
     def touched(self) -> Parts:
         """The parts of the document that the call is about."""
         undone = (change for step in self.undone for change in step.changes)
-        return touched(chain(self.changes, undone))
+        return parts_of(chain(self.changes, undone))
 
 
 Work = Callable[[Any, CallRecord], T]
@@ -73,7 +73,7 @@ class Edit(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared(Generic[T]):
+class PreparedEdit(Generic[T]):
     """An edit as it was made on a copy."""
 
     update: bytes | None
@@ -84,7 +84,7 @@ class Prepared(Generic[T]):
 
 def prepare(
     kind: type[Document], state: bytes, client_id: int, work: Work[T]
-) -> Prepared[T] | CollaborationError:
+) -> PreparedEdit[T] | CollaborationError:
     """Make an edit on a copy of a document, in any thread; also says why not."""
     doc: Doc[Any] = Doc(client_id=client_id)
     document = kind(doc, follows=False)
@@ -105,4 +105,4 @@ def prepare(
     finally:
         doc.unobserve(subscription)
         document.close()
-    return Prepared(updates[0] if updates else None, record, result)
+    return PreparedEdit(updates[0] if updates else None, record, result)

@@ -16,15 +16,35 @@ from jupyter_ydoc import YFile
 from pycrdt import Doc, Text
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
-from jupyter_collaboration_mcp.collaboration import unsaved
-from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
-from jupyter_collaboration_mcp.collaboration.unsaved import MAX_CHARACTERS
+from jupyter_collaboration_mcp.backends.protocols.rooms import Overwrite
+from jupyter_collaboration_mcp.collaboration import unsaved_steps
+from jupyter_collaboration_mcp.collaboration.changes import (
+    CellDeletion,
+    CellInsertion,
+    CellMove,
+    Change,
+    MetadataChange,
+    SourceChange,
+    Step,
+    TypeChange,
+)
+from jupyter_collaboration_mcp.collaboration.changes.change import ReapplyReport
+from jupyter_collaboration_mcp.collaboration.overwrite import reapply_overwritten
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.seats import Seat
+from jupyter_collaboration_mcp.collaboration.unsaved_steps import MAX_CHARACTERS
+from jupyter_collaboration_mcp.documents.differ import Edit
+from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 from jupyter_collaboration_mcp.workspace import cell_updates, editing, guards
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.cell_updates import CellUpdate
 from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
 from tests.harness.memory_room import MemoryLink, MemoryRoom, perform
+
+from .changes.documents import notebook
+from .changes.documents import sources as texts
 
 LINES = [f"line {letter} é😀" for letter in "ABCDE"]
 
@@ -63,9 +83,9 @@ class OverwrittenLink(MemoryLink):
         if self._before is None:
             self._before = len(self._received)
 
-    def overwritten(self) -> range | None:
+    def overwritten(self) -> Overwrite | None:
         before, self._before = self._before, None
-        return None if before is None else range(before, before + 1)
+        return None if before is None else Overwrite(range(before, before + 1))
 
 
 class Story:
@@ -191,7 +211,7 @@ def test_no_unsaved_word_goes_without_a_note_whatever_lines_look_like(
     content: list[str], history: Any, changes: Any, remembered: int
 ) -> None:
     story = Story(content)
-    with patch.object(unsaved, "MAX_CHARACTERS", remembered):
+    with patch.object(unsaved_steps, "MAX_CHARACTERS", remembered):
         for step in history:
             story.play(*step)
     before = story.words("a")
@@ -272,4 +292,113 @@ def test_typing_costs_little_while_many_cells_are_unsaved() -> None:
 
     assert asyncio.run(follow()) < 0.1
     assert room.peer.notebook.source(500) == "typed 198"
-    assert room.peer._unsaved.say()["cell-500"] == "typed 198"
+    assert room.peer._sync.unsaved.texts()["cell-500"] == "typed 198"
+
+
+class TestReapply:
+    """Cells that a file has overwritten, without a room."""
+
+    def reapply(
+        self,
+        document: Notebook,
+        before: dict[str, str],
+        *changes: Change,
+        late: Sequence[str] = (),
+        strays: Sequence[str] = (),
+    ) -> tuple[ReapplyReport, list[Change]]:
+        steps = [Step(n, "call", (change,)) for n, change in enumerate(changes)]
+        self.searches = 0
+
+        def find() -> dict[str, list[Edit]]:
+            self.searches += 1
+            return {cell_id: [Edit(0, 1, "")] for cell_id in strays}
+
+        with document.doc.transaction():
+            return reapply_overwritten(document, steps, before, find, late)
+
+    def test_text_metadata_and_type_come_back(self) -> None:
+        document = notebook("disk", "other")
+        changes = [
+            SourceChange("a", "disk", "disk\nown"),
+            TypeChange("a", {"cell_type": "code"}, "raw"),
+            MetadataChange("a", {"k": None}, {"k": 1}),
+        ]
+        report, left = self.reapply(document, {"a": "disk\nown"}, *changes)
+        assert (document.cell_type(0), document.metadata(0)["k"]) == ("raw", 1)
+        assert document.source(0) == "disk\nown"
+        assert report.cells == ["a"]
+        assert left[-2:] == changes[1:]
+        report, left = self.reapply(document, {"a": document.source(0)}, *changes)
+        assert (report.cells, left) == ([], changes)
+
+    def test_an_inserted_cell_comes_back_as_it_was(self) -> None:
+        document = notebook("one")
+        changes = [
+            CellInsertion("x", "new", "code", "a"),
+            SourceChange("x", "new", "newer"),
+            TypeChange("x", {"cell_type": "code"}, "markdown"),
+            MetadataChange("x", {"k": None}, {"k": 1}),
+        ]
+        report, left = self.reapply(document, {"x": "newer"}, *changes)
+        assert texts(document) == {"a": "one", "x": "newer"}
+        assert (document.cell_type(1), document.metadata(1)["k"]) == ("markdown", 1)
+        assert (report.cells, report.lost) == (["x"], [])
+        assert left == [CellInsertion("x", "newer", "code", "a"), *changes[2:]]
+
+    def test_an_inserted_cell_that_is_there_is_still_unsaved(self) -> None:
+        change = CellInsertion("a", "one")
+        report, left = self.reapply(notebook("one"), {"a": "one"}, change)
+        assert (report, left) == (ReapplyReport(), [change])
+
+    def test_a_cell_that_was_there_before_is_reported_as_gone(self) -> None:
+        document = notebook()
+        report, left = self.reapply(document, {"a": ""}, SourceChange("a", "one", ""))
+        assert (report.lost, report.cells, left) == (["cell a is gone"], [], [])
+        assert document.ids == []
+
+    def test_a_deleted_cell_goes_again_unless_it_was_edited_since(self) -> None:
+        gone = {**new_cell("code", "old"), "id": "a"}
+        change = CellDeletion("a", gone, None)
+        document = notebook("old")
+        report, left = self.reapply(document, {}, change)
+        assert (document.ids, report.cells, left) == ([], ["a"], [change])
+        report, left = self.reapply(document, {}, change)
+        assert (report.cells, left) == ([], [change])
+        document = notebook("of Ana")
+        report, left = self.reapply(document, {}, change)
+        assert (document.ids, report.cells, left) == (["a"], [], [])
+        assert report.lost == ["cell a, which was deleted, is back and was edited since"]
+
+    def test_all_that_a_deleted_cell_said_is_known(self) -> None:
+        gone = {**new_cell("code", "new"), "id": "a"}
+        document = notebook("old")
+        self.reapply(document, {}, SourceChange("a", "old", "new"), CellDeletion("a", gone, None))
+        assert document.ids == []
+
+    def test_a_cell_that_others_deleted_before_the_file_came_is_left_to_the_file(self) -> None:
+        document = notebook("one")
+        report, left = self.reapply(document, {}, SourceChange("a", "", "one"))
+        assert (document.ids, report, left) == (["a"], ReapplyReport(), [])
+
+    def test_a_deletion_that_was_undone_does_not_count(self) -> None:
+        gone = {**new_cell("code", "one"), "id": "a"}
+        document = notebook("one")
+        back = CellInsertion("a", "one")
+        _, left = self.reapply(document, {"a": "one"}, CellDeletion("a", gone, None), back)
+        assert (document.ids, left) == (["a"], [back])
+
+    def test_moves_are_not_made_again(self) -> None:
+        document = notebook("one", "two")
+        assert self.reapply(document, {}, CellMove("a", "b")) == (ReapplyReport(), [])
+        assert document.ids == ["a", "b"]
+
+    def test_stray_text_is_looked_for_once_and_only_where_there_may_be_some(self) -> None:
+        document = notebook("own", "own")
+        changes = [SourceChange("a", "", "own"), SourceChange("b", "", "own")]
+        before = {"a": "own", "b": "own"}
+        self.reapply(document, before, *changes)
+        assert self.searches == 0
+        self.reapply(document, before, *changes, late=["b"])
+        assert self.searches == 1
+        self.reapply(document, before, *changes, late=["a", "b"])
+        assert self.searches == 1

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.collaboration.edits import CallRecord, Edit, Work
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
-from jupyter_collaboration_mcp.collaboration.prepared import CallRecord, Edit, Work
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.errors import (
     CellNotFound,
@@ -257,7 +257,7 @@ async def test_a_small_edit_of_another_agent_waits_for_a_large_one() -> None:
     small = update(0, content="Bob")(bob)
     large = update(1, content="of Ada")(ada)
     written: list[str] = []
-    bob.peer.on_edit = lambda: written.append(room.sources()[1])
+    bob.peer.on_edit(lambda: written.append(room.sources()[1]))
     await while_prepared(
         ada, large, lambda: tasks.append(asyncio.ensure_future(bob.perform(small)))
     )

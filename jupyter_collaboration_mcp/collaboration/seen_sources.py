@@ -1,4 +1,4 @@
-"""What agents were shown lately, so that they can be told what changed since."""
+"""What agents read lately, so that an answer can show what changed since."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _KEPT = 2_000_000
 _CELLS = 20_000
 
 
-class Shown(Protocol):
-    """A cell, or the text of a file, as it was shown."""
+class Readable(Protocol):
+    """A cell, or the text of a file, as an agent reads it."""
 
     @property
     def revision(self) -> str: ...
@@ -24,14 +24,14 @@ class Shown(Protocol):
     def source(self) -> str: ...
 
 
-class ShownSources:
+class SeenSources:
     """The latest sources by revision; bounded, the oldest go first."""
 
     def __init__(self) -> None:
         self._sources: OrderedDict[str, str] = OrderedDict()
         self._length = 0
 
-    def add(self, cells: Iterable[Shown]) -> None:
+    def add(self, cells: Iterable[Readable]) -> None:
         for cell in cells:
             known = self._sources.get(cell.revision)
             if known is not None and len(known) == len(cell.source):

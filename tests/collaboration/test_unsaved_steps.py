@@ -7,16 +7,21 @@ from typing import Any
 import pytest
 from pycrdt import Doc
 
-from jupyter_collaboration_mcp.backends.protocols.rooms import Piece
-from jupyter_collaboration_mcp.collaboration import unsaved as module
-from jupyter_collaboration_mcp.collaboration.undo import Deleted, Inserted, SourceChanged, Step
-from jupyter_collaboration_mcp.collaboration.unsaved import Unsaved
+from jupyter_collaboration_mcp.backends.protocols.rooms import Overwrite, Piece
+from jupyter_collaboration_mcp.collaboration import unsaved_steps as module
+from jupyter_collaboration_mcp.collaboration.changes import (
+    CellDeletion,
+    CellInsertion,
+    SourceChange,
+    Step,
+)
+from jupyter_collaboration_mcp.collaboration.unsaved_steps import UnsavedSteps
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
 
 
 class Room:
-    """A notebook in which an agent has changed cell `a`, and `Unsaved` of it."""
+    """A notebook in which an agent has changed cell `a`, and `UnsavedSteps` of it."""
 
     def __init__(self) -> None:
         self.doc: Doc[Any] = Doc()
@@ -24,7 +29,7 @@ class Room:
         cells = [{**new_cell("markdown", f"old {name}"), "id": name} for name in "ab"]
         with self.doc.transaction():
             self.notebook.insert(0, cells)
-        self.unsaved = Unsaved(self.notebook)
+        self.unsaved = UnsavedSteps(self.notebook)
         self.edit("a", "old a, of Ada")
 
     def write(self, cell: str, text: str) -> None:
@@ -35,7 +40,7 @@ class Room:
         """As an agent."""
         before = self.notebook.source(self.notebook.find(cell))
         self.write(cell, text)
-        self.unsaved.add(Step(1, "edit", (SourceChanged(cell, before, text),)))
+        self.unsaved.add(Step(1, "edit", (SourceChange(cell, before, text),)))
 
     def update(self, cell: str, text: str, piece: bool = False) -> None:
         """As the room."""
@@ -53,8 +58,8 @@ def test_the_texts_before_an_update_are_known(room: Room) -> None:
     room.unsaved.begin()
     room.update("b", "of Ana")
     room.update("a", "from disk")
-    assert room.unsaved.said(range(1, 2)) == {"a": "old a, of Ada"}
-    assert room.unsaved.said(range(2, 3)) == {"a": "from disk"}
+    assert room.unsaved.texts_before(Overwrite(range(1, 2))) == {"a": "old a, of Ada"}
+    assert room.unsaved.texts_before(Overwrite(range(2, 3))) == {"a": "from disk"}
 
 
 def test_pieces_belong_to_what_comes_behind_them(room: Room) -> None:
@@ -63,14 +68,14 @@ def test_pieces_belong_to_what_comes_behind_them(room: Room) -> None:
         room.update("a", "half from disk", piece=True)
     room.unsaved.begin()
     room.update("a", "from disk")
-    assert room.unsaved.said(range(0, 1)) == {"a": "old a, of Ada"}
+    assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"a": "old a, of Ada"}
 
 
 def test_what_came_in_the_round_before_is_known_too(room: Room) -> None:
     room.unsaved.begin()
     room.update("a", "from disk")
     room.unsaved.begin()
-    assert room.unsaved.said(range(-1, 0)) == {"a": "old a, of Ada"}
+    assert room.unsaved.texts_before(Overwrite.between(-1, 0)) == {"a": "old a, of Ada"}
 
 
 def test_what_is_made_between_pieces_is_not_forgotten(room: Room) -> None:
@@ -79,11 +84,14 @@ def test_what_is_made_between_pieces_is_not_forgotten(room: Room) -> None:
     room.edit("b", "old b, of Ada")
     room.edit("a", "very old a")
     gone = {**new_cell("markdown", "old b"), "id": "b"}
-    room.unsaved.add(Step(1, "delete", (Deleted(gone, "a"),)))
-    room.unsaved.add(Step(1, "insert", (Inserted("c", "new"),)))
+    room.unsaved.add(Step(1, "delete", (CellDeletion("b", gone, "a"),)))
+    room.unsaved.add(Step(1, "insert", (CellInsertion("c", "new"),)))
     room.unsaved.begin()
     room.update("a", "old a")
-    assert room.unsaved.said(range(0, 1)) == {"a": "very old a, of Ada", "c": "new"}
+    assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {
+        "a": "very old a, of Ada",
+        "c": "new",
+    }
 
 
 def test_of_two_insertions_at_one_place_both_are_known(room: Room) -> None:
@@ -92,7 +100,7 @@ def test_of_two_insertions_at_one_place_both_are_known(room: Room) -> None:
     room.edit("a", "old a, again of Ada")
     room.unsaved.begin()
     room.update("a", "old a")
-    assert room.unsaved.said(range(0, 1)) == {"a": "old a, of Ada, again of Ada"}
+    assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"a": "old a, of Ada, again of Ada"}
 
 
 def test_of_two_changes_at_one_place_the_later_one_counts(room: Room) -> None:
@@ -101,19 +109,19 @@ def test_of_two_changes_at_one_place_the_later_one_counts(room: Room) -> None:
     room.edit("a", "old")
     room.unsaved.begin()
     room.update("a", "old a")
-    assert room.unsaved.said(range(0, 1)) == {"a": "old"}
+    assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"a": "old"}
 
 
 def test_the_update_that_took_the_most_is_the_one_that_is_looked_for(room: Room) -> None:
     room.unsaved.begin()
     room.update("a", "from disk")
     room.update("b", "of Ana")
-    assert room.unsaved.said(range(0, 2)) == {"a": "old a, of Ada"}
+    assert room.unsaved.texts_before(Overwrite(range(0, 2))) == {"a": "old a, of Ada"}
     room.unsaved.begin()
     room.edit("a", "of Ada again")
     room.update("b", "once more of Ana")
     room.update("a", "from disk")
-    assert room.unsaved.said(range(0, 2)) == {"a": "of Ada again"}
+    assert room.unsaved.texts_before(Overwrite(range(0, 2))) == {"a": "of Ada again"}
 
 
 def test_what_was_with_the_room_is_forgotten_when_it_is_saved(room: Room) -> None:
@@ -121,11 +129,50 @@ def test_what_was_with_the_room_is_forgotten_when_it_is_saved(room: Room) -> Non
     room.edit("b", "later")
     room.unsaved.acknowledge(sent)
     room.unsaved.saved()
-    assert [step.changes for step in room.unsaved.steps] == [
-        (SourceChanged("b", "old b", "later"),)
-    ]
+    assert [step.changes for step in room.unsaved.steps] == [(SourceChange("b", "old b", "later"),)]
     room.unsaved.begin()
-    assert room.unsaved.said(range(0, 1)) == {"b": "later"}
+    assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"b": "later"}
+
+
+def test_only_what_had_been_sent_is_forgotten_when_that_is_saved(room: Room) -> None:
+    sent = room.unsaved.sent()
+    room.edit("b", "later")
+    room.unsaved.saved(sent)
+    assert [step.changes for step in room.unsaved.steps] == [(SourceChange("b", "old b", "later"),)]
+
+
+def test_what_an_agent_wrote_may_be_among_what_several_did(room: Room) -> None:
+    room.unsaved.clear()
+    assert not room.unsaved.has_of("ada")
+    room.unsaved.add(Step(1, "edit", (), "ada"))
+    assert [room.unsaved.has_of(agent) for agent in ("ada", "bob")] == [True, False]
+    room.unsaved.add(Step(2, "reapply", ()))
+    assert room.unsaved.has_of("bob")
+
+
+def test_nothing_is_known_of_a_new_step_but_what_is_said(room: Room) -> None:
+    room.unsaved.add(Step(1, "edit", ()), True, (3, 7))
+    first, second = room.unsaved.sent()
+    assert (first.acknowledged, first.written) == (False, (0, 0))
+    assert (second.acknowledged, second.written) == (True, (3, 7))
+
+
+def test_what_cells_say_is_known_when_cells_come_and_go(room: Room) -> None:
+    assert room.unsaved.texts() == {"a": "old a, of Ada"}
+    with room.doc.transaction():
+        room.notebook.insert(0, [{**new_cell("code", "new"), "id": "c"}])
+        room.notebook.set_source(1, "typed")
+    assert room.unsaved.texts() == {"a": "typed"}
+    with room.doc.transaction():
+        room.notebook.delete([1])
+    assert room.unsaved.texts() == {}
+
+
+def test_before_the_first_update_cells_said_what_they_say(room: Room) -> None:
+    room.write("a", "typed")
+    room.unsaved.begin()
+    room.update("a", "from disk")
+    assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"a": "typed"}
 
 
 class TestVeryMany:
@@ -139,7 +186,21 @@ class TestVeryMany:
         for number in range(1_000):
             room.edit("b", f"{number:03d} of Ada")
         assert sum(step.characters for step in room.unsaved.steps) <= 100
-        assert room.unsaved.steps[-1].changes == (SourceChanged("b", "998 of Ada", "999 of Ada"),)
+        assert room.unsaved.steps[-1].changes == (SourceChange("b", "998 of Ada", "999 of Ada"),)
+
+    def test_as_much_is_remembered_as_there_is_room_for(self, room: Room) -> None:
+        size = room.unsaved.steps[0].characters
+        room.unsaved.add(Step(2, "edit", (SourceChange("b", "", "x" * (100 - size)),)))
+        assert len(room.unsaved.steps) == 2
+        room.unsaved.add(Step(3, "edit", (SourceChange("b", "", "x"),)))
+        assert [step.version for step in room.unsaved.steps] == [2, 3]
+
+    def test_nor_is_more_kept_of_what_came_after_an_update(self, room: Room) -> None:
+        room.unsaved.begin()
+        room.update("a", "half from disk", piece=True)
+        for number in range(100):
+            room.edit("b", f"{number} of Ada")
+        assert room.unsaved.before().since == room.unsaved.steps
 
     def test_one_step_is_always_remembered(self, room: Room) -> None:
         room.edit("b", "b" * 1_000)
@@ -160,12 +221,15 @@ class TestVeryMany:
             room.edit("b", f"{number} of Ada")
         room.unsaved.begin()
         room.update("a", "from disk")
-        assert room.unsaved.said(range(0, 1)) == {"a": "old a, of Ada", "b": "99 of Ada"}
+        assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {
+            "a": "old a, of Ada",
+            "b": "99 of Ada",
+        }
 
     def test_what_may_be_gone_is_said_where_a_cell_says_something_else(self, room: Room) -> None:
         for number in range(100):
             room.edit("b", f"{number} of Ada")
-        said = room.unsaved.say()
+        said = room.unsaved.texts()
         assert said == {"a": "old a, of Ada", "b": "99 of Ada"}
         assert room.unsaved.missing(said) == []
         room.write("a", "old a")
@@ -176,7 +240,7 @@ class TestVeryMany:
     def test_what_was_forgotten_is_safe_when_what_came_later_is_saved(self, room: Room) -> None:
         for number in range(100):
             room.edit("b", f"{number} of Ada")
-        said = room.unsaved.say()
+        said = room.unsaved.texts()
         room.unsaved.saved()  # but the room had none of it
         room.write("a", "old a")
         assert room.unsaved.missing(said)
@@ -189,10 +253,10 @@ class TestVeryMany:
 def test_what_is_written_beside_what_a_piece_of_a_file_brought_back_does_not_keep_that(
     room: Room,
 ) -> None:
-    before = room.unsaved.say()["a"]
+    before = room.unsaved.texts()["a"]
     room.unsaved.begin()
     room.update("a", f"back {before}", piece=True)  # which had been removed
     room.edit("a", f"new back {before}")
     room.unsaved.begin()
     room.update("a", "old a")
-    assert room.unsaved.said(range(0, 1))["a"] == f"new {before}"
+    assert room.unsaved.texts_before(Overwrite(range(0, 1)))["a"] == f"new {before}"

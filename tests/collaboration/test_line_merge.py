@@ -13,23 +13,24 @@ from pycrdt import Doc, Map, Text
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.remote.room_state import RoomState
-from jupyter_collaboration_mcp.collaboration.own_edits import reapplied
-from jupyter_collaboration_mcp.collaboration.peer import RoomPeer, Seat
-from jupyter_collaboration_mcp.collaboration.undo import SourceChanged
+from jupyter_collaboration_mcp.collaboration.changes import SourceChange
+from jupyter_collaboration_mcp.collaboration.line_merge import merge_lines
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
 from tests.harness.memory_room import MemoryLink, perform
 
-from .test_overwritten import OverwrittenLink
+from .test_overwrite import OverwrittenLink
 
 
 def lines(*words: str) -> str:
     return "".join(f"{word}\n" for word in words)
 
 
-def changed(*texts: str) -> list[SourceChanged]:
-    return [SourceChanged("", texts[n], texts[n + 1]) for n in range(0, len(texts), 2)]
+def changed(*texts: str) -> list[SourceChange]:
+    return [SourceChange("", texts[n], texts[n + 1]) for n in range(0, len(texts), 2)]
 
 
 APPENDED = changed(lines("l1", "l2"), lines("l1", "l2", "one"))
@@ -63,7 +64,7 @@ APPENDED = changed(lines("l1", "l2"), lines("l1", "l2", "one"))
 def test_an_own_line_comes_back_and_no_other(
     said: list[str], current: list[str], expected: list[str]
 ) -> None:
-    result = reapplied(APPENDED, lines(*said), lines(*current))
+    result = merge_lines(APPENDED, lines(*said), lines(*current))
     assert (result.text, result.clash) == (lines(*expected), False)
 
 
@@ -72,19 +73,21 @@ def test_of_two_own_lines_only_the_one_is_written_that_the_file_lacks() -> None:
         *APPENDED,
         *changed(lines("l1", "l2", "one", "x"), lines("l1", "l2", "one", "x", "two")),
     ]
-    result = reapplied(made, lines("l1", "l2", "one", "x", "two"), lines("l1", "l2", "one", "disk"))
+    result = merge_lines(
+        made, lines("l1", "l2", "one", "x", "two"), lines("l1", "l2", "one", "disk")
+    )
     assert result.text == lines("l1", "l2", "one", "disk", "two")
     assert result.there == 1
 
 
 def test_a_change_in_a_line_survives_what_another_lost_in_it() -> None:
     made = changed("x = 1  # of Bob", "x = 2  # of Bob")
-    assert reapplied(made, "x = 2  # of Bob", "x = 1").text == "x = 2"
+    assert merge_lines(made, "x = 2  # of Bob", "x = 1").text == "x = 2"
 
 
 @pytest.mark.parametrize("current", ["y = 3", "x = 1, and more", ""])
 def test_a_change_of_a_line_that_the_file_changed_is_reported(current: str) -> None:
-    result = reapplied(changed("x = 1", "x = 2"), "x = 2", current)
+    result = merge_lines(changed("x = 1", "x = 2"), "x = 2", current)
     assert (result.text, result.clash) == (current, True)
 
 
@@ -200,4 +203,4 @@ class TestSigns:
 def test_what_the_file_brought_back_in_a_line_that_others_changed_is_reported() -> None:
     ours, theirs = 'print("⟦ours-13⟧")', 'print("⟦theirs-14⟧")'
     steps = changed('print("")', ours, ours, 'print("")')  # and taken back
-    assert reapplied(steps, theirs, ours).clash
+    assert merge_lines(steps, theirs, ours).clash

@@ -1,12 +1,12 @@
-"""What agents did that is in no file yet, and what became of it.
+"""What agents did that is in no file yet, and what the cells said before the file came.
 
-A change of the file on disk takes it from the room (B9), and a server that goes down may. To do it
-again one must know what the cells said just before. The update with the content of the file is
-known by the sign that follows it; but a server takes a large file over bit by bit, and who asks it
-meanwhile is given a piece of that. So pieces are not believed before something whole has come.
+A change of the file on disk overwrites it in the room (B9), and a server that goes down may lose
+it. Reapplying it takes what the cells said just before. The update with the content of the file is
+recognised by the mark that follows it. But a server reloads a large file bit by bit, and answers
+questions meanwhile with a `Piece`: what the cells said is remembered from before the first one.
 
-While a server cannot save, steps gather. The oldest of very many are forgotten, but not the cells
-that they were in: where these say something else in the end, one can say that.
+While a server cannot save, steps pile up. The oldest of very many are forgotten, but not which
+cells they changed: if such a cell says something else in the end, that is reported.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..backends.protocols.rooms import Piece
+from ..backends.protocols.rooms import Overwrite, Piece
 from ..documents.cell_mirror import Mark
-from ..documents.differ import Edit, edits, patch
 from ..documents.text_document import Document
-from .reapply import by_cell
-from .undo import Deleted, Inserted, SourceChanged, Step, named
+from .changes import Step, by_cell, cell_name
+from .replica import Clocks
 
 #: How much is remembered of one document: steps, and characters they may hold. A server that can
 #: save does so every second.
@@ -29,10 +28,6 @@ MAX_CHARACTERS = 50_000_000
 
 Texts = Mapping[str, str]
 """What cells say that have unsaved changes, of those that are there."""
-
-
-Clocks = tuple[int, int]
-"""What a client wrote: from a clock on, and before another."""
 
 
 @dataclass(slots=True)
@@ -54,7 +49,7 @@ class Before:
     """What was made after it, which would be lost with the rest."""
 
 
-class Unsaved:
+class UnsavedSteps:
     """The unsaved steps in one document, oldest first."""
 
     def __init__(self, document: Document) -> None:
@@ -63,12 +58,12 @@ class Unsaved:
         self._characters = 0
         self.forgotten: set[str] = set()
         """The cells of unsaved steps that were too many to be remembered."""
-        self._last = Before({})  # ... update, and the pieces that came right before it
+        self._last = Before({})  # the last update, and the pieces that came right before it
         self._in_pieces = False
-        self._each: list[Before] = []  # ... update of this round
+        self._each: list[Before] = []  # each update of this round
         self._before_round = self._last
         self._tracked: set[str] | None = None  # the cells of all steps
-        self._said: tuple[Mark, Texts] = ((-1, -1), {})
+        self._latest: tuple[Mark, Texts] = (document.mark(), {})
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -117,13 +112,13 @@ class Unsaved:
             if len(later) < len(self._entries):
                 self.forgotten.clear()  # they were with the room before the others
             self._keep(later)
-            self._last = Before(self.say())
+            self._last = Before(self.texts())
 
     def missing(self, said: Texts) -> list[str]:
         """In words, where the oldest changes may be gone: those cells said something else."""
-        now = self.say()
+        now = self.texts()
         return [
-            f"the oldest changes in {named(cell)}, of which too many were unsaved"
+            f"the oldest changes in {cell_name(cell)}, of which too many were unsaved"
             for cell in sorted(self.forgotten)
             if now.get(cell) != said.get(cell)
         ]
@@ -148,51 +143,51 @@ class Unsaved:
         self._each, self._before_round = [], self._last
 
     def before(self) -> Before:
-        """To be asked before an update is applied, and given to `after` if it brought something."""
-        return self._last if self._in_pieces else Before(self.say())
+        """What to give to `after` if the update that is about to be applied brings something."""
+        return self._last if self._in_pieces else Before(self.texts())
 
     def after(self, update: bytes, before: Before) -> None:
+        """An update from the room was applied, and brought something."""
         self._each.append(before)
         self._last = before
         self._in_pieces = isinstance(update, Piece)
 
-    def said(self, places: range) -> Texts:
-        """What the cells said before one of some updates of this round; -1 is the last before it.
+    def texts_before(self, overwrite: Overwrite) -> Texts:
+        """What the cells said before the file overwrote them.
 
-        It is the one that took the most of what was unsaved, and of several the last.
+        Of the updates that may have brought it, it is the one that took the most of what was
+        unsaved, and of several the last.
         """
-        candidates = [self._before(place) for place in reversed(places)]
-        return max(candidates, key=self._amount) if len(candidates) > 1 else candidates[0]
+        candidates = [self._texts_before_update(n) for n in reversed(overwrite.updates)]
+        if overwrite.or_previous:
+            candidates.append(self._with_later_steps(self._before_round))
+        if len(candidates) == 1:  # the usual case; comparing takes long in large texts
+            return candidates[0]
+        return max(candidates, key=self._amount)
 
     def _amount(self, texts: Texts) -> int:
         """How much texts have of what is unsaved, about."""
-        amount = 0
-        for cell, changes in by_cell(self.steps).items():
-            lines = Counter(texts[cell].split("\n")) if cell in texts else None
-            for change in changes:
-                if isinstance(change, Inserted):
-                    amount += lines is not None
-                elif isinstance(change, Deleted):
-                    amount += lines is None
-                elif isinstance(change, SourceChanged) and lines is not None:
-                    before, after = (Counter(t.split("\n")) for t in (change.before, change.after))
-                    amount += (lines & (after - before)).total() - (
-                        lines & (before - after)
-                    ).total()
-        return amount
+        lines = {cell: Counter(text.split("\n")) for cell, text in texts.items()}
+        return sum(
+            change.amount_in(lines.get(cell))
+            for cell, changes in by_cell(self.steps).items()
+            for change in changes
+        )
 
-    def _before(self, place: int) -> Texts:
-        if place >= len(self._each):
-            return self.say()
-        before = self._each[place] if place >= 0 else self._before_round
+    def _texts_before_update(self, number: int) -> Texts:
+        if number >= len(self._each):
+            return self.texts()
+        return self._with_later_steps(self._each[number])
+
+    def _with_later_steps(self, before: Before) -> Texts:
         texts = before.texts
         for step in before.since:
             texts = self._with(texts, step)
         return texts
 
-    def say(self) -> Texts:
-        """What the cells say now. Only those are read that have changed since this was asked."""
-        mark, known = self._said
+    def texts(self) -> Texts:
+        """What the cells say now. Only cells that changed since the last call are read."""
+        mark, known = self._latest
         changed = self._document.changed_since(mark)
         if self._tracked is None or changed is None:
             known = {}
@@ -205,42 +200,12 @@ class Unsaved:
                 if self._document.has(cell)
             }
             known = now
-        self._said = self._document.mark(), known
+        self._latest = self._document.mark(), known
         return known
 
     def _with(self, said: Texts, step: Step) -> Texts:
         """What cells would say if a step had been made on what they said."""
         now = dict(said)
         for change in step.changes:
-            if isinstance(change, SourceChanged):
-                now[change.cell_id] = _changed(now.get(change.cell_id), change)
-            elif isinstance(change, Inserted):
-                now[change.cell_id] = change.source
-            elif isinstance(change, Deleted):
-                now.pop(str(change.value["id"]), None)
-            elif change.cell_id not in now and self._document.has(change.cell_id):
-                now[change.cell_id] = self._document.source(self._document.find(change.cell_id))
+            change.replay(now, self._document)
         return now
-
-
-def _changed(said: str | None, change: SourceChanged) -> str:
-    """A text with a change that was made on another one, if it fits."""
-    if said in (None, change.before):
-        return change.after
-    assert said is not None
-    lost = edits(change.before, said)
-    made = edits(change.before, change.after)
-    if any(_collide(one, other) for one in lost for other in made):
-        return change.after
-    return patch(change.before, sorted(lost + made, key=lambda edit: edit[:2]))
-
-
-def _collide(lost: Edit, made: Edit) -> bool:
-    """Whether edits of one text touch each other, so that the later one, which was made, counts.
-
-    What is inserted beside something that others inserted or removed can be there as well.
-    """
-    beside = lost.start == lost.end == made.start or not lost.text
-    if made.start == made.end and beside:
-        return lost.start < made.start < lost.end
-    return lost.start <= made.end and made.start <= lost.end

@@ -24,8 +24,8 @@ _WORDS: dict[ChangeKind, str] = {
 _AWAY = "You were away for a while: others may have changed what you saw before."
 
 
-#: The author of what was made again: a note tells of that.
-REDONE = "<made again>"
+#: The author of what was reapplied, which a note reports.
+REAPPLIED = "<reapplied>"
 
 
 class _Entry(NamedTuple):
@@ -53,7 +53,7 @@ class ChangeLog:
         for entry in reversed(self._entries):
             if entry.version <= since:
                 break
-            if entry.author not in (name, REDONE):
+            if entry.author not in (name, REAPPLIED):
                 found.append(entry)
         return found[::-1]
 

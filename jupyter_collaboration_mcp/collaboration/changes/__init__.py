@@ -1,0 +1,30 @@
+"""What an agent changed in a document: one class for each kind of change.
+
+A change is a frozen dataclass of plain values. It knows how to be undone, how to be reapplied when
+a room has lost it, how much it weighs and what it is about. Whoever goes over changes asks them,
+and never what kind they are: a new kind of change is a new class here.
+"""
+
+from .cells import CellDeletion, CellInsertion, CellMove
+from .change import Change, cell_name
+from .properties import MetadataChange, OutputClearing, TypeChange
+from .source import SourceChange
+from .step import Step, by_cell, by_kind, existence, known_texts, parts_of
+
+__all__ = [
+    "CellDeletion",
+    "CellInsertion",
+    "CellMove",
+    "Change",
+    "MetadataChange",
+    "OutputClearing",
+    "SourceChange",
+    "Step",
+    "TypeChange",
+    "by_cell",
+    "by_kind",
+    "cell_name",
+    "existence",
+    "known_texts",
+    "parts_of",
+]

@@ -1,0 +1,136 @@
+"""Cells that come, go or are moved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...documents.notebook import Notebook
+from ...documents.shared_cells import new_cell
+from ...documents.text_diff import unified
+from ...documents.text_document import Document
+from .change import Change, OverwrittenCell, UndoPlan, cell_name
+
+
+@dataclass(frozen=True, slots=True)
+class CellInsertion(Change):
+    source: str
+    cell_type: str = "code"
+    follows: str | None = None
+    """The id of the cell before it; None at the top."""
+
+    exists_after = True
+
+    @property
+    def size(self) -> int:
+        return len(self.source)
+
+    def texts(self) -> Collection[str]:
+        return (self.source,)
+
+    def plan_undo(self, plan: UndoPlan) -> None:
+        if not plan.has(self.cell_id):
+            return
+        notebook, current = plan.notebook, plan.source(self.cell_id)
+        if current != self.source:
+            plan.conflicts.append(
+                f"{cell_name(self.cell_id)}, which you inserted and others edited, stays:\n"
+                + unified(self.source, current)
+            )
+            return
+        plan.removed.add(self.cell_id)
+        plan.actions.append(lambda: notebook.delete([notebook.find(self.cell_id)]))
+        if notebook.has(self.cell_id):
+            cell = notebook.value(notebook.find(self.cell_id))
+            plan.changes.append(CellDeletion(self.cell_id, cell, self.follows))
+
+    def replay(self, texts: dict[str, str], document: Document) -> None:
+        texts[self.cell_id] = self.source
+
+    def amount_in(self, lines: Counter[str] | None) -> int:
+        return int(lines is not None)
+
+    def insert_again(self, cell: OverwrittenCell) -> Iterable[Change]:
+        value = {**new_cell(self.cell_type, cell.text_before), "id": self.cell_id}
+        cell.notebook.insert(_behind(cell.notebook, self.follows), [value])
+        cell.is_inserted = cell.is_changed = True
+        yield replace(self, source=cell.text_before)
+
+
+@dataclass(frozen=True, slots=True)
+class CellDeletion(Change):
+    cell: dict[str, Any]
+    """The whole cell as it was."""
+    follows: str | None
+    """The id of the cell before it; None at the top."""
+
+    exists_after = False
+
+    @property
+    def size(self) -> int:
+        return len(str(self.cell))
+
+    def texts(self) -> Collection[str]:
+        return (str(self.cell["source"]),)
+
+    def plan_undo(self, plan: UndoPlan) -> None:
+        if plan.has(self.cell_id):
+            return
+        notebook, source = plan.notebook, str(self.cell["source"])
+        plan.removed.discard(self.cell_id)
+        plan.added[self.cell_id] = source
+        plan.sources.setdefault(self.cell_id, source)
+        plan.types[self.cell_id] = cell_type = str(self.cell["cell_type"])
+        plan.actions.append(
+            lambda: _discard(notebook.insert(_behind(notebook, self.follows), [self.cell]))
+        )
+        plan.changes.append(CellInsertion(self.cell_id, source, cell_type, self.follows))
+
+    def replay(self, texts: dict[str, str], document: Document) -> None:
+        texts.pop(self.cell_id, None)
+
+    def amount_in(self, lines: Counter[str] | None) -> int:
+        return int(lines is None)
+
+    def delete_again(self, cell: OverwrittenCell, texts: Collection[str]) -> Iterable[Change]:
+        notebook = cell.notebook
+        if notebook.has(self.cell_id):
+            index = notebook.find(self.cell_id)
+            if notebook.source(index) not in texts:
+                cell.report.report_edited_since(self.cell_id)
+                return
+            notebook.delete([index])
+            cell.is_changed = True
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class CellMove(Change):
+    follows: str | None
+    """Where it came from: behind this cell."""
+
+    is_work = False
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def plan_undo(self, plan: UndoPlan) -> None:
+        if plan.has(self.cell_id):
+            plan.actions.append(lambda: self._move_back(plan.notebook))
+
+    def _move_back(self, notebook: Notebook) -> None:
+        notebook.move([notebook.find(self.cell_id)], _behind(notebook, self.follows))
+
+
+def _behind(notebook: Notebook, follows: str | None) -> int:
+    """The place behind a cell; the end if that is gone."""
+    if follows is None:
+        return 0
+    return notebook.find(follows) + 1 if notebook.has(follows) else len(notebook)
+
+
+def _discard(_value: object) -> None:
+    return None

@@ -1,0 +1,66 @@
+"""The changes of one call, and changes by cell and by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...documents.cell_mirror import Parts
+from .change import Change
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one call changed, in the order in which it did."""
+
+    version: int
+    call: str
+    changes: tuple[Change, ...]
+    agent: str = ""
+    """Whose call it was; empty if several agents' changes were reapplied in it."""
+
+    @cached_property
+    def characters(self) -> int:
+        return sum(change.size for change in self.changes)
+
+
+def by_cell(steps: Iterable[Step]) -> dict[str, list[Change]]:
+    """The changes of each cell that are worth reapplying, oldest first."""
+    changes: dict[str, list[Change]] = {}
+    for step in steps:
+        for change in step.changes:
+            if change.is_work:
+                changes.setdefault(change.cell_id, []).append(change)
+    return changes
+
+
+def by_kind(changes: Iterable[Change]) -> dict[type[Change], list[Change]]:
+    """Changes of one cell by their kind, oldest first."""
+    kinds: dict[type[Change], list[Change]] = {}
+    for change in changes:
+        kinds.setdefault(type(change), []).append(change)
+    return kinds
+
+
+def existence(changes: Sequence[Change]) -> Change:
+    """Of the changes of a cell, the one that decides whether it is there: the latest that inserted
+    or deleted it, or any other if none did."""
+    return next((c for c in reversed(changes) if c.exists_after is not None), changes[-1])
+
+
+def known_texts(changes: Iterable[Change]) -> set[str]:
+    """All that a cell has said since the first of some changes."""
+    return {text for change in changes for text in change.texts()}
+
+
+def parts_of(changes: Iterable[Change]) -> Parts:
+    """The parts of a document that changes are about."""
+    parts: dict[str, set[str] | None] = {}
+    for change in changes:
+        known = parts.setdefault(change.cell_id, set())
+        if change.keys is None:
+            parts[change.cell_id] = None
+        elif known is not None:
+            known.update(change.keys)
+    return parts

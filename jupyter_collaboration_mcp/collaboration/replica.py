@@ -1,0 +1,157 @@
+"""This process's own copy of a room's document: transactions, and who wrote what.
+
+A room's own Doc is never written (B1). An edit is made in the replica and sent to the room as one
+update, or not at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pycrdt import Doc, Subscription, TransactionEvent, create_update_message
+
+from ..backends.protocols.room_ids import RoomId
+from ..backends.protocols.rooms import Authorship, RoomLink
+from ..documents.cell_mirror import CellChange
+from ..documents.notebook import Notebook
+from ..documents.text_document import Document, TextDocument
+from ..documents.updates import decode_state, sole_author
+from ..errors import CollaborationError, InternalError
+from ..panics import contained, is_panic
+from .change_log import ChangeLog
+
+#: The origin of what comes from the room; an agent's own is its key.
+_ROOM = "room"
+
+Clocks = tuple[int, int]
+"""What a client wrote: from a clock on, and before another."""
+
+
+class Replica:
+    """A document of the same content as that of a room."""
+
+    def __init__(self, link: RoomLink) -> None:
+        self._link = link
+        self.doc: Doc[Any] = Doc()
+        self.document = _document(link.room_id, self.doc)
+        self.version = _now()
+        """Grows with every change; milliseconds, so that it means the same after a restart."""
+        self.changes = ChangeLog(self.version)
+        self.author: str | None = None
+        """Who makes the changes that come next."""
+        self.updates = 0
+        """Transactions that changed something."""
+        self.writes = 0
+        """Those of this process, and calls that changed nothing."""
+        self.broken = False
+        """Whether it is not what the room has: an edit failed halfway, or an update did."""
+        self._clock = 0
+        self._receiving = False
+        self._withholding = False
+        self._subscription: Subscription | None = None
+
+    def follow(self) -> None:
+        """Follow changes from now on: the document has come as a whole."""
+        self.document.on_change = self._on_change
+        self._subscription = self.doc.observe(self._on_update)
+
+    def close(self) -> None:
+        """Observe nothing any more.
+
+        B28: pycrdt refers to who observes a Doc in a way that Python's collector does not see, so
+        the document, the room and its store would stay in memory for ever.
+        """
+        if self._subscription is not None:
+            self.doc.unobserve(self._subscription)
+        self.document.close()
+
+    @contextmanager
+    def transaction(self, origin: str) -> Iterator[None]:
+        """A transaction of which the room gets nothing if it fails halfway.
+
+        pycrdt cannot roll back: the Doc keeps what was done until then. So it is given up, and
+        whoever goes on joins the room anew.
+        """
+        known = self.updates
+        try:
+            with self.doc.transaction(origin=origin):
+                try:
+                    yield
+                except BaseException:
+                    self._withholding = True
+                    raise
+        except BaseException as error:
+            if self.updates > known:
+                self._give_up()
+            if isinstance(error, CollaborationError) or not self._withholding:
+                raise
+            if isinstance(error, Exception) or is_panic(error):
+                raise InternalError.undone(error) from error
+            raise
+        finally:
+            self._withholding = False
+
+    @contextmanager
+    def receiving(self) -> Iterator[None]:
+        """A round of updates from the room, given to `receive`."""
+        self._receiving = True
+        try:
+            yield
+        except BaseException:
+            self._give_up()  # the rest of what came would be missing here for ever
+            raise
+        finally:
+            self._receiving = False
+
+    def receive(self, update: bytes) -> bool:
+        """Apply an update from the room; returns whether it brought something."""
+        known = self.updates
+        self.author = self._name_of(sole_author(update))
+        with contained(), self.doc.transaction(origin=_ROOM):
+            self.doc.apply_update(update)
+        return self.updates > known
+
+    def attribute(self, agent: str, call: str) -> Clocks:
+        """What was written since this was asked last, which the link records as an agent's."""
+        start, end = self.advance()
+        if start < end:
+            client = self.doc.client_id
+            self._link.record(Authorship(client, start, end, agent, call, time.time()))
+        return start, end
+
+    def advance(self) -> Clocks:
+        """What was written since this was asked last."""
+        before = self._clock
+        self._clock = decode_state(self.doc.get_state()).get(self.doc.client_id, 0)
+        return before, self._clock
+
+    def _give_up(self) -> None:
+        self.broken = True
+        self._link.give_up()
+
+    def _on_update(self, event: TransactionEvent) -> None:
+        self.updates += 1
+        if not self._receiving:
+            self.writes += 1
+            if not self._withholding:
+                self._link.send(create_update_message(event.update))
+
+    def _on_change(self, changes: list[CellChange]) -> None:
+        self.version = max(self.version + 1, _now())
+        self.changes.add(self.version, self.author, changes)
+
+    def _name_of(self, client: int | None) -> str | None:
+        state = self._link.states.get(client) if client is not None else None
+        user = state.get("user") if state else None
+        return str(user.get("display_name") or user.get("name")) if user else None
+
+
+def _document(room_id: RoomId, doc: Doc[Any]) -> Document:
+    return Notebook(doc) if room_id.kind == "notebook" else TextDocument(doc)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

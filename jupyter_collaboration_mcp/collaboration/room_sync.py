@@ -1,0 +1,275 @@
+"""Keep a replica in step with its room, and what agents wrote until a file has it.
+
+A change of the file on disk overwrites what is unsaved in the room (B9), and a server that goes
+down may lose it. Either is noticed here, and what is missing is reapplied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+from pycrdt import Doc
+
+from ..backends.protocols.rooms import RoomLink
+from ..documents.text_document import Document
+from ..errors import CollaborationError, FileFailed
+from ..panics import contained
+from .change_log import REAPPLIED
+from .changes import Change, Step, by_cell
+from .changes.change import Merge, ReapplyReport
+from .line_merge import merge_lines
+from .overwrite import reapply_overwritten
+from .replica import Clocks, Replica
+from .restart import REAPPLY, reapply_lost
+from .stray_text import find_stray_text
+from .unsaved_steps import Entry, Texts, UnsavedSteps
+
+#: How often a file is saved anew because somebody else wrote it meanwhile.
+_SAVES = 3
+
+#: Seconds that output may have to wait for a save.
+_SAVE_TIME = 2.0
+
+#: Why something had to be reapplied.
+_RESTART = "The Jupyter server was restarted"
+_OVERWRITE = "The file was changed on disk"
+
+_log = logging.getLogger(__name__)
+
+
+class RoomSync:
+    """Between one replica and its room.
+
+    Args:
+        notify: Tells the agents something with their next answers; even after a crash, if asked.
+    """
+
+    def __init__(
+        self, link: RoomLink, replica: Replica, notify: Callable[[str, bool], None]
+    ) -> None:
+        self.on_edit: Callable[[], None] | None = None
+        """Called when there is something that no file has yet."""
+        self.unsaved = UnsavedSteps(replica.document)
+        self._link, self._replica, self._notify = link, replica, notify
+        self._clients = {replica.doc.client_id}  # as whom it has written, in rooms before too
+        self._reapplying = asyncio.Lock()
+        self._saving = asyncio.Lock()
+        self._unproven = -1  # updates after which nothing but the word of a save is believed
+        self._overwritten: Texts | None = None
+        """What the cells with unsaved changes said before the file overwrote them."""
+        self._unsaved_then: Sequence[Entry] = ()  # with what was known then of the room having it
+
+    # -- the room ----------------------------------------------------------------------------
+
+    def receive(self) -> None:
+        """Apply what the room has sent."""
+        self.unsaved.begin()
+        with self._replica.receiving():
+            for update in self._link.receive():
+                before = self.unsaved.before()
+                if self._replica.receive(update):
+                    self.unsaved.after(update, before)
+                self._follow_saves()
+        overwrite = self._link.overwritten()
+        if overwrite is not None and self._overwritten is None:
+            self._overwritten = self.unsaved.texts_before(overwrite)
+            # What the room had at once was there before the file.
+            sent = () if self._link.at_once else self.unsaved.sent()
+            self._unsaved_then = [replace(entry) for entry in sent]
+
+    async def catch_up(self) -> None:
+        """Have what the room has. Nothing may be awaited between this and an edit."""
+        sent = self.unsaved.sent()
+        await self._link.current()
+        self.receive()
+        self._acknowledge(sent)
+        if self._overwritten is not None:
+            await self._reapply_overwritten()
+
+    async def acknowledged(self) -> None:
+        """Return when all edits are with the room, and would survive what it promises to survive.
+
+        Raises:
+            RoomUnavailable: The room went away.
+        """
+        sent = self.unsaved.sent()
+        await self._link.acknowledged()
+        self.receive()  # what the room said of its saves before it had these edits
+        self._acknowledge(sent)
+        self._follow_saves()  # without a room, every edit is saved by now
+
+    def _acknowledge(self, sent: Sequence[Entry]) -> None:
+        if any(not entry.acknowledged for entry in sent):
+            self.unsaved.acknowledge(sent)
+            self._follow_saves()
+
+    # -- the file ----------------------------------------------------------------------------
+
+    def keep(self, step: Step, acknowledged: bool, written: Clocks = (0, 0)) -> None:
+        """Remember a step until it is saved."""
+        self.unsaved.add(step, acknowledged, written)
+        if self.on_edit is not None:
+            self.on_edit()
+
+    async def save(self) -> None:
+        """Have the file saved, and return when it has all that agents wrote up to now.
+
+        Raises:
+            CollaborationError: It does not have it.
+        """
+        async with self._saving:
+            await self._save()
+
+    async def between_saves(self) -> None:
+        """Wait a moment if the document is being saved: each change of it would cancel that."""
+        if self._saving.locked():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SAVE_TIME), self._saving:
+                    pass
+
+    async def _save(self) -> None:
+        for _ in range(_SAVES):
+            await self.catch_up()
+            sent = self.unsaved.sent()
+            if not sent:
+                return
+            failure: FileFailed | None = None
+            try:
+                await self._link.save()
+            except FileFailed as error:
+                failure = error
+            self.receive()
+            if self._overwritten is not None:
+                continue  # the file has what somebody else wrote: reapply, and save again
+            if failure is not None:
+                raise failure
+            if not any(entry is sent[0] for entry in self.unsaved.sent()):
+                continue  # saved, or reapplied by another call after the save began
+            self.unsaved.saved(sent)
+            return
+        raise FileFailed.to("save", self._link.path, "others change the file all the time")
+
+    def _follow_saves(self) -> None:
+        """What was with the room before it saved is safe when it has saved."""
+        proven = self._overwritten is None and self._replica.updates > self._unproven
+        if self.unsaved and self._link.saved and proven:
+            self.unsaved.saved()
+
+    # -- reapplying --------------------------------------------------------------------------
+
+    def inherit(self, lost: RoomSync) -> None:
+        """Reapply what the room has lost since it was in another replica."""
+        if lost._replica.broken:  # and the room has lost nothing
+            for step in lost.unsaved.steps:
+                self.keep(step, acknowledged=True)
+            self._overwritten = lost._overwritten
+            return
+        lost.receive()  # how it was in the end
+        steps = lost.unsaved.steps
+        self._replica.author = REAPPLIED
+        self._clients |= lost._clients
+        document, before = self._replica.document, lost._replica.document
+        try:
+            with contained():
+                report = reapply_lost(
+                    document, before, steps, lost._clients, self._replica.transaction
+                )
+        except Exception:
+            _log.exception("Could not reapply what %s has lost", self._link.room_id)
+            self._report(ReapplyReport.failed(by_cell(steps)), _RESTART)
+            return
+        self.unsaved.forgotten |= lost.unsaved.forgotten
+        for step in steps:
+            self.keep(step, acknowledged=True)
+        report.lost += self.unsaved.missing(lost.unsaved.texts())
+        self._report(report, _RESTART)
+        self._follow_saves()
+
+    async def _reapply_overwritten(self) -> None:
+        """Reapply what a change of the file has taken of what is unsaved.
+
+        To compare large texts takes long. So it is rehearsed on a copy in a thread, and what was
+        found there is remembered.
+        """
+        async with self._reapplying:
+            if self._overwritten is None:  # somebody else has done it meanwhile
+                return
+            merge = cache(merge_lines)
+            kind, doc = type(self._replica.document), self._replica.doc
+            await asyncio.to_thread(
+                _rehearse, kind, doc.get_update(), self._reapplication(self._overwritten, merge)
+            )
+            await self._link.current()
+            self.receive()
+            self._reapply_now(self._overwritten, merge)
+
+    def _reapplication(self, texts_before: Texts, merge: Merge) -> _Reapplication:
+        """What reapplies in a document, the live one or a copy."""
+        steps, late, then = self.unsaved.steps, self._late(), self._unsaved_then
+        client = self._replica.doc.client_id
+        return lambda document: reapply_overwritten(
+            document,
+            steps,
+            texts_before,
+            partial(find_stray_text, document, client, then),
+            late,
+            merge,
+        )
+
+    def _late(self) -> Collection[str]:
+        """The cells of steps that were not known to be with the room when the file came."""
+        return by_cell(entry.step for entry in self._unsaved_then if not entry.acknowledged)
+
+    def _reapply_now(self, texts_before: Texts, merge: Merge) -> None:
+        replica, reapply = self._replica, self._reapplication(texts_before, merge)
+        replica.author, self._overwritten = REAPPLIED, None
+        replica.advance()
+        try:
+            with replica.transaction(REAPPLY):
+                report, left = reapply(replica.document)
+        except CollaborationError as error:
+            _log.error("Could not reapply in %s", self._link.room_id, exc_info=error)
+            self._report(ReapplyReport.failed(by_cell(self.unsaved.steps)), _OVERWRITE)
+            self.unsaved.clear()
+            if replica.broken:
+                raise
+            return
+        written = replica.advance()
+        report.lost += self.unsaved.missing(texts_before)
+        self.unsaved.clear()
+        if self._late():
+            self._unproven = replica.updates  # what came after the file is in the room only
+        if left:
+            sent = written[0] < written[1]
+            step = Step(replica.version, REAPPLY, tuple(left))
+            self.keep(step, self._link.at_once or not sent, written)
+        self._report(report, _OVERWRITE)
+        self._follow_saves()
+
+    def _report(self, report: ReapplyReport, cause: str) -> None:
+        """Tell all agents that are here: any of them may have made the edits."""
+        if str(report):
+            self._notify(f"{cause}: {report}.", bool(report.lost))
+
+
+_Reapplication = Callable[[Document], tuple[ReapplyReport, list[Change]]]
+
+
+def _rehearse(kind: type[Document], state: bytes, reapply: _Reapplication) -> None:
+    """Do on a copy what will be done; if it fails, it will be reported then."""
+    doc: Doc[Any] = Doc()
+    document = kind(doc, follows=False)
+    doc.apply_update(state)
+    try:
+        with contained(), doc.transaction():
+            reapply(document)
+    except Exception as error:
+        _log.debug("A rehearsal failed", exc_info=error)
+    finally:
+        document.close()

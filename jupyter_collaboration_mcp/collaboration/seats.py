@@ -1,0 +1,92 @@
+"""The agents at one document: what each has seen, could undo, and is still to be told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..backends.protocols.rooms import RoomLink
+from .presence import Presence
+from .seen_sources import KnownRevisions
+from .undo import UndoLog
+
+
+@dataclass(slots=True)
+class Seat:
+    """One agent at one document."""
+
+    agent: str
+    """The agent's key, which is also the origin of its transactions."""
+    name: str
+    """The agent's name as people see it."""
+    undo: UndoLog = field(default_factory=UndoLog)
+    seen: int = 0
+    """The version of the document that the agent last looked at."""
+    used: float = field(default_factory=time.monotonic)
+    presence: Presence | None = None
+    """How people see it, while it is there."""
+    bound: bool = False
+    """Whether the agent is there as long as this process is."""
+    runs: int = 0
+    """Runs that it waits for: it does not leave before they are over."""
+    notes: list[str] = field(default_factory=list)
+    """What its next answer should say once."""
+    known: KnownRevisions = field(default_factory=KnownRevisions)
+    """What the agent knows of the document's text."""
+
+
+class Seats:
+    """All seats at one document."""
+
+    def __init__(self, link: RoomLink) -> None:
+        self._link = link
+        self._seats: dict[str, Seat] = {}
+        self.notes: list[str] = []
+        """What the next answer should say once, whoever gets it."""
+
+    def __contains__(self, seat: Seat) -> bool:
+        return self._seats.get(seat.agent) is seat
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    def add(self, seat: Seat, visible: bool) -> None:
+        self._seats[seat.agent] = seat
+        if visible:
+            seat.presence = Presence(self._link, seat.agent, seat.name)
+            seat.presence.show()
+
+    def hide(self, seat: Seat) -> None:
+        if seat.presence is not None:
+            seat.presence.leave()
+            seat.presence = None
+
+    def remove(self, seat: Seat) -> None:
+        self._seats.pop(seat.agent, None)
+        self.hide(seat)
+
+    def show_presence(self) -> None:
+        for seat in self._seats.values():
+            if seat.presence is not None:
+                seat.presence.show_soon()
+
+    def notify(self, note: str, keep: bool) -> None:
+        """Tell all agents that are here with their next answers, or whoever comes first.
+
+        Args:
+            keep: Whether they are to be told even if the server crashes before.
+        """
+        for notes in [seat.notes for seat in self._seats.values()] or [self.notes]:
+            notes.append(note)
+        if keep:
+            self._link.remember(note)
+
+    def take_notes(self, seat: Seat) -> Sequence[str]:
+        """What an answer to an agent should say now."""
+        notes = [*self.notes, *seat.notes]
+        self.notes.clear()
+        seat.notes.clear()
+        if notes and not any(other.notes for other in self._seats.values()):
+            self._link.remember(None)
+        return notes
