@@ -75,11 +75,11 @@ class GroupCommit:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def add(self, statement: Statement, size: int = 0) -> None:
+    def add(self, statement: Statement, size: int) -> None:
         """Have a statement committed, also if nobody waits for it: people's edits are kept too.
 
         Args:
-            size: Bytes that it writes, if they are many.
+            size: Bytes that it writes; 0 if they are few.
         """
         self._statements.append(statement)
         self._size += size

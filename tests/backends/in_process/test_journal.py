@@ -152,6 +152,7 @@ async def test_a_commit_that_cannot_be_encoded_leaves_nothing_half_done(tmp_path
 async def test_trimmed_replaced_and_forgotten_updates_are_gone(journal: Journal) -> None:
     journal.mark(UnsavedRoom(ROOM, "a.ipynb", None, 0.0))
     positions = [journal.append(ROOM, b"%d" % number) for number in range(5)]
+    assert positions == [1, 2, 3, 4, 5]
     journal.append(OTHER, b"kept")
     journal.trim(ROOM, positions[2])
     await journal.durable()
