@@ -65,7 +65,6 @@ Work = Callable[[Any, CallRecord], T]
 class Edit(Generic[T]):
     """What one call does to a document."""
 
-    call: str
     begin: Callable[[], Work[T]]
     """Looks at the live document, refuses what is stale, and gives the work; or the work again, if
     the document has changed."""

@@ -122,8 +122,11 @@ class RoomPeer:
             yield record
         self._finish(seat, call, record)
 
-    async def perform(self, seat: Seat, edit: Edit[T]) -> T:
+    async def perform(self, seat: Seat, call: str, edit: Edit[T]) -> T:
         """Make an edit, all or nothing, on a document that is current.
+
+        Args:
+            call: What the step to undo is called: the tool, as its caller knows it.
 
         Raises:
             DocumentBusy: Others kept changing what a large one is about.
@@ -131,22 +134,22 @@ class RoomPeer:
         if not edit.large:
             if self._preparing.locked():
                 await self.catch_up_to_write()
-            return self.perform_now(seat, edit)
+            return self.perform_now(seat, call, edit)
         for pause in (0.0, *_PAUSES):
             await asyncio.sleep(pause)
             async with self._preparing:
                 prepared = await self._prepare(edit)
                 if prepared is None:
                     continue
-                self._apply(seat, edit.call, prepared)
+                self._apply(seat, call, prepared)
             await asyncio.sleep(0)  # others first: the answer may be large too
             return prepared.result
         raise DocumentBusy.while_preparing()
 
-    def perform_now(self, seat: Seat, edit: Edit[T]) -> T:
+    def perform_now(self, seat: Seat, call: str, edit: Edit[T]) -> T:
         """Make an edit at once, however long that takes."""
         work = edit.begin()
-        with self.edit(seat, edit.call) as record:
+        with self.edit(seat, call) as record:
             return work(self.document, record)
 
     async def _prepare(self, edit: Edit[T]) -> PreparedEdit[T] | None:

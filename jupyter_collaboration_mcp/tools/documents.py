@@ -176,7 +176,7 @@ class DocumentTools(SiteTools):
         here = await self._open(call, Level.write, path, "file")
         limits, before = here.site.workspace.limits, here.peer.text.view()
         known = here.seat.known.get(WHOLE)
-        written = await here.perform(change_text(here, changes, call.tool, limits, if_revision))
+        written = await here.perform(change_text(here, changes, limits, if_revision))
         await here.peer.acknowledged()
         guarded = here.expected is not None or if_revision is not None
         unread = known is None or len(before.source) > _LARGE

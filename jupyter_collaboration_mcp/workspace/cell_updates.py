@@ -98,7 +98,7 @@ def update_cells(
 
     named = [update.cell for update in updates]
     large = _is_large(here, named, sum(map(len, contents))) or _has_much(updates)
-    return Edit("batch_update_notebook_cells", begin, large)
+    return Edit(begin, large)
 
 
 def _is_large(here: OpenDocument, cells: Sequence[CellRef | None], written: int) -> bool:

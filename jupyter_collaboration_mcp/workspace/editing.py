@@ -93,7 +93,7 @@ def insert_cells(
         return work
 
     large = len(cells) > LARGE_CELLS
-    return Edit("batch_insert_notebook_cells", begin, large)
+    return Edit(begin, large)
 
 
 def delete_cells(
@@ -118,7 +118,7 @@ def delete_cells(
         return ids
 
     large = len(targets.indexes) > LARGE_CELLS
-    return Edit("batch_delete_notebook_cells", lambda: chosen.guarded(work), large)
+    return Edit(lambda: chosen.guarded(work), large)
 
 
 def move_cells(
@@ -151,7 +151,7 @@ def move_cells(
         return chosen.guarded(work)
 
     large = len(targets.indexes) > LARGE_CELLS
-    return Edit("move_notebook_cells", begin, large)
+    return Edit(begin, large)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) ->
         sum(len(step.changes) for step in steps_wanted) > LARGE_CELLS
         or sum(step.characters for step in steps_wanted) > LARGE_TEXT
     )
-    return Edit("undo_agent_changes", begin, large)
+    return Edit(begin, large)
 
 
 def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:
@@ -251,7 +251,7 @@ def clear_outputs(
         return work
 
     count = len(here.peer.notebook) if cells is None else len(cells)
-    return Edit("clear_notebook_outputs", begin, count > LARGE_CELLS)
+    return Edit(begin, count > LARGE_CELLS)
 
 
 class _Selection:

@@ -212,7 +212,7 @@ class Filing:
         except (NotText, TooLarge, CorruptDocument):
             return await self._files.create(path, kind, content), True
         if kind == "file":
-            replaced = replace_text(here, content, permit.call.tool, self._workspace.limits)
+            replaced = replace_text(here, content, self._workspace.limits)
             await here.perform(replaced)
             await here.peer.acknowledged()
             await here.peer.link.flush()

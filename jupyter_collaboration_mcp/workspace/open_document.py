@@ -20,6 +20,8 @@ class OpenDocument:
     path: str
     peer: RoomPeer
     seat: Seat
+    tool: str
+    """Which opened it: what steps to undo are called."""
     alias: str = ""
     """Of the server, if it has one."""
     other_path: str | None = None
@@ -33,7 +35,7 @@ class OpenDocument:
 
     async def perform(self, edit: Edit[T]) -> T:
         """Make an edit, all or nothing."""
-        return await self.peer.perform(self.seat, edit)
+        return await self.peer.perform(self.seat, self.tool, edit)
 
     @property
     def room_path(self) -> str:

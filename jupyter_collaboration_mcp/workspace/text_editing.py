@@ -60,7 +60,6 @@ class TextSpan:
 def change_text(
     here: OpenDocument,
     changes: Sequence[TextChange],
-    call: str,
     limits: Limits,
     if_revision: str | None = None,
 ) -> Edit[list[TextSpan]]:
@@ -78,10 +77,10 @@ def change_text(
         wanted = [_edit(old, change) for change in changes]
         return _write(document, record, old, wanted)
 
-    return Edit(call, begin, _is_large(here, changes))
+    return Edit(begin, _is_large(here, changes))
 
 
-def replace_text(here: OpenDocument, content: str, call: str, limits: Limits) -> Edit[None]:
+def replace_text(here: OpenDocument, content: str, limits: Limits) -> Edit[None]:
     """Give a document another text altogether."""
     _check_size(limits, [TextChange(content)])
 
@@ -89,7 +88,7 @@ def replace_text(here: OpenDocument, content: str, call: str, limits: Limits) ->
         old = str(document)
         _write(document, record, old, [_edit(old, TextChange(content, 0, len(old)))])
 
-    return Edit(call, lambda: work, _is_large(here, [TextChange(content)]))
+    return Edit(lambda: work, _is_large(here, [TextChange(content)]))
 
 
 def _write(

@@ -118,7 +118,16 @@ class Workspace:
         seat = self.rooms.seat(room_id, opened, permit.agent)
         link_path = opened.peer.link.path
         other_path = self._other_path(path, link_path)
-        return OpenDocument(path, opened.peer, seat, self.alias, other_path, loads, link_path)
+        return OpenDocument(
+            path,
+            opened.peer,
+            seat,
+            permit.call.tool,
+            self.alias,
+            other_path,
+            loads,
+            link_path,
+        )
 
     async def _renamed(
         self, path: str, error: DocumentNotFound, permit: Permit

@@ -38,7 +38,7 @@ MakeEdit = Callable[[OpenDocument], Edit[Any]]
 
 
 def opened(room: MemoryRoom, name: str = "Ada") -> OpenDocument:
-    return OpenDocument("memory.ipynb", room.peer, room.seat(name))
+    return OpenDocument("memory.ipynb", room.peer, room.seat(name), "test")
 
 
 def update(index: int, **change: Any) -> MakeEdit:
@@ -100,7 +100,7 @@ def waiting(edit: Edit[Any], meanwhile: threading.Event, begun: threading.Event)
 
         return work
 
-    return Edit(edit.call, begin, large=True)
+    return Edit(begin, large=True)
 
 
 async def while_prepared(here: OpenDocument, edit: Edit[Any], do: Callable[[], object]) -> Any:
@@ -160,7 +160,7 @@ def counted(edit: Edit[Any], meanwhile: Callable[[int], object]) -> tuple[Edit[A
         meanwhile(len(tries))  # comes with the next look at the room
         return work
 
-    return Edit(edit.call, begin, large=True), tries
+    return Edit(begin, large=True), tries
 
 
 def in_the_room(room: MemoryRoom, do: Callable[[Notebook], object]) -> None:
@@ -285,7 +285,7 @@ async def test_what_a_run_prints_waits_for_a_large_edit() -> None:
         return edit.begin()
 
     await while_prepared(
-        ada, Edit(edit.call, begin), lambda: tasks.append(asyncio.ensure_future(show()))
+        ada, Edit(begin), lambda: tasks.append(asyncio.ensure_future(show()))
     )
     await asyncio.gather(*tasks)
     assert len(tries) == 1
@@ -305,7 +305,7 @@ def test_an_edit_that_fails_on_a_copy_leaves_the_document_and_its_peer_as_they_a
         raise error
 
     with pytest.raises(CellNotFound if isinstance(error, CellNotFound) else InternalError):
-        perform(ada, Edit("test", lambda: work), aside=True)
+        perform(ada, Edit(lambda: work), aside=True)
     assert room.sources() == [room.peer.notebook.source(0)] == ["a"]
     assert room.link.alive
     perform(ada, update(0, content="whole")(ada), aside=True)
@@ -320,7 +320,7 @@ def test_a_copy_is_gone_when_its_edit_is_made() -> None:
         copies.append(weakref.ref(notebook.doc))
         notebook.set_source(0, "b")
 
-    perform(ada, Edit("test", lambda: work), aside=True)
+    perform(ada, Edit(lambda: work), aside=True)
     gc.collect()
     assert [copy() for copy in copies] == [None]
 

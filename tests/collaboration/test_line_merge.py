@@ -111,9 +111,9 @@ class Process:
         starts = [0, *(found.end() for found in re.finditer("\n", text))]
         mark = f"<{self.name}.{len(self.kept)}>"
         self.kept.append(mark)
-        here = OpenDocument("memory.md", self.peer, self.seat)
+        here = OpenDocument("memory.md", self.peer, self.seat, "test")
         change = TextChange(f"{mark}\n", starts[number % len(starts)])
-        perform(here, change_text(here, [change], "test", Limits()))
+        perform(here, change_text(here, [change], Limits()))
         asyncio.run(self.peer.acknowledged())
 
 

@@ -97,7 +97,7 @@ class Story:
         self.text += "\n".join(lines)
         self.link = OverwrittenLink(self.doc)
         self.peer = RoomPeer(self.link)
-        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"))
+        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"), "test")
         self.file = list(lines)
         self._count = 0
 
@@ -147,7 +147,7 @@ class Story:
         return str(self.text)
 
     def _change(self, change: TextChange) -> None:
-        perform(self.here, change_text(self.here, [change], "test", Limits()))
+        perform(self.here, change_text(self.here, [change], Limits()))
         asyncio.run(self.peer.acknowledged())
 
     def _cut(self, number: int) -> None:
@@ -258,12 +258,12 @@ def test_reapplying_in_a_large_text_leaves_the_event_loop_free(changed: int, add
         await story.peer.catch_up()
         for n in range(changed):
             change = TextChange(old_text=f"{3000 * n:06d} the", new_text=f"{3000 * n:06d} one")
-            edit = change_text(story.here, [change], "test", Limits())
-            story.peer.perform_now(story.here.seat, edit)
+            edit = change_text(story.here, [change], Limits())
+            story.peer.perform_now(story.here.seat, "test", edit)
         if added:
             lines = "".join(f"\nown {n}" for n in range(added))
-            edit = change_text(story.here, [TextChange(lines)], "test", Limits())
-            story.peer.perform_now(story.here.seat, edit)
+            edit = change_text(story.here, [TextChange(lines)], Limits())
+            story.peer.perform_now(story.here.seat, "test", edit)
         # As much again at the same place, so that it is searched for what is lost.
         story.link.overwrite("\n".join([*story.file, *(f"disk {n}" for n in range(2 * added + 1))]))
         start = time.thread_time()
@@ -278,7 +278,7 @@ def test_reapplying_in_a_large_text_leaves_the_event_loop_free(changed: int, add
 
 def test_typing_costs_little_while_many_cells_are_unsaved() -> None:
     room = MemoryRoom([f"step = {n}" for n in range(3_000)])
-    here = OpenDocument("memory.ipynb", room.peer, room.seat())
+    here = OpenDocument("memory.ipynb", room.peer, room.seat(), "test")
     updates = [CellUpdate(n, old_text="step", new_text="x") for n in range(1_000)]
     perform(here, cell_updates.update_cells(here, updates, Limits(), guards.RunRequest(False)))
 

@@ -55,7 +55,7 @@ class Story:
 
     def __init__(self) -> None:
         self.room = MemoryRoom(START)
-        self.here = OpenDocument("memory.ipynb", self.room.peer, self.room.seat())
+        self.here = OpenDocument("memory.ipynb", self.room.peer, self.room.seat(), "test")
         self.steps = 0
 
     def play(self, kind: str, place: int, what: str) -> None:
@@ -191,8 +191,8 @@ def test_rewriting_many_cells_and_taking_it_back_holds_nobody_up() -> None:
         [scribble(1_900, many * 1_000 + seed) for seed in range(100)] for many in range(3)
     )
     room = MemoryRoom(old)
-    ada = OpenDocument("memory.ipynb", room.peer, room.seat("Ada"))
-    bob = OpenDocument("memory.ipynb", room.peer, room.seat("Bob"))
+    ada = OpenDocument("memory.ipynb", room.peer, room.seat("Ada"), "test")
+    bob = OpenDocument("memory.ipynb", room.peer, room.seat("Bob"), "test")
 
     def rewrite(here: OpenDocument, sources: list[str]) -> None:
         updates = [cell_updates.CellUpdate(n, content=source) for n, source in enumerate(sources)]

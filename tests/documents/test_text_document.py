@@ -178,7 +178,7 @@ def test_an_edit_leaves_what_a_person_types_at_the_same_moment(
     room = TextRoom(f"{old}\nmine")
     asyncio.run(room.peer.catch_up())
     room.type(len(old) + 1, "typed: ")
-    perform(room.here, change_text(room.here, [TextChange(new, 0, len(old))], "test", Limits()))
+    perform(room.here, change_text(room.here, [TextChange(new, 0, len(old))], Limits()))
     asyncio.run(room.peer.catch_up())
     assert str(room) == str(room.peer.text) == f"{new}\ntyped: mine"
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 def perform(here: OpenDocument, edit: Edit[T], aside: bool = False) -> T:
     """Make an edit at once, or as large ones are made: on a copy, in a thread."""
     if not aside:
-        return here.peer.perform_now(here.seat, edit)
+        return here.peer.perform_now(here.seat, here.tool, edit)
     return asyncio.run(here.perform(replace(edit, large=True)))
 
 
@@ -152,12 +152,12 @@ class TextRoom:
         self.text: Text = self.doc.get("source", type=Text)
         self.text += content
         self.peer = RoomPeer(TextLink(self.doc))
-        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"))
+        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"), "test")
 
     def change(self, *changes: TextChange, **more: Any) -> list[TextSpan]:
         asyncio.run(self.peer.catch_up())
         limits = more.pop("limits", Limits())
-        return perform(self.here, change_text(self.here, changes, "test", limits, **more))
+        return perform(self.here, change_text(self.here, changes, limits, **more))
 
     def type(self, place: int, typed: str) -> None:
         """What a person does."""

@@ -29,7 +29,7 @@ class Cells:
     def __init__(self, *sources: str) -> None:
         self.room = MemoryRoom(sources)
         asyncio.run(self.room.peer.catch_up())
-        self.here = OpenDocument("memory.ipynb", self.room.peer, self.room.seat())
+        self.here = OpenDocument("memory.ipynb", self.room.peer, self.room.seat(), "test")
 
     def type(self, index: int, source: str) -> None:
         """What a person does."""
