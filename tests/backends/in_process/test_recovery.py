@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from jupyter_server.services.contents.filemanager import AsyncFileContentsManager
 from jupyter_ydoc import YFile, YNotebook
-from pycrdt import Doc
+from pycrdt import Doc, Text
 from pycrdt.store import FileYStore
 
 from jupyter_collaboration_mcp.backends.disk.local_disk import LocalDisk
@@ -235,6 +235,22 @@ async def test_an_update_that_was_cut_off_at_its_beginning_is_incomplete(crash: 
     crash.journal.trim(room.id, 1)
     await crash.recovered()
     assert (crash.root / "a.md").read_text() == ""
+    assert len(list(crash.journal.path.parent.glob("unrecovered-*.db"))) == 1
+
+
+async def test_the_first_update_of_somebody_on_what_is_lost_is_incomplete(crash: Crash) -> None:
+    """Yjs holds it back, so of this client nothing at all is in the document."""
+    (crash.root / "a.md").write_text("one\n")
+    room = Room(crash, "a.md", "file")
+    room.load("one\n")
+    other = YFile(Doc())
+    other.ydoc.apply_update(room.document.ydoc.get_update())
+    before = other.ydoc.get_state()
+    other.ydoc.get("source", type=Text).insert(4, "two\n")
+    crash.journal.append(room.id, other.ydoc.get_update(before))
+    room.mark()
+    await crash.recovered()
+    assert (crash.root / "a.md").read_text() == "one\n"
     assert len(list(crash.journal.path.parent.glob("unrecovered-*.db"))) == 1
 
 
