@@ -22,7 +22,7 @@ from jupyter_collaboration_mcp.backends.upstream.loadable_notebooks import Loada
 from tests.harness import notebooks
 from tests.harness.waiting import until
 
-from .conftest import MakeStage, Stage
+from .conftest import MakeStage
 
 pytestmark = pytest.mark.anyio
 
@@ -249,9 +249,3 @@ async def test_what_is_in_a_folder_keeps_its_id_when_another_folder_goes(
     stage.file_ids.delete("wh?")
     assert stage.file_ids.get_path(ids["wh?/a.md"]) is None
     assert (stage.file_ids.get_path(ids["who/a.md"]) == "who/a.md") is works
-
-
-async def test_with_all_workarounds_nothing_is_wrong(make_stage: MakeStage) -> None:
-    """With the versions that we require, each of them fits."""
-    stage: Stage = make_stage()
-    assert stage.workarounds.problems == []
