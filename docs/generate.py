@@ -1,7 +1,7 @@
 """Makes the generated parts of the documentation from the code: `python -m docs.generate`.
 
-It writes docs/tools.md and docs/configuration.md, and the two tables in README.md. A test
-compares them with what stands there. No server is needed.
+It writes docs/tools.md, docs/configuration.md and docs/upstream.md, and the two tables in
+README.md. A test compares them with what stands there. No server is needed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_collaboration_mcp import errors
+from jupyter_collaboration_mcp.backends.upstream.registry import WORKAROUNDS
+from jupyter_collaboration_mcp.backends.upstream.workaround import Workaround
 from jupyter_collaboration_mcp.settings.declaration import Door, Value
 from jupyter_collaboration_mcp.settings.levels import Levels
 from jupyter_collaboration_mcp.settings.settings import SETTINGS
@@ -476,6 +478,52 @@ c.JupyterCollaborationMCP.denied_paths = ["projects/private/*"]
 """
 
 
+def upstream_reference() -> str:
+    """docs/upstream.md."""
+    rows = [
+        f"| [`{each.name}`](#{each.name}) | {each.package} | {_cell(each.without)} |"
+        for each in WORKAROUNDS
+    ]
+    table = "\n".join(["| name | package | without it |", "| --- | --- | --- |", *rows])
+    parts = [_UPSTREAM_HEAD, table, *(_workaround(each) for each in WORKAROUNDS)]
+    return "\n\n".join([_GENERATED, *parts]) + "\n"
+
+
+def _workaround(workaround: type[Workaround]) -> str:
+    """One section of docs/upstream.md."""
+    patches = "; ".join(f"`{what}`" if "`" not in what else what for what in workaround.patches)
+    facts = [
+        f"- **Package:** {workaround.package}",
+        f"- **Reported:** {f'<{workaround.issue}>' if workaround.issue else 'not yet'}",
+        f"- **Replaces or relies on:** {patches}",
+        f"- **Applied at:** {workaround.stage}",
+        f"- **Can be switched off:** {'yes' if workaround.optional else 'no'}",
+    ]
+    if workaround.trap:
+        facts.insert(0, f"- **In comments:** {workaround.trap}")
+    said = f"{workaround.fault} Without the workaround, {workaround.without}."
+    return "\n\n".join([f"## {workaround.name}", said, "\n".join(facts)])
+
+
+_UPSTREAM_HEAD = """\
+# Workarounds for other packages
+
+Inside Jupyter we work around faults of the packages below us, for people's edits as well as for
+those of agents. Most of these replace methods of other packages, which a minor release may change.
+So each workaround is checked when the server starts: whether the attributes and signatures that it
+relies on are still there. One that does not fit is left out, and documents load and save as that
+release does it. Jupyter's log then has a warning that names what is weaker, and
+`jupyter collaboration-mcp doctor` shows it.
+
+`c.JupyterCollaborationMCP.disabled_workarounds = ["..."]` leaves workarounds out. That helps to
+find out whether one of them is the cause of a problem, or whether a new release needs it no longer.
+Each has a test in `tests/backends/upstream` which also fails when the fault is gone without it:
+then the workaround can go, too. With `--log-level=DEBUG` the log lists all of them at the start.
+
+With jupyter-collaboration 5.1 or newer the extension does not load at all, and a line in the log
+says so."""
+
+
 def readme(current: str) -> str:
     """README.md with its two tables made anew; the rest is written by hand."""
     current = _between(current, "tools", _tool_table(_tools(), "docs/tools.md#"))
@@ -488,6 +536,7 @@ def generated() -> dict[Path, str]:
     return {
         REPOSITORY / "docs" / "tools.md": tools_reference(),
         REPOSITORY / "docs" / "configuration.md": configuration_reference(),
+        REPOSITORY / "docs" / "upstream.md": upstream_reference(),
         front: readme(front.read_text()),
     }
 

@@ -174,5 +174,9 @@ class JupyterCollaborationMCP(ExtensionApp):
             self.log.exception("A part of the MCP endpoint could not be stopped")
 
     def _info(self) -> dict[str, Any]:
-        warnings = [*self._assembly.events, *filter(None, [self._shared_route])]
+        warnings = [
+            *self._assembly.events,
+            *filter(None, [self._shared_route]),
+            *self._assembly.workarounds.problems,
+        ]
         return {"version": __version__, "url_path": self._url_path, "warnings": warnings}

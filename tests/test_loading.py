@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import httpx2
 import pytest
+from packaging.requirements import Requirement
 
 from jupyter_collaboration_mcp.app import JupyterCollaborationMCP
-from jupyter_collaboration_mcp.requirements import unmet_requirements
+from jupyter_collaboration_mcp.requirements import BOUNDS, unmet_requirements
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import agent
@@ -65,14 +68,39 @@ async def test_with_another_version_of_what_it_needs_the_extension_is_not_loaded
     assert "from an environment of its own (pipx, uvx)" in line
 
 
+async def test_with_a_newer_jupyter_collaboration_the_extension_is_not_loaded(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    """With 5.1 an edit would be acknowledged and never saved."""
+    for name, version in (("jupyter_collaboration", "5.1.0a0"), ("jupyter_server_ydoc", "3.1.0a0")):
+        about = tmp_path / f"{name}-{version}.dist-info"
+        about.mkdir()
+        said = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {version}\n"
+        (about / "METADATA").write_text(said)
+    async with make_server(extra_path=[tmp_path]) as server:
+        line = await assert_jupyter_works_without_us(server)
+    assert (
+        "jupyter-collaboration 5.1.0a0 is installed and jupyter-collaboration>=5.0.4,<5.1" in line
+    )
+    assert "jupyter-server-ydoc 3.1.0a0 is installed and jupyter-server-ydoc>=3.0.4,<3.1" in line
+    code, said, complaints = await run(tmp_path, tmp_path)
+    assert (code, said) == (2, "")
+    assert complaints.startswith("jupyter-collaboration-mcp: jupyter-collaboration 5.1.0a0 is")
+    assert len(complaints.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"toolsets": "cor"}, "There is no toolset cor. Did you mean core?"),
         ({"permission": "reed"}, "'permission' trait"),
         ({"permision": "read"}, "no setting 'permision'. Did you mean permission?"),
+        (
+            {"disabled_workarounds": ["line_ending"]},
+            "There is no workaround 'line_ending'. Did you mean line_endings?",
+        ),
     ],
-    ids=["toolset", "level", "name"],
+    ids=["toolset", "level", "name", "workaround"],
 )
 async def test_with_a_setting_that_makes_no_sense_the_extension_is_not_loaded(
     make_server: MakeServer, settings: dict[str, str], said: str
@@ -175,6 +203,30 @@ def test_all_that_is_wrong_is_named_in_one_line(
     assert "pycrdt 0.15.0 is installed and pycrdt>=0.14.10,<0.15 is needed" in line
     assert 'pip install "mcp>=2.3,<3" "pycrdt>=0.14.10,<0.15"`' in line
     assert "websockets" not in line
+
+
+@pytest.mark.parametrize("version", ["3.1.0a0", "3.1.0", "4.0"])
+def test_a_checkout_that_nobody_installed_has_the_bounds_that_matter_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    def requires(name: str) -> list[str]:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", requires)
+    assert unmet_requirements() is None
+    distribution(tmp_path, "jupyter_server_ydoc", version)
+    monkeypatch.syspath_prepend(tmp_path)
+    line = unmet_requirements()
+    assert line is not None
+    assert f"jupyter-server-ydoc {version} is installed and jupyter-server-ydoc<3.1 is" in line
+
+
+def test_the_bounds_are_those_of_the_metadata() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    required = {Requirement(line).name: Requirement(line) for line in project["dependencies"]}
+    for line in BOUNDS:
+        bound = Requirement(line)
+        assert str(bound.specifier) in str(required[bound.name].specifier).split(",")
 
 
 async def test_the_settings_of_the_extension_can_be_shown_and_written_to_a_file_that_it_reads(

@@ -39,14 +39,17 @@ class ExtensionAssembly:
         self.events = journal.events
         """What happened to the server that people and agents should know."""
 
-        backend = InProcessBackend(serverapp, journal, settings.journal_limit)
+        backend = InProcessBackend(
+            serverapp, journal, settings.journal_limit, settings.disabled_workarounds
+        )
+        self.workarounds = backend.workarounds
         backend.start(renames)
         self._closing.push_async_callback(backend.stop)
 
         workspace = make_workspace(settings, backend, log)
         self._closing.push_async_callback(workspace.close)
 
-        kernels = InProcessKernels(serverapp)
+        kernels = InProcessKernels(serverapp, backend.workarounds)
         kernels.start_watching()
         self._closing.push_async_callback(kernels.close)
 

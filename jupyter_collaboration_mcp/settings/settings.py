@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
+from ..documents.foreign_text import did_you_mean
 from ..errors import InvalidArgument
 from ..tools import toolset_names
 from .declaration import Door, Setting, setting
@@ -46,6 +47,15 @@ def _url_path(text: str) -> str:
             "'collaboration-mcp' or 'agents/mcp'."
         )
     return path
+
+
+def _workaround(name: str) -> str:
+    from ..backends.upstream.registry import OPTIONAL_NAMES  # takes its time
+
+    if name not in OPTIONAL_NAMES:
+        guess = did_you_mean(name, OPTIONAL_NAMES)
+        raise ValueError(f"There is no workaround {name!r}. {guess}".strip())
+    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +154,12 @@ class Settings:
         64_000_000,
         "Bytes of unsaved edits of one document that the journal keeps apart.",
         only="extension",
+    )
+    disabled_workarounds: tuple[str, ...] = setting(
+        (),
+        "Workarounds for other packages to leave out, by name: docs/upstream.md lists them.",
+        only="extension",
+        check=_workaround,
     )
     preload: bool = setting(
         True,

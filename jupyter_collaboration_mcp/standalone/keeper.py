@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 
+from ..backends.upstream.uri_parser import skip_uri_parser
+
 #: Seconds that a server without its starter has for its kernels and extensions.
 GRACE = 20.0
 
@@ -29,9 +31,7 @@ def main() -> None:
     token = os.environ.pop("JUPYTER_TOKEN", None)
     if token:
         arguments.append(f"--IdentityProvider.token={token}")
-    # It builds a parser for addresses in the schemas of events, which takes longer than all else
-    # that Jupyter imports; jsonschema does without it where it is not installed.
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    skip_uri_parser()
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

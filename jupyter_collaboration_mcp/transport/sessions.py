@@ -6,13 +6,18 @@ it has been idle for half an hour, so a client that opens one for every call wou
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import TYPE_CHECKING
+
+from ..backends.upstream.mcp_sdk import SessionAdmission
 
 if TYPE_CHECKING:
     from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
     from mcp.server.streamable_http import StreamableHTTPServerTransport
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+_log = logging.getLogger(__name__)
 
 #: Sessions that are kept, if no more than these are in use at once.
 MOST_SESSIONS = 200
@@ -25,6 +30,9 @@ def bound_sessions(manager: StreamableHTTPSessionManager, most: int = MOST_SESSI
     gets 404 and opens a new one, as the protocol wants it; it loses nothing by that, as documents,
     runs and undo steps belong to the agent and not to its session.
     """
+    if differences := SessionAdmission().mismatches():
+        _log.warning("Idle MCP sessions are not bounded: %s", "; ".join(differences))
+        return
     admit = manager._admit_session
 
     def make_room_and_admit(

@@ -284,9 +284,7 @@ async def test_what_a_run_prints_waits_for_a_large_edit() -> None:
         tries.append(len(tries))
         return edit.begin()
 
-    await while_prepared(
-        ada, Edit(begin), lambda: tasks.append(asyncio.ensure_future(show()))
-    )
+    await while_prepared(ada, Edit(begin), lambda: tasks.append(asyncio.ensure_future(show())))
     await asyncio.gather(*tasks)
     assert len(tries) == 1
     assert room.sources() == ["a", "of Ada"]

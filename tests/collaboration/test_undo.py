@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -59,6 +60,7 @@ class Story:
         self.steps = 0
 
     def play(self, kind: str, place: int, what: str) -> None:
+        self.here = replace(self.here, tool=kind)
         notebook = self.room.peer.notebook
         asyncio.run(self.room.peer.catch_up())
         if not len(notebook):
@@ -165,9 +167,9 @@ def test_every_character_of_an_agent_is_attributed() -> None:
     story = play([("update", 0, "abc"), ("insert", 1, "ab"), ("update", 1, "c")])
     recorded = story.room.link.recorded
     assert [row.call for row in recorded] == [
-        "batch_update_notebook_cells",
-        "batch_insert_notebook_cells",
-        "batch_update_notebook_cells",
+        "update",
+        "insert",
+        "update",
     ]
     assert recorded[0].clock_from == 0
     assert all(a.clock_to == b.clock_from for a, b in pairwise(recorded))

@@ -1,8 +1,8 @@
-"""A file that cannot be written stays as it was; Jupyter's own way back fails on a full disk.
+"""Restores a file that could not be written: Jupyter's own way to do so fails on a full disk.
 
 Jupyter copies a file to `.~name`, writes it, and moves the copy back if that fails. But when the
 disk is full, closing the file fails as well, and half a file is left with the copy beside it. A
-room would take that half for somebody's change of the file.
+room would take that half for a change of the file by somebody else.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .local_disk import LocalDisk
 
 
 class SaveFailed(Exception):
-    """A document could not be saved; jupyter-server-ydoc tells everybody why in these words."""
+    """A document could not be saved; jupyter-server-ydoc reports why in these words."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed, as the system said it.
+    """Why something failed, in the words of the system.
 
-    That a file is missing is what Jupyter's way back stumbles over, and not the reason.
+    A missing file is what Jupyter fails over when it moves the copy back, and not the reason.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -42,8 +42,8 @@ def reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def as_before_if_it_fails(disk: LocalDisk | None, path: str) -> Iterator[None]:
-    """While a file is saved: if that fails, have what was there."""
+def restored_on_failure(disk: LocalDisk | None, path: str) -> Iterator[None]:
+    """Restore a file if saving it fails."""
     if disk is None:
         yield
         return

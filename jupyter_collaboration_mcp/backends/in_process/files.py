@@ -12,7 +12,6 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from ...errors import (
 )
 from ..contents.folders import ContentsFolders
 from ..contents.models import entries_of, entry_of, new_model
-from ..disk.failed_saves import as_before_if_it_fails, reason
+from ..disk.failed_saves import reason, restored_on_failure
 from ..disk.folders import Folders
 from ..disk.local_disk import LocalDisk
 from ..disk.open_files import opened_files
@@ -48,35 +47,36 @@ from ..protocols.files import (
     Source,
 )
 from ..protocols.room_ids import Kind
-from ..upstream.held_saves import held
+from ..upstream.renames import saves_held
+from .room_paths import RoomPaths
+from .rooms import Rooms
+from .server_parts import ServerParts
 
 if TYPE_CHECKING:
     from jupyter_server_ydoc.rooms import DocumentRoom
-
-    from .backend import InProcessBackend
 
 
 class InProcessFiles:
     """The files of this server."""
 
-    def __init__(self, backend: InProcessBackend) -> None:
-        self._backend = backend
+    def __init__(self, server: ServerParts, paths: RoomPaths, rooms: Rooms) -> None:
+        self._server = server
+        self._paths = paths
+        self._rooms = rooms
 
     # -- looking -----------------------------------------------------------------------------
 
     async def look(self, path: str) -> FileEntry:
         self.check(path)
         with self._told("look at", path):
-            model = await ensure_async(self._contents.get(self.followed(path), content=False))
-        people = self._backend.open_paths().get(self.resolved(path))
+            model = await ensure_async(
+                self._contents.get(self._server.followed(path), content=False)
+            )
+        people = self._paths.people_by_path().get(self.resolved(path))
         return replace(entry_of(model), path=path).opened_by(people)
 
     def resolved(self, path: str) -> str:
-        return path if self._disk is None else self._disk.resolved(path)
-
-    def followed(self, path: str) -> str:
-        """The path under which a file is opened, whatever link it was named by."""
-        return path if self._disk is None else self._disk.followed(path)
+        return self._server.resolved(path)
 
     def is_gone(self, path: str) -> bool:
         return self._disk is not None and not self._disk.real(path).exists()
@@ -91,10 +91,6 @@ class InProcessFiles:
         """Refuse a place to which a link leads by now."""
         if self.place(place, follow) != place:
             raise FileFailed.to("change", place, "a folder in its path became a link meanwhile")
-
-    def placed(self, path: str) -> str:
-        """The path of a file or a link itself, whatever links to folders it was named by."""
-        return path if self._disk is None else self._disk.placed(path)
 
     async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
         self.check(path)
@@ -140,6 +136,8 @@ class InProcessFiles:
                     raise await self.unreadable(path, kind, error) from error
                 raise
         if permit is not None:
+            if not opened and self._disk is not None:  # it was not reported: where it is now
+                opened.append(str(self._disk.real(path)))
             for file in opened:
                 await permit(self.within(file, path))
         return model["content"]
@@ -220,7 +218,7 @@ class InProcessFiles:
     async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
         await self._check_new(place)
         async with self.held(place):
-            with self._told("write", place), as_before_if_it_fails(self._disk, place):
+            with self._told("write", place), restored_on_failure(self._disk, place):
                 self._require_place(place, follow=True)
                 saved = await ensure_async(self._contents.save(new_model(kind, content), place))
         return entry_of(saved)
@@ -229,28 +227,28 @@ class InProcessFiles:
         self.check(place)
         if self.resolved(place) != place:
             # Only the link goes: what people wrote through it belongs to what it leads to.
-            await self._save_all(self._backend.rooms_below(place))
+            await self._save_all(self._paths.rooms_below(place))
         async with self.held(place) as rooms:
             with self._told("delete", place):
                 self._require_place(place)
                 await ensure_async(self._contents.delete(place))
         for room in rooms:
-            await self._backend.end(room, f"{place} was deleted.")
+            await self._rooms.end(room, f"{place} was deleted.")
         return bool(getattr(self._contents, "delete_to_trash", False))
 
     def forget(self, path: str) -> None:
         """A room whose file comes back takes it over."""
 
     async def vacate(self, path: str) -> None:
-        await self._backend.vacate(path)
+        await self._rooms.vacate(path)
 
     async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
         self.check(source.place)
         await self._check_new(target)
         self._check_outside(source.place, target)
         opened_as = self._opened_as(source)
-        rooms = self._backend.rooms_below(source.place)
-        left = [room for room in rooms if not self._backend.opened_at(room, opened_as)]
+        rooms = self._paths.rooms_below(source.place)
+        left = [room for room in rooms if not self._paths.opened_at(room, opened_as)]
         await self._save_all(left)  # what they were opened by leads nowhere afterwards
         async with self.held(source.place):
             with self._told("rename", source.path, target):
@@ -259,19 +257,19 @@ class InProcessFiles:
                     raise FileFailed.to("rename", source.path, "it is another file by now")
                 await self._move(opened_as, target)
             # Now, not when fileid is told: a save that waits for us must find the new path.
-            await self._backend.moved(opened_as, target)
+            await self._rooms.moved(opened_as, target)
         for room in left:
-            await self._backend.end(room, f"{source.path} was renamed.")
+            await self._rooms.end(room, f"{source.path} was renamed.")
         if not same_kind:
-            await self._backend.vacate(target)
+            await self._rooms.vacate(target)
             return
-        for room in self._backend.rooms_below(target):
-            await self._backend.refresh(room)  # people see the new path now, not in a second
+        for room in self._paths.rooms_below(target):
+            await self._rooms.refresh(room)  # people see the new path now, not in a second
 
     def _opened_as(self, source: Source) -> str:
         """The name of something by which it is open, of those through links to folders."""
-        rooms = self._backend.rooms_below(source.place)
-        named = any(self._backend.opened_at(room, source.path) for room in rooms)
+        rooms = self._paths.rooms_below(source.place)
+        named = any(self._paths.opened_at(room, source.path) for room in rooms)
         return source.path if named else source.place
 
     async def _move(self, path: str, new_path: str) -> None:
@@ -281,14 +279,14 @@ class InProcessFiles:
             if not self._has_moved(path, new_path, error):
                 raise
             # Its checkpoints could not follow: the file has its new path all the same.
-            self._backend.log.warning("%s was renamed, but: %s", path, reason(error))
+            self._server.log.warning("%s was renamed, but: %s", path, reason(error))
 
     async def copy(self, source: Source, target: str) -> Sequence[str]:
         path = source.path
         self.check(source.place)
         await self._check_new(target)
         self._check_outside(source.place, target)
-        await self._save_all(self._backend.rooms_below(source.real))
+        await self._save_all(self._paths.rooms_below(source.real))
         async with AsyncExitStack() as stack:
             if source.type != "directory":  # a save empties a file before it writes
                 await stack.enter_async_context(self.held(source.real))
@@ -311,13 +309,13 @@ class InProcessFiles:
 
     async def _save_all(self, rooms: Sequence[DocumentRoom]) -> None:
         for room in rooms:
-            await self._backend.save(room)
+            await self._rooms.save(room)
 
     @asynccontextmanager
     async def held(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
         """Keep all rooms at or below a path from saving: they would bring back what was there."""
-        rooms = self._backend.rooms_below(path)
-        async with held(rooms):
+        rooms = self._paths.rooms_below(path)
+        async with saves_held(rooms):
             yield rooms
 
     def _has_moved(self, path: str, new_path: str, error: HTTPError | OSError) -> bool:
@@ -334,11 +332,11 @@ class InProcessFiles:
 
     @property
     def _contents(self) -> Any:
-        return self._backend.contents
+        return self._server.contents
 
-    @cached_property
+    @property
     def _disk(self) -> LocalDisk | None:
-        return LocalDisk.below(self._contents)
+        return self._server.disk
 
     @property
     def _asked(self) -> ContentsFolders:
@@ -383,7 +381,7 @@ class InProcessFiles:
         return said
 
     def _with_people(self, entries: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
-        people = self._backend.open_paths()
+        people = self._paths.people_by_path()
         return tuple(entry.opened_by(people.get(entry.path)) for entry in entries)
 
 

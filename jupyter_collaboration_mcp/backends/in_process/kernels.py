@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
-import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import zmq
@@ -20,7 +19,8 @@ from ..kernels import errors
 from ..kernels.conversation import KernelConversation
 from ..kernels.links import KernelLinks
 from ..protocols.kernels import KernelInfo, KernelLink, KernelSpec
-from ..upstream.session_creations import SessionCreations, renamed
+from ..upstream.registry import Workarounds
+from ..upstream.session_creation import SessionCreation, find_session, move_session, renamed
 from .zmq_wire import ZmqWire
 
 if TYPE_CHECKING:
@@ -38,51 +38,16 @@ _RESTART_LIMIT = 60.0
 class InProcessKernels:
     """Sessions and kernels through the server's own managers, links over ZeroMQ."""
 
-    def __init__(self, serverapp: ServerApp) -> None:
+    def __init__(self, serverapp: ServerApp, workarounds: Workarounds) -> None:
         self._serverapp = serverapp
         self._log = serverapp.log
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._links = KernelLinks()
-        self._starting: weakref.WeakValueDictionary[str, asyncio.Lock] = (
-            weakref.WeakValueDictionary()
-        )
-        self._creations = SessionCreations()
+        self._creation = workarounds.get(SessionCreation)
         self._following = asyncio.Lock()
 
     def start_watching(self) -> None:
-        """Make the server's own "get or create a session" atomic, for people too.
-
-        Its handler looks first and creates later. A person who opens a notebook in the moment in
-        which an agent starts its kernel would get a second one, and neither would know.
-        """
-        sessions = self._sessions
-        create: Callable[..., Awaitable[dict[str, Any]]] = sessions.create_session
-
-        async def create_session(
-            path: str | None = None,
-            name: str | None = None,
-            type: str | None = None,  # noqa: A002
-            kernel_name: str | None = None,
-            kernel_id: str | None = None,
-        ) -> dict[str, Any]:
-            if type != "notebook" or path is None:
-                return await create(path, name, type, kernel_name, kernel_id)
-            with self._creations.follow(path) as creation:
-                # Under both names, if it is renamed meanwhile.
-                async with self._starting.setdefault(path, asyncio.Lock()):
-                    existing = await self._session(creation.path)
-                    if existing is not None:
-                        return dict(existing)
-                    at = creation.path
-                    if at != path:
-                        name = at.rpartition("/")[2]
-                    session = await create(at, name, type, kernel_name, kernel_id)
-                    while creation.path != at:
-                        at = creation.path
-                        session = await self._move(session["id"], at)
-                    return session
-
-        sessions.create_session = create_session
+        """Have sessions follow their files."""
         events = self._serverapp.event_logger
         assert events is not None
         events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
@@ -92,20 +57,12 @@ class InProcessKernels:
         old, new = data.get("source_path"), data.get("path")
         if data.get("action") != "rename" or not old or not new:
             return
-        for path, moved in self._creations.rename(old, new):
-            if (lock := self._starting.get(path)) is not None:
-                self._starting.setdefault(moved, lock)
+        self._creation.rename(old, new)
         async with self._following:  # in the order of the renames
             for session in await self._sessions.list_sessions():
                 path_now = renamed(str(session["path"]), old, new)
                 if path_now is not None:
-                    await self._move(session["id"], path_now)
-
-    async def _move(self, session_id: str, path: str) -> dict[str, Any]:
-        """Give a session another path."""
-        name = path.rpartition("/")[2]
-        await self._sessions.update_session(session_id, path=path, name=name)
-        return cast("dict[str, Any]", await self._sessions.get_session(session_id=session_id))
+                    await move_session(self._sessions, session["id"], path_now)
 
     async def find(self, path: str) -> KernelInfo | None:
         session = await self._session(path)
@@ -208,8 +165,7 @@ class InProcessKernels:
             info = await self.start(path, name)
             if info.name == name:
                 return info  # else somebody started another one in the same moment
-        lock = self._starting.setdefault(path, asyncio.Lock())
-        async with lock:
+        async with self._creation.lock(path):
             session = await self._session(path)
             if session is not None:
                 await self._replace(session, path, name)
@@ -259,11 +215,7 @@ class InProcessKernels:
             self._context.destroy(linger=0)
 
     async def _session(self, path: str) -> Mapping[str, Any] | None:
-        try:
-            session = await self._sessions.get_session(path=path, type="notebook")
-        except HTTPError:
-            return None
-        return cast("Mapping[str, Any]", session)
+        return await find_session(self._sessions, path)
 
     @property
     def _sessions(self) -> Any:

@@ -14,13 +14,14 @@ from ...errors import DocumentNotFound, RoomUnavailable
 from ..disk.open_files import Load
 from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
-from ..upstream.linked_files import loads_of
+from .files import InProcessFiles
 from .group_commit import JournalError
 from .journal import Journal
 from .memory_channel import MemoryChannel
+from .rooms import Rooms
+from .server_parts import ServerParts
 
 if TYPE_CHECKING:
-    from .backend import InProcessBackend
     from .room_watch import RoomWatch
 
 
@@ -33,19 +34,23 @@ class InProcessLink:
 
     def __init__(
         self,
-        backend: InProcessBackend,
+        server: ServerParts,
+        rooms: Rooms,
+        files: InProcessFiles,
         watch: RoomWatch,
         journal: Journal,
         notices: list[str],
     ) -> None:
-        self._backend = backend
+        self._server = server
+        self._rooms = rooms
+        self._files = files
         self._watch = watch
         self._journal = journal
         self._notices = notices
         self._warnings: list[str] = []
         self._remembers = False  # something that the journal would say after a crash
         self._room = watch.room
-        self._loads = loads_of(self._room._file)
+        self._loads = watch.loads
         self._path = ""
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
@@ -64,7 +69,7 @@ class InProcessLink:
         """Sit down: from now on nothing that the room does is missed."""
         self._received.append(self._room.ydoc.get_update())
         self._watch.listeners.add(self._on_update)
-        server = self._backend.ydoc.ywebsocket_server
+        server = self._server.ydoc.ywebsocket_server
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(server.serve(self._channel))
         served = loop.create_task(self._channel.served.wait())
@@ -89,7 +94,7 @@ class InProcessLink:
         return self._path
 
     def whereabouts(self) -> Sequence[str]:
-        files, path = self._backend.files, self.path
+        files, path = self._files, self.path
         last = self._loads.last
         led_to = [last] if last is not None and last.linked else []
         return [files.whereabouts(path), *self._paths(led_to)]
@@ -106,11 +111,11 @@ class InProcessLink:
         return self._paths(new)
 
     def _paths(self, loads: Sequence[Load]) -> list[str]:
-        return [self._backend.files.within(load.file, self.path) for load in loads]
+        return [self._files.within(load.file, self.path) for load in loads]
 
     @property
     def alive(self) -> bool:
-        return not (self._closed or self._given_up) and self._backend.lives(self._room)
+        return not (self._closed or self._given_up) and self._rooms.lives(self._room)
 
     @property
     def saved(self) -> bool:
@@ -119,11 +124,11 @@ class InProcessLink:
 
     @property
     def autosaves(self) -> bool:
-        return self._backend.ydoc.document_save_delay is not None and autosave_is_on(self.states)
+        return self._server.ydoc.document_save_delay is not None and autosave_is_on(self.states)
 
     @property
     def writable(self) -> bool:
-        return self._backend.files.writable(self.path)
+        return self._files.writable(self.path)
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
@@ -210,7 +215,7 @@ class InProcessLink:
 
     async def current(self) -> None:
         if self._watch.unloadable is not None:
-            await self.stale()  # it may have been mended by now
+            await self.stale()  # it may have been fixed by now
         await self._between_takeovers()
 
     async def _between_takeovers(self) -> None:
@@ -254,13 +259,13 @@ class InProcessLink:
         """Nobody reads or edits what is no longer in the file, and cannot be saved into it."""
         if (error := self._watch.unloadable) is not None:
             kind = self.room_id.kind
-            raise await self._backend.files.unreadable(self.path, kind, error) from error
+            raise await self._files.unreadable(self.path, kind, error) from error
 
     async def save(self) -> None:
-        await self._backend.save(self._room)
+        await self._rooms.save(self._room)
 
     async def flush(self) -> None:
-        await self._backend.flush(self._watch)
+        await self._rooms.flush(self._watch)
 
     async def close(self) -> None:
         if self._closed:
@@ -274,7 +279,7 @@ class InProcessLink:
             await asyncio.wait([self._task])
             if not self._task.cancelled():
                 self._task.exception()  # of a room that served nobody any more
-        self._backend.left(self._room)
+        self._rooms.left(self._room)
 
     def _on_update(self, update: bytes) -> None:
         if self._overwrites < self._watch.overwrites:

@@ -25,9 +25,9 @@ from tornado.web import HTTPError
 from ...documents import line_ends
 from ...documents.updates import decode_state, first_block
 from ...panics import contained
+from ..contents.line_endings import with_line_endings
 from ..disk.local_disk import LocalDisk
-from ..upstream.kept_line_ends import with_line_ends
-from ..upstream.kept_numbers import keep_numbers
+from ..upstream.number_fidelity import exact_numbers
 from .journal import Journal
 from .journal_records import UnsavedRoom
 from .replay import Replay, document_of, without_trust
@@ -220,7 +220,7 @@ class Recovery:
         # The contents manager changes what it is given (signs it, strips trust).
         saving = {**model, "type": kind, "content": copy.deepcopy(model["content"])}
         if kind == "file" and isinstance(saving["content"], str):
-            saving["content"] = await with_line_ends(self._contents, path, saving["content"])
+            saving["content"] = await with_line_endings(self._contents, path, saving["content"])
         await ensure_async(self._contents.save(saving, path))
 
     async def _keep_beside(self, model: dict[str, Any], kind: str, path: str) -> str:
@@ -245,14 +245,14 @@ def recover(
 
     Returns what was renamed right before the crash, of which fileid may not know: old and new path.
     """
-    keep_numbers()
     renames: list[tuple[str, str]] = []
-    for journal in journals:
-        if journal.records.renames():
-            renames += loop.run_until_complete(_follow_renames(journal, contents))
-        if journal.records.unsaved():
-            recovery = Recovery(journal, contents, make_store, log)
-            loop.run_until_complete(recovery.run())
+    with exact_numbers():  # nothing else runs yet
+        for journal in journals:
+            if journal.records.renames():
+                renames += loop.run_until_complete(_follow_renames(journal, contents))
+            if journal.records.unsaved():
+                recovery = Recovery(journal, contents, make_store, log)
+                loop.run_until_complete(recovery.run())
     return renames
 
 

@@ -19,8 +19,12 @@ from pycrdt import Map, TransactionEvent
 from tornado.web import HTTPError
 
 from ...documents.updates import decode_state, encode_state, sole_author
+from ..disk.open_files import Loads
 from ..protocols.room_ids import RoomId
-from ..upstream.taken_over import unloadable
+from ..upstream.external_changes import ExternalChanges
+from ..upstream.linked_files import LoadRecords
+from ..upstream.registry import Workarounds
+from ..upstream.room_tracking import SaveTracking, StoreTracking
 from .journal import Journal
 from .journal_records import UnsavedRoom
 
@@ -31,15 +35,17 @@ _RELEARN_DELAY = 0.2
 _SAVE_AGAIN = 1.0
 _SAVE_AGAIN_LIMIT = 30.0
 
-#: The store may have an update this much later than the journal, in seconds.
-_STORE_DELAY = 0.02
-
 
 class RoomWatch:
     """What is known about one open room, from its loading to its end."""
 
     def __init__(
-        self, room: DocumentRoom, journal: Journal, journal_limit: int, log: Logger
+        self,
+        room: DocumentRoom,
+        journal: Journal,
+        journal_limit: int,
+        workarounds: Workarounds,
+        log: Logger,
     ) -> None:
         self.room = room
         self.room_id = RoomId(room.room_id)
@@ -76,9 +82,14 @@ class RoomWatch:
         self.overwrites = 0
         """How often the file was changed on disk and has overwritten the room."""
         journal.on_renewal.add(self._journal_again)
-        self._watch_snapshots()
-        self._watch_overwrites()
-        self._watch_store()
+        self._closed = False
+        self._workarounds = workarounds
+        workarounds.prepare_room(room, self)
+        self._knows_snapshots = workarounds.find(SaveTracking) is not None
+        self._knows_store = room.ystore is not None and workarounds.find(StoreTracking) is not None
+        if not self._knows_store:
+            # Without a store the journal's updates would have nothing to stand on.
+            self._last = journal.append(self.room_id, room.ydoc.get_update())
         self._spawn(self._learn_base())
         self._spawn(self._heal_store())
 
@@ -114,6 +125,7 @@ class RoomWatch:
             task.cancel()
         if self._relearn is not None:
             self._relearn.cancel()
+        self._closed = True
         self._forget_if_settled()
         return ending
 
@@ -129,7 +141,8 @@ class RoomWatch:
         if content:
             self._last_content = self._last
         self._bytes += len(update)
-        self._in_flight[update] = self._last
+        if self._knows_store:
+            self._in_flight[update] = self._last
         for listener in self.listeners:
             listener(update)
         if self._bytes > self._journal_limit:
@@ -154,33 +167,16 @@ class RoomWatch:
         # One update larger than the limit must not compact at every keystroke.
         self._journal_limit = max(self._journal_limit, 2 * self._bytes)
 
-    def _watch_store(self) -> None:
-        store = self.room.ystore
-        if store is None:
-            self._journal_everything()
-            return
-        write = store.write
-
-        async def write_and_tell(data: bytes) -> None:
-            # The journal has it. The store's six hops to threads for each row would otherwise
-            # come in the middle of the answer to the edit that they are about.
-            await asyncio.sleep(_STORE_DELAY)
-            await write(data)
-            # The store's writes are awaited nowhere else; they end in the order they began.
-            self._stored = max(self._stored, self._in_flight.pop(bytes(data), 0))
-            self._forget_if_settled()
-
-        store.write = write_and_tell
-
-    def _journal_everything(self) -> None:
-        # Without a store the journal's updates would have nothing to stand on.
-        self._last = self._journal.append(self.room_id, self.room.ydoc.get_update())
+    def on_stored(self, update: bytes) -> None:
+        """The store has an update."""
+        self._stored = max(self._stored, self._in_flight.pop(update, 0))
+        self._forget_if_settled()
 
     async def _journal_again(self) -> None:
         """The journal is a new one: give it all that the file or the store may lack."""
         # While the room takes over a changed file it holds a transaction across awaits (B13).
         async with self.room._update_lock:
-            if self._marked or self._in_flight or self.room.ystore is None:
+            if self._marked or self._in_flight or not self._knows_store:
                 self._compact()
             if self._marked:
                 self._mark()
@@ -200,19 +196,19 @@ class RoomWatch:
 
     # -- saves -----------------------------------------------------------------------------
 
-    def _watch_snapshots(self) -> None:
-        # A save first takes its content with `aget`: what was journaled before that moment is
-        # in the file when the same task has set the hash. Nothing else tells when a save began.
-        document = self.room._document
-        take = document.aget
+    def on_snapshot(self) -> None:
+        """The current task takes the content that it will save: what was journaled before is in
+        the file when the same task has set the hash."""
+        if (task := asyncio.current_task()) is not None:
+            self._snapshots[task] = self._last
+        self._attempted = self._last_content
 
-        async def aget(*args: Any, **kwargs: Any) -> Any:
-            if (task := asyncio.current_task()) is not None:
-                self._snapshots[task] = self._last
-            self._attempted = self._last_content
-            return await take(*args, **kwargs)
-
-        document.aget = aget
+    def begin_save(self) -> asyncio.Task[None] | None:
+        """Begin to save what the room has now, if it can be saved at this moment."""
+        save: asyncio.Task[None] | None = self.room._save_to_disc()
+        if save is not None:
+            self._snapshots[save] = self._last  # or more, if it takes its content later
+        return save
 
     def on_save_ended(self, failure: str | None) -> None:
         """A save has ended, one way or the other. What could not be saved is saved later: the room
@@ -221,6 +217,8 @@ class RoomWatch:
         if failure is not None:
             self.failed_saves += 1
             self.last_failure = failure
+        if not self._knows_snapshots:
+            self._attempted = self._last_content  # what this one has, nobody knows
         if self._saving_again is None or self._saving_again.done():
             self._saving_again = self._spawn(self._save_again())
 
@@ -231,21 +229,16 @@ class RoomWatch:
             pause = min(_SAVE_AGAIN_LIMIT, 2 * pause)
             if self.saved_through(self._attempted) or self.unloadable is not None:
                 continue  # the file has to be put right first
-            if (save := self.room._save_to_disc()) is not None:
+            if (save := self.begin_save()) is not None:
                 await asyncio.wait([save])
 
-    def _watch_overwrites(self) -> None:
-        document = self.room._document
-        overwrite = document.aset
+    def on_overwrite(self) -> None:
+        """The content of the file replaces what the room has: what is unsaved is gone (B9)."""
+        self.overwrites += 1
 
-        async def aset(*args: Any, **kwargs: Any) -> None:
-            # B9: from here on, what is unsaved is gone from the room.
-            self.overwrites += 1
-            await overwrite(*args, **kwargs)
-            # Now that file is what a crash would have to find, whatever is edited since.
-            self._spawn(self._learn_base())
-
-        document.aset = aset
+    def on_overwritten(self) -> None:
+        """The room has the file's content: that is what recovery has to find after a crash."""
+        self._spawn(self._learn_base())
 
     async def refresh(self) -> bool:
         """Have the room take over a file that was changed on disk now, not within a second.
@@ -263,8 +256,14 @@ class RoomWatch:
     @property
     def unloadable(self) -> HTTPError | None:
         """Why the file that is on disk now cannot be taken over; None if it can."""
-        room = self.room
-        return unloadable(room._file, room.file_format, room.file_type)
+        changes = self._workarounds.find(ExternalChanges)
+        return None if changes is None else changes.unloadable(self.room)
+
+    @property
+    def loads(self) -> Loads:
+        """From which files the room was loaded, as far as that is known."""
+        records = self._workarounds.find(LoadRecords)
+        return Loads() if records is None else records.of(self.room._file)
 
     def _on_state(self, event: Any) -> None:
         if "hash" in event.keys and (saved_hash := self._state.get("hash")) is not None:
@@ -295,13 +294,19 @@ class RoomWatch:
         self._covered = max(self._covered, covered)
         self._base, self._base_time = saved_hash, time.time()
         if self._marked:
-            self._journal.trim(self.room_id, self._stored)
-            self._bytes = sum(map(len, self._in_flight))
+            if self._knows_store:
+                self._journal.trim(self.room_id, self._stored)
+                self._bytes = sum(map(len, self._in_flight))
             self._mark()
             self._forget_if_settled()
 
     def _forget_if_settled(self) -> None:
         """The journal is done with a room whose file and store have everything."""
+        # What the store has may not be known. Then later updates need those of before.
+        if self._knows_store or self._closed:
+            self._forget_if_saved()
+
+    def _forget_if_saved(self) -> None:
         if self._marked and self.saved and not self._in_flight:
             self._marked = False
             self._bytes = 0

@@ -19,10 +19,10 @@ from pycrdt import Doc, Subscription, YMessageType, handle_sync_message
 from ...documents import line_ends, well_formed
 from ...documents.foreign_text import inline
 from ...errors import CorruptDocument, DocumentNotFound, RoomUnavailable, ServerError
+from ..contents.notebook_text import read_notebook
 from ..protocols.room_ids import Kind, RoomId
 from ..protocols.rooms import Authorship, Limitation, Overwrite
-from ..upstream.kept_numbers import keep_numbers
-from ..upstream.whole_reads import read_notebook
+from ..upstream.number_fidelity import exact_numbers
 from .jupyter_api import JupyterApi
 from .server_errors import Refused
 
@@ -36,7 +36,6 @@ class FileRooms:
     def __init__(self, api: JupyterApi) -> None:
         self._api = api
         self._paths: dict[str, str] = {}
-        keep_numbers()
 
     def identify(self, path: str, kind: Kind) -> RoomId:
         """A name for a document, as a room would have one."""
@@ -107,7 +106,8 @@ class FileRoom:
             self._original, content = content, line_ends.plain(content)
         else:
             await self._prepare(content)
-        self._document.set(content)
+        with exact_numbers():
+            self._document.set(content)
 
     async def _require_readable(self) -> None:
         """Check that a notebook that the server refused to read is valid."""
@@ -206,7 +206,8 @@ class FileRoom:
                 "Read it again and redo the edit.",
                 path=self.path,
             )
-        content = self._document.get()
+        with exact_numbers():
+            content = self._document.get()
         if self._kind == "file":
             self._original = content = line_ends.restored(str(content), self._original)
         self.saved = True  # what is written from here on is not in it

@@ -20,6 +20,7 @@ from ...errors import (
 )
 from ..contents.folders import ContentsFolders
 from ..contents.models import entries_of, entry_of, new_model
+from ..contents.notebook_text import read_notebook
 from ..protocols.files import (
     EntryFilter,
     FileEntry,
@@ -31,7 +32,6 @@ from ..protocols.files import (
     Source,
 )
 from ..protocols.room_ids import Kind
-from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi
 from .local_folders import LocalFolders
 from .room_seats import RoomSeats

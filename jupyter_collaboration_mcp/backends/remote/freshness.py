@@ -15,8 +15,8 @@ from typing import Any
 from ...documents import well_formed
 from ...errors import CollaborationError, CorruptDocument, DocumentNotFound, NotText, ServerError
 from ..contents.models import entry_of
+from ..contents.notebook_text import read_notebook
 from ..protocols.room_ids import Kind
-from ..upstream.whole_reads import read_notebook
 from .jupyter_api import JupyterApi
 from .room_state import RoomState
 from .server_errors import Refused

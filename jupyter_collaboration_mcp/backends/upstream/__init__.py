@@ -1,1 +1,1 @@
-"""Workarounds for faults of the libraries below us, one module each."""
+"""Workarounds for faults of the libraries below us, one class each; `registry` lists them all."""

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+
+from .workaround import Server, Workaround
 
 
-def take_names_as_they_are(manager: Any) -> None:
-    """Have the ids of what is in a folder go with it, and no others, whoever moves or deletes it.
+class FileIdFolders(Workaround):
+    name = "file_id_folders"
+    trap = "B22"
+    package = "jupyter-server-fileid"
+    fault = (
+        "It looks for what is in the folder `wh?` with `GLOB 'wh?/*'`, which finds what is in "
+        "`who`, too; in `[a]` it finds nothing."
+    )
+    patches = ("the function `glob` of the SQLite connection `BaseFileIdManager.con`",)
+    without = (
+        "moving or deleting a folder with `*`, `?` or `[` in its name loses the ids of documents "
+        "that are open elsewhere, or keeps ids that lead nowhere"
+    )
 
-    B22: the manager looks for what is in `wh?` with `GLOB 'wh?/*'`. That is in `who`, too: with
-    the folder it deletes or moves the ids of documents that are open elsewhere. In `[a]` it finds
-    nothing. SQLite asks a function for what a glob fits, and the manager's connection gets one
-    that knows only the star at the end.
-    """
-    if isinstance(connection := getattr(manager, "con", None), sqlite3.Connection):
-        connection.create_function("glob", 2, _begins, deterministic=True)
+    def check(self, server: Server) -> list[str]:
+        if server.file_ids is None:
+            return []
+        kind = type(server.file_ids).__name__
+        if not isinstance(getattr(server.file_ids, "con", None), sqlite3.Connection):
+            return [f"{kind}.con is not an SQLite connection"]
+        return []
+
+    def apply(self, server: Server) -> None:
+        if server.file_ids is not None:
+            # SQLite calls a function to compare with a glob. Ours knows only the star at the end.
+            server.file_ids.con.create_function("glob", 2, _begins, deterministic=True)
 
 
 def _begins(glob: str, path: str) -> bool:

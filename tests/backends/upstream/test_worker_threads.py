@@ -13,7 +13,7 @@ import time
 
 import anyio.to_thread
 
-from jupyter_collaboration_mcp.backends.upstream.threads import end_with_the_process
+from jupyter_collaboration_mcp.backends.upstream.worker_threads import end_waiting_threads_at_exit
 
 {register}
 
@@ -50,4 +50,4 @@ def ends(register: str, within: float) -> bool:
 
 def test_a_thread_that_waits_for_work_does_not_keep_the_process() -> None:
     assert not ends("", within=1)  # what anyio does without us
-    assert ends("end_with_the_process()", within=60)
+    assert ends("end_waiting_threads_at_exit()", within=60)

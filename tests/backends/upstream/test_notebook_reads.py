@@ -13,12 +13,7 @@ import nbformat
 import pytest
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 
-from jupyter_collaboration_mcp.backends.upstream import whole_reads
-from jupyter_collaboration_mcp.backends.upstream.whole_reads import (
-    keep_readers_from_writers,
-    read_notebook,
-)
-from jupyter_collaboration_mcp.errors import CorruptDocument
+from jupyter_collaboration_mcp.backends.upstream.notebook_reads import keep_readers_from_writers
 from tests.harness import notebooks
 from tests.harness.waiting import until
 
@@ -87,15 +82,21 @@ async def test_a_notebook_that_a_crash_left_half_written_comes_back_as_before(
     assert model["content"]["cells"][0]["source"] == "'new'"
 
 
-async def test_half_of_a_notebook_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_reads, "_PAUSES", (0.0, 0.0))
-    text = json.dumps(NEW)
-    answers = [text[:20], "", text]
-
-    async def ask() -> Any:
-        return {"content": answers.pop(0)}
-
-    assert (await read_notebook("n.ipynb", ask))["cells"][0]["source"] == "'new'"
-    answers[:] = ["{", "[]", "null"]
-    with pytest.raises(CorruptDocument, match=r"n\.ipynb"):
-        await read_notebook("n.ipynb", ask)
+async def test_without_the_workaround_half_a_notebook_is_moved_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B23: if this fails, upstream has fixed it, and the workaround can be dropped."""
+    contents: Any = AsyncLargeFileManager(root_dir=str(tmp_path))
+    file = tmp_path / "n.ipynb"
+    notebooks.write(file, notebooks.notebook([notebooks.code("one", "'old'")]))
+    pen = SlowPen(monkeypatch)
+    model = {"type": "notebook", "format": "json", "content": NEW}
+    saving = asyncio.create_task(contents.save(model, "n.ipynb"))
+    await until(pen.half_way.is_set)
+    read = await contents.get("n.ipynb", type="notebook")  # the copy, put in its place
+    assert read["content"]["cells"][0]["source"] == "'old'"
+    pen.go_on.set()
+    await asyncio.wait([saving])
+    saving.exception()
+    assert "n.ipynb.invalid" in [each.name for each in tmp_path.iterdir()]
+    contents.notary.store.close()

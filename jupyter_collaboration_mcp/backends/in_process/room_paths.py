@@ -1,0 +1,145 @@
+"""Which room belongs to which path, whatever links lead to its file."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ...documents.awareness import people_in
+from ..protocols.room_ids import Kind, RoomId
+from .server_parts import ServerParts
+
+if TYPE_CHECKING:
+    from jupyter_server_ydoc.rooms import DocumentRoom
+
+#: Seconds for which it is believed where the file of an open room is: links seldom change.
+_BELIEVED = 1.0
+
+
+class RoomPaths:
+    """The rooms of a server by the paths of their files."""
+
+    def __init__(self, server: ServerParts) -> None:
+        self._server = server
+        self._places: dict[str, tuple[str, ...]] = {}
+        self._placed = 0.0
+
+    def path_of(self, file_id: str) -> str | None:
+        """The path of a file."""
+        path = self._server.file_ids.get_path(file_id)
+        return None if path is None else str(path)
+
+    def path_of_room(self, room_id: RoomId) -> str | None:
+        """The path by which a room was opened."""
+        return self.path_of(room_id.file_id)
+
+    def named(self, room_id: RoomId) -> str:
+        """A room as a message names it: by its path, if that is known."""
+        return self.path_of_room(room_id) or room_id
+
+    def known(self, path: str, kind: Kind) -> RoomId | None:
+        """The room of a file that has been opened once; None if it never was."""
+        if "\\" in path:  # fileid takes it for a slash: that is another file, with other rules
+            return None
+        if (room_id := self.open_as(path, kind)) is not None:
+            return room_id
+        file_id = self._server.file_ids.get_id(self._server.followed(path))
+        return None if file_id is None else RoomId.of(kind, file_id)
+
+    def new(self, path: str, kind: Kind) -> RoomId:
+        """The room that a file gets that is not open."""
+        return RoomId.of(kind, self._server.file_ids.index(self._server.followed(path)))
+
+    def open_as(self, path: str, kind: Kind) -> RoomId | None:
+        """The room in which a file is open, whatever link leads to it: two overwrite each other.
+
+        If there are several all the same, it is one that people are in, and of this very path.
+        """
+        rooms = [room for room in self.rooms_of(path) if id_of(room).file_type == kind]
+        if len(rooms) < 2:
+            return id_of(rooms[0]) if rooms else None
+        ranks = {
+            id_of(room): (has_people(room), self.path_of_room(id_of(room)) == path)
+            for room in rooms
+        }
+        return max(ranks, key=ranks.__getitem__, default=None)
+
+    def people_by_path(self) -> dict[str, list[str]]:
+        """Who is in which document that is open, by the path of its room and where it really is."""
+        found: dict[str, list[str]] = {}
+        for room in self._rooms():
+            if (path := self.path_of_room(id_of(room))) is not None:
+                for name in {path, self._server.resolved(path)}:
+                    there = found.setdefault(name, [])
+                    there += [who for who in people_in(room.awareness.states) if who not in there]
+        return found
+
+    def rooms_below(self, path: str) -> list[DocumentRoom]:
+        """The rooms of a file, or of all files in a folder, whatever links lead to them.
+
+        Those of a link itself are only the ones that were opened through it.
+        """
+        place, resolved = self._server.placed(path), self._server.resolved
+
+        def is_below(at: str) -> bool:
+            return _within(at, path) or _within(at, place) or _within(resolved(at), place)
+
+        paths = ((self.path_of_room(id_of(room)), room) for room in self._rooms())
+        return [room for at, room in paths if at is not None and is_below(at)]
+
+    def opened_at(self, room: DocumentRoom, path: str) -> bool:
+        """Whether a room was opened by a path, or by one below it."""
+        at = self.path_of_room(id_of(room))
+        return at is not None and _within(at, path)
+
+    def rooms_of(self, path: str) -> list[DocumentRoom]:
+        """The rooms of a file, whatever links lead to it."""
+        real = self._server.resolved(path)
+        return [room for room in self._rooms() if real in self._places_of(id_of(room))]
+
+    def move(self, path: str, new_path: str) -> None:
+        """Have the id of a file, and of what is in a folder, follow it to another path."""
+        ids = self._server.file_ids
+        if ids.get_id(new_path) is None:  # else fileid has been told
+            ids.index(path)  # the ids of what is in a folder follow only if the folder has one
+            ids.move(path, new_path)
+        self.forget_places()
+
+    def delete(self, path: str) -> None:
+        """Forget the id of a file that is gone: an id never gives way to another one."""
+        self._server.file_ids.delete(self._server.placed(path))
+        self.forget_places()
+
+    def forget_places(self) -> None:
+        """Files have been moved: look for them anew."""
+        self._places = {}
+
+    def _places_of(self, room_id: RoomId) -> tuple[str, ...]:
+        """The path by which a room was opened, and where its file really is, as of a moment ago:
+        every call asks this of all rooms."""
+        now = time.monotonic()
+        if now - self._placed > _BELIEVED:
+            self._places, self._placed = {}, now
+        if room_id not in self._places:
+            path = self.path_of_room(room_id)
+            self._places[room_id] = () if path is None else (path, self._server.resolved(path))
+        return self._places[room_id]
+
+    def _rooms(self) -> list[DocumentRoom]:
+        if not self._server.has_rooms:
+            return []
+        rooms = self._server.ydoc.ywebsocket_server.rooms.values()
+        return [room for room in rooms if hasattr(room, "_file")]
+
+
+def id_of(room: DocumentRoom) -> RoomId:
+    return RoomId(room.room_id)
+
+
+def has_people(room: DocumentRoom) -> bool:
+    """Whether somebody has a WebSocket to it, and so a tab; our own seats have none."""
+    return any(hasattr(client, "close") for client in room.clients)
+
+
+def _within(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")

@@ -1,0 +1,82 @@
+"""The parts of the Jupyter server that this extension runs in, as we use them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from logging import Logger
+from typing import TYPE_CHECKING, Any, cast
+
+from ...errors import RoomUnavailable
+from ..disk.local_disk import LocalDisk
+
+if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
+    from jupyter_server_ydoc.app import YDocExtension
+
+
+class ServerParts:
+    """Its managers and extensions, each looked up when it is needed."""
+
+    def __init__(self, serverapp: ServerApp) -> None:
+        self._serverapp = serverapp
+        self._settings: dict[str, Any] = serverapp.web_app.settings
+        self.log: Logger = serverapp.log
+
+    @property
+    def ydoc(self) -> YDocExtension:
+        """The extension that has the rooms.
+
+        Raises:
+            RoomUnavailable: There is none.
+        """
+        # Looked up late: the order in which extensions load is not ours.
+        ydoc = self._settings.get("jupyter_server_ydoc")
+        if ydoc is None or not hasattr(ydoc, "ywebsocket_server"):
+            raise RoomUnavailable(
+                "Real-time collaboration is not running on this Jupyter server.",
+                "Ask the person to install and enable jupyter-collaboration 5.0 and restart it.",
+            )
+        return cast("YDocExtension", ydoc)
+
+    @property
+    def has_rooms(self) -> bool:
+        return hasattr(self._settings.get("jupyter_server_ydoc"), "ywebsocket_server")
+
+    @property
+    def file_ids(self) -> Any:
+        return self._settings["file_id_manager"]
+
+    @property
+    def has_file_ids(self) -> bool:
+        return "file_id_manager" in self._settings
+
+    @property
+    def contents(self) -> Any:
+        return self._serverapp.contents_manager
+
+    @property
+    def sessions(self) -> Any:
+        return self._serverapp.session_manager
+
+    @property
+    def events(self) -> Any:
+        events = self._serverapp.event_logger
+        assert events is not None
+        return events
+
+    @cached_property
+    def disk(self) -> LocalDisk | None:
+        """Where the contents manager has its files; None if they are not local."""
+        return LocalDisk.below(self.contents)
+
+    def resolved(self, path: str) -> str:
+        """Where a file really is, whatever links lead to it."""
+        return path if self.disk is None else self.disk.resolved(path)
+
+    def followed(self, path: str) -> str:
+        """The path under which a file is opened, whatever link it was named by."""
+        return path if self.disk is None else self.disk.followed(path)
+
+    def placed(self, path: str) -> str:
+        """The path of a file or a link itself, whatever links to folders it was named by."""
+        return path if self.disk is None else self.disk.placed(path)

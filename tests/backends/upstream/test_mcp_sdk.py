@@ -1,0 +1,39 @@
+"""Private parts of the MCP SDK: checked once it is loaded, and left alone if they differ."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from jupyter_collaboration_mcp.backends.upstream.mcp_sdk import (
+    LowLevelServer,
+    SessionAdmission,
+    ToolLookup,
+)
+from jupyter_collaboration_mcp.backends.upstream.registry import Workarounds
+from jupyter_collaboration_mcp.transport.sessions import bound_sessions
+
+
+def test_the_sdk_that_we_require_fits() -> None:
+    for workaround in (LowLevelServer(), ToolLookup(), SessionAdmission()):
+        assert workaround.mismatches() == []
+
+
+def test_sessions_are_left_alone_where_the_sdk_admits_them_in_another_way(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def admit(self: Any, requestor: Any, limit: int) -> None: ...
+
+    monkeypatch.setattr(StreamableHTTPSessionManager, "_admit_session", admit)
+    manager = StreamableHTTPSessionManager(Server("test"))
+    bound_sessions(manager)
+    assert "_admit_session" not in vars(manager)
+    (warning,) = caplog.messages
+    assert "takes (requestor, limit) instead of (requestor)" in warning
+    (problem,) = Workarounds([], logging.getLogger("sdk")).problems
+    assert "session_admission does not fit mcp" in problem
+    assert "sessions that clients leave open take memory" in problem
