@@ -335,8 +335,8 @@ async def typing(person: Collaborator) -> AsyncIterator[None]:
     async def type_on() -> None:
         nonlocal typed
         while True:
+            typed += 1  # first: it is typed even if this ends in the next line
             await person.type(TYPED, None, "k")
-            typed += 1
             await asyncio.sleep(0.1)
 
     task = asyncio.ensure_future(type_on())
