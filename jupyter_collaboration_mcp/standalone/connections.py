@@ -72,7 +72,7 @@ class Connections:
             if alias not in known:
                 there = ", ".join(filter(None, known)) or "none; --server ALIAS=URL gives one"
                 raise ValueError(
-                    f"--permission: no server has the alias {alias!r}; there are: {there}"
+                    f"--permission: no server has the alias {alias!r}; known aliases: {there}"
                 )
 
     def site(self, alias: str, address: ServerAddress, root: Path | None = None) -> Site:

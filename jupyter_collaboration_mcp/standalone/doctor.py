@@ -100,7 +100,7 @@ def _address(address: ServerAddress) -> Check | None:
 
     if is_address(address.url):
         return None
-    said = f"{address.url.partition('?')[0]!r} is not the address of a server."
+    said = f"{address.url.partition('?')[0]!r} is not the URL of a server."
     return Check("reachable", "failed", said, "Give one like http://127.0.0.1:8888/.")
 
 
@@ -109,8 +109,10 @@ async def _guarded_first(api: JupyterApi) -> list[Check]:
         async with asyncio.timeout(_LIMIT):
             return await _first(api)
     except TimeoutError:
-        said = f"{api.address.base} does not answer within {_LIMIT:g} s."
-        return [Check("reachable", "failed", said, "See that it runs, and what is in between.")]
+        said = f"{api.address.base} did not answer within {_LIMIT:g} s."
+        return [
+            Check("reachable", "failed", said, "Check that it is running, and what is in between.")
+        ]
 
 
 async def _first(api: JupyterApi) -> list[Check]:
@@ -132,7 +134,7 @@ async def _first(api: JupyterApi) -> list[Check]:
         return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
     except Refused:
         said = f"What answers at {base} is not a Jupyter server."
-        remedy = "Give the address of a Jupyter server with its base URL (`jupyter server list`)."
+        remedy = "Give the URL of a Jupyter server, including its base URL (`jupyter server list`)."
         return [reachable, Check("jupyter", "failed", said, remedy)]
     except ServerError as error:
         return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
@@ -154,12 +156,14 @@ async def _token(api: JupyterApi) -> Check:
     except TokenRefused:
         if api.hub is None and await _has_only_a_password(api):
             return Check("token", "failed", _ONLY_A_PASSWORD, _GIVE_IT_A_TOKEN)
-        said = "The server does not accept the token." if given else "The server wants a token."
+        said = "The server does not accept the token." if given else "The server requires a token."
         remedy = "Put the token that `jupyter server list` shows there into JUPYTER_TOKEN."
         if api.hub is not None:
             remedy = f"Create one at {api.hub.token_page}, and put it into JUPYTER_TOKEN."
         return Check("token", "failed", said, remedy)
-    return Check("token", "ok", "The token is accepted." if given else "No token is asked for.")
+    return Check(
+        "token", "ok", "The token is accepted." if given else "The server requires no token."
+    )
 
 
 async def _has_only_a_password(api: JupyterApi) -> bool:
@@ -180,16 +184,16 @@ async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: Jupyter
         async with asyncio.timeout(_LIMIT):
             return await check(api)
     except TimeoutError:
-        said = f"The server does not answer within {_LIMIT:g} s."
+        said = f"The server did not answer within {_LIMIT:g} s."
         return Check(name, "failed", said, "Try again in a while.")
     except TokenRefused:
-        said = "The server refuses it to this token, though it accepts the token."
-        return Check(name, "failed", said, "Ask whoever runs that server for the permission.")
+        said = "The server accepts the token, but does not allow this."
+        return Check(name, "failed", said, "Ask whoever runs that server for permission.")
     except ServerError as error:
         return Check(name, "failed", error.happened, error.remedy)
     except Refused as error:
         said = f"The server answers with status {error.status}: {error}."
-        return Check(name, "failed", said, "Look into the log of that server.")
+        return Check(name, "failed", said, "See the log of that server.")
 
 
 async def _collaboration(api: JupyterApi) -> Check:
@@ -209,7 +213,7 @@ async def _collaboration(api: JupyterApi) -> Check:
         if error.status == 404:
             said = "There are no live rooms: agents use the files (file mode)."
             return Check("collaboration", "warning", said, _ENABLE)
-    said = "An old jupyter-collaboration is there."
+    said = "The server has an old jupyter-collaboration."
     remedy = "Run `pip install -U jupyter-collaboration` there and restart that server."
     return Check("collaboration", "warning", said, remedy)
 
@@ -244,23 +248,23 @@ async def _extension(api: JupyterApi) -> Check:
 
     info = await extension_info(api)
     if info is None:
-        return Check("extension", "ok", "It does not serve MCP itself, and need not.")
-    said = f"It serves MCP itself, too, at {info.url}"
+        return Check("extension", "ok", "It does not serve MCP itself, and does not need to.")
+    said = f"It also serves MCP itself, at {info.url}"
     try:
         said += f": {await _ask_for_tools(api, info.url)}"
     except Refused as error:
         said += f", but a request to it is answered with status {error.status}: {error}."
         if error.status == 403 and api.address.token is None:
-            remedy = "Give that server a token (JUPYTER_TOKEN): without one it wants a cookie."
+            remedy = "Give that server a token (JUPYTER_TOKEN): without one it requires a cookie."
             return Check("extension", "warning", said, remedy)
-        return Check("extension", "failed", said, "Look into the log of that server.")
+        return Check("extension", "failed", said, "See the log of that server.")
     except Exception as error:
         said += f", but what answers there does not speak MCP: {_cause(error)}."
-        return Check("extension", "failed", said, "Look into the log of that server.")
+        return Check("extension", "failed", said, "See the log of that server.")
     if not info.warnings:
         return Check("extension", "ok", said)
     said += f" It warns: {quoted(' '.join(info.warnings), _LONGEST)}"
-    return Check("extension", "warning", said, "Look into the log of that server, which says more.")
+    return Check("extension", "warning", said, "See the log of that server for more.")
 
 
 async def _ask_for_tools(api: JupyterApi, url: str) -> str:
@@ -330,7 +334,7 @@ async def _websocket(api: JupyterApi) -> Check:
         connection = await api.websocket("api", "events", "subscribe")
     except (Refused, NotJupyter) as error:
         why = error.happened if isinstance(error, NotJupyter) else f"{error}."
-        remedy = "Let the proxy in front of that server pass WebSockets on."
+        remedy = "Let the proxy in front of that server pass WebSockets through."
         return Check("websocket", "failed", f"A WebSocket cannot be opened: {why}", remedy)
     await connection.close()
     return Check("websocket", "ok", "WebSockets get through.")

@@ -211,7 +211,7 @@ class EmbeddedServer:
         return ServerUnreachable(
             f"A Jupyter server could not be started: {why}."
             + (f" The end of its log, {self.log}:\n{last}" if last else ""),
-            "Start Jupyter yourself with `jupyter lab`, and see what it says.",
+            "Start Jupyter yourself with `jupyter lab`, and see what it reports.",
             log=str(self.log),
         )
 

@@ -20,11 +20,9 @@ CellIds = Annotated[
     list[str | int] | None,
     Field(description="handles, ids, indexes, or text:WORDS"),
 ]
-Revisions = Annotated[
-    str | list[str] | None, Field(description="expected revision, one for each cell")
-]
-Start = Annotated[int, Field(ge=0, description="where to go on")]
-Timeout = Annotated[float, Field(ge=0, description="seconds to wait; the run goes on after it")]
+Revisions = Annotated[str | list[str] | None, Field(description="expected revision, one per cell")]
+Start = Annotated[int, Field(ge=0, description="where to continue")]
+Timeout = Annotated[float, Field(ge=0, description="seconds to wait; the run continues after")]
 
 #: Lines of cells that an answer shows at most.
 _SHOWN = 200

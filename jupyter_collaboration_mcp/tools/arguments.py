@@ -100,7 +100,7 @@ def invalid(tool: str, error: ValidationError, schema: Schema) -> InvalidArgumen
         if len(problems) == _PROBLEMS:
             break
     return InvalidArgument(
-        f"The arguments of {tool} do not fit; nothing was done. {' '.join(problems.values())}",
+        f"The arguments of {tool} are invalid; nothing was done. {' '.join(problems.values())}",
         "Correct them and repeat the call.",
     )
 

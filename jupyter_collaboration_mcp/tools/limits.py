@@ -105,8 +105,8 @@ class _Check:
     def _collection(self, where: str, kind: str, values: Sized, depth: int) -> None:
         if depth > _DEEPEST:
             raise InvalidArgument(
-                f"{where} is nested more than {_DEEPEST} deep. Nothing was done.",
-                "Send it less deeply nested.",
+                f"{where} is nested more than {_DEEPEST} levels deep. Nothing was done.",
+                "Send fewer nested levels.",
             )
         if kind != "json" and len(values) > self._most_items:
             raise TooLarge(

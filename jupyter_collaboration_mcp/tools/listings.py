@@ -39,7 +39,9 @@ class FileListing:
         lines = [_line(site, entry) for site, entry in self.entries] or [nothing]
         end = self.start + len(self.entries)
         if self.more:
-            said = f"Entries {self.start} to {end - 1}; more follow, go on with start_index={end}"
+            said = (
+                f"Entries {self.start} to {end - 1}; more follow, continue with start_index={end}"
+            )
             lines.insert(0, said)
         elif not self.complete:
             lines.insert(0, "Not all folders were searched; narrow the path.")

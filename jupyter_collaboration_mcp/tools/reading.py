@@ -160,7 +160,7 @@ class Reading:
             first = rendered.cells[0]
             said += (
                 f"; of {first.handle} characters {self.start_position:,} to "
-                f"{rendered.next_position:,} of {len(first.source):,}, go on with "
+                f"{rendered.next_position:,} of {len(first.source):,}, continue with "
                 f'cell_ids=["{first.short_id}"], start_position={rendered.next_position}'
             )
         if rendered.next_index is not None:
@@ -169,9 +169,9 @@ class Reading:
             if rendered.cells:
                 said += f"; {what} {rendered.cells[0].index} to {rendered.cells[-1].index} shown"
             if self.cells.cell_ids is not None:
-                said += f", go on with the cell_ids from [{rendered.next_index}] on"
+                said += f", continue with the cell_ids from [{rendered.next_index}] on"
             else:
-                said += f", go on with start_index={rendered.next_index}"
+                said += f", continue with start_index={rendered.next_index}"
         return said
 
     async def _pictures(self, cells: Sequence[CellView]) -> list[Picture]:

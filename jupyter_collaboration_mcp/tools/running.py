@@ -100,7 +100,7 @@ class RunAnswers:
         try:
             here = await self._current(here)
         except CollaborationError as gone:
-            unseen = [f"The notebook itself cannot be looked at now. {gone.happened}"]
+            unseen = [f"The notebook itself cannot be read now. {gone.happened}"]
         report = await self.report(runs, here)
         error = next((run.error for run in runs if run.over and run.error is not None), None)
         return answer(
@@ -351,7 +351,10 @@ def _ranges(indexes: Sequence[int | None]) -> str:
 
 
 def _progress(run: Run) -> str:
-    return f"{run.id} is {run.state} for {run.seconds:.0f} s, {run.log.length:,} characters printed"
+    return (
+        f"{run.id} has been {run.state} for {run.seconds:.0f} s, "
+        f"{run.log.length:,} characters printed"
+    )
 
 
 def _links(run: Run, made: OutputSummary) -> list[Link]:

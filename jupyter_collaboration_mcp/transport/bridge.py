@@ -67,7 +67,7 @@ _ERRORS = {
         "or `?token=<token>`."
     ),
     403: "Refused by this Jupyter server.",
-    405: f"Method not allowed; this endpoint takes {METHODS}.",
+    405: f"Method not allowed; this endpoint accepts {METHODS}.",
     503: "This Jupyter server is shutting down.",
 }
 

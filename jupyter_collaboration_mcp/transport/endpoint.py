@@ -109,7 +109,7 @@ class MCPEndpoint:
             return
         await asyncio.wait({self._task}, timeout=timeout)
         if not self._task.done():
-            self._log.warning("MCP sessions did not end within %g s and are cancelled", timeout)
+            self._log.warning("MCP sessions did not end within %g s and were cancelled", timeout)
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=1.0)
 

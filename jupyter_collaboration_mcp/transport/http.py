@@ -59,7 +59,7 @@ def bind(host: str, port: int) -> socket.socket:
         return listener
     except (OverflowError, socket.gaierror, UnicodeError) as error:
         raise InvalidArgument(
-            f"{host!r} and {port} are no host and port to listen on.",
+            f"{host!r} and {port} are not a host and port to listen on.",
             "Give --host an address of this machine, and --port a number up to 65535.",
         ) from error
     except OSError as error:
@@ -70,13 +70,13 @@ def bind(host: str, port: int) -> socket.socket:
 _UNBOUND = {
     errno.EADDRINUSE: (
         "is in use by another program",
-        "Choose another --port; without one a free port is taken.",
+        "Choose another --port; without one, a free port is used.",
     ),
     errno.EADDRNOTAVAIL: (
         "is not on this machine",
         "Give --host an address of this machine, or 0.0.0.0 for all of them.",
     ),
-    errno.EACCES: ("may not be listened on", "Choose a --port above 1023."),
+    errno.EACCES: ("needs privileges to listen on", "Choose a --port above 1023."),
 }
 
 
