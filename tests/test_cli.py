@@ -337,7 +337,7 @@ async def test_what_cannot_be_reached_is_said_in_a_line(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--server=ftp://somewhere/"], "not the address"),
+        (["--server=ftp://somewhere/"], "not the URL"),
         (["--server=a=http://127.0.0.1:1/", "--server=a=http://127.0.0.1:2/"], "is taken"),
         (["--permission=everything"], "read, write, execute, admin"),
         (["--server=a=http://127.0.0.1:1/", "--permission=zz=read"], "'zz'; known aliases: a"),
@@ -508,7 +508,7 @@ async def test_a_configuration_for_http_says_what_it_cannot_know(
     for words, more, complaint in (
         ([stock.url], {"JUPYTER_TOKEN": stock.token}, "does not serve MCP itself"),
         (["http://127.0.0.1:1/", "--with-token"], {}, "No token is known"),
-        (["ftp://somewhere/"], {}, "not the address of a server"),
+        (["ftp://somewhere/"], {}, "not the URL of a server"),
         ([], {}, "no Jupyter server is running here"),
         (["http://127.0.0.1:1/", "--permission=read"], {}, "?permission=read"),
     ):

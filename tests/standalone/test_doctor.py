@@ -177,7 +177,7 @@ async def test_somebody_who_never_answers_is_not_waited_for(
         checks = found(await examine(ServerAddress(url, "token")))
     assert list(checks) == ["reachable"]
     assert checks["reachable"].state == "failed"
-    assert "does not answer" in checks["reachable"].said
+    assert "did not answer" in checks["reachable"].said
 
 
 async def test_a_token_that_is_given_goes_before_the_one_in_the_file(
@@ -224,7 +224,7 @@ async def test_https_where_there_is_http_is_said_so(foreign: str) -> None:
 @pytest.mark.parametrize("url", ["localhost:8888", "", "http://", "http://host:port/", "ftp://a/"])
 async def test_what_is_no_address_is_said_so(url: str) -> None:
     checks = found(await examine(ServerAddress(url)))
-    assert "not the address of a server" in checks["reachable"].said
+    assert "not the URL of a server" in checks["reachable"].said
 
 
 async def test_no_token_is_no_fault_where_none_is_asked_for(
