@@ -47,7 +47,7 @@ def config(arguments: Sequence[str]) -> int:
     if options.http is None:
         if options.with_token:
             parser.error("--with-token needs --http")
-        read_settings(command_parser().parse_args(passed_on), {})  # refuses what makes no sense
+        read_settings(command_parser().parse_args(passed_on), {})  # refuses invalid options
         launch = Launch.of([*_this_command(), *_with_absolute_root(passed_on)], {})
         print(configuration(options.client, launch), end="")
         return 0

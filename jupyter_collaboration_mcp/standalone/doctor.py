@@ -55,7 +55,7 @@ _ENABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     name: str
     state: Literal["ok", "warning", "failed"]
@@ -66,7 +66,7 @@ class Check:
 
 
 async def examine(address: ServerAddress) -> list[Check]:
-    """Look at everything that an agent will need; what makes no sense any more is left out."""
+    """Check everything that an agent will need, as far as earlier failures allow."""
     from ..backends.remote.jupyter_api import JupyterApi
 
     if (wrong := _address(address)) is not None:
@@ -128,7 +128,7 @@ async def _first(api: JupyterApi) -> list[Check]:
             raise Refused(404, "no version")
     except ServerUnreachable as error:
         return [Check("reachable", "failed", error.happened, error.remedy)]
-    except TokenRefused:  # Jupyter tells its version to anybody; what is in front of it does not
+    except TokenRefused:  # Jupyter reports its version to anybody; a proxy in front of it does not
         version = None
     except NotJupyter as error:
         return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
@@ -167,7 +167,7 @@ async def _token(api: JupyterApi) -> Check:
 
 
 async def _has_only_a_password(api: JupyterApi) -> bool:
-    """Jupyter's login page tells how to find the token of a server that has one."""
+    """Jupyter's login page explains how to find the token, if the server has one."""
     page = await api.ask("GET", "login")
     return page.status == 200 and _PASSWORD_FIELD in page.body and _TOKEN_HELP not in page.body
 
@@ -176,7 +176,7 @@ async def _has_only_a_password(api: JupyterApi) -> bool:
 
 
 async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: JupyterApi) -> Check:
-    """The check; what goes wrong in a way that it does not know is said as it came."""
+    """The result of a check; an error that it does not handle becomes a failed check."""
     from ..backends.remote.server_errors import Refused
 
     name = check.__name__.strip("_")
@@ -207,7 +207,7 @@ async def _collaboration(api: JupyterApi) -> Check:
     else:
         return Check("collaboration", "ok", "Notebooks are shared live.")
     try:
-        # Only PUT means something there, so that this is 405 if the address is known at all.
+        # Only PUT is handled there, so this is 405 if the path exists at all.
         await api.get("api", "collaboration", "session", _NOWHERE)
     except Refused as error:
         if error.status == 404:
@@ -330,7 +330,7 @@ async def _websocket(api: JupyterApi) -> Check:
     from ..backends.remote.server_errors import Refused
 
     try:
-        # Events go out there and nothing comes in.
+        # The server only sends there: it ignores what comes in.
         connection = await api.websocket("api", "events", "subscribe")
     except (Refused, NotJupyter) as error:
         why = error.happened if isinstance(error, NotJupyter) else f"{error}."

@@ -24,7 +24,7 @@ async def endpoint_of(
 
     Args:
         url: As the person gave it.
-        say: Tells the person something.
+        say: Prints a line for the person.
 
     Raises:
         InvalidArgument: The server has no endpoint, or no token is known.

@@ -28,7 +28,7 @@ Revision = Annotated[str | None, Field(description="refuse if the text changed s
 #: Places of an edit that an answer shows at most.
 _SHOWN = 50
 
-#: Characters of a text from which on it is not compared with what an agent knew of it.
+#: Longer texts, in characters, are not compared with what an agent knew of them.
 _LARGE = 200_000
 
 
@@ -244,7 +244,7 @@ def _changed(here: OpenDocument, written: Sequence[TextSpan], unexpected: str | 
 
 
 def _next(lines: Lines) -> str:
-    """The argument that goes on where the text was cut."""
+    """The argument that continues where the text was cut."""
     if lines.content.endswith("\n"):
         return f"start_line={lines.last + 1}"
     return f"start_position={lines.next_position}"

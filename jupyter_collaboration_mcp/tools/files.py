@@ -1,4 +1,4 @@
-"""The `files` toolset: make, move, copy and remove files and folders, whoever has them open."""
+"""The `files` toolset: create, move, copy and delete files and folders, whoever has them open."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TYPES: Mapping[str, FileType] = {
     "directory": "directory",
 }
 
-#: What Jupyter calls a file whose name says nothing.
+#: The MIME type that Jupyter gives a file whose name tells it nothing.
 _MIMETYPES = {"text": "text/plain", "base64": "application/octet-stream"}
 
 #: Entries of a folder that are shown.
@@ -172,7 +172,7 @@ class FileTools(SiteTools):
     # -- parts -------------------------------------------------------------------------------
 
     async def _guarded(self, call: Call, path: str) -> tuple[Site, Permit]:
-        """Where something is to be done to a file, if it still says what the caller has read."""
+        """The place of a file to act on, if the file is still what the caller has read."""
         site, permit, revision = await self._named(call, Level.write, path)
         if revision is not None:
             guard_text(await self._open(call, Level.read, path, "file"), revision)
@@ -188,7 +188,7 @@ class FileTools(SiteTools):
         self, call: Call, path: str, new_path: str
     ) -> tuple[Site, Permit, Permit]:
         site, old = await self._guarded(call, path)
-        await call.permit(site, Level.read, old.path)  # what it says can be read at the new path
+        await call.permit(site, Level.read, old.path)  # its content can be read at the new path
         await self._looked(site, old, path)
         self._sites.require_known(new_path)
         # A new path without an alias is on the server of the old one.
@@ -210,7 +210,7 @@ class FileTools(SiteTools):
         template: str | None,
         kernel: str | None,
     ) -> Any:
-        """What a new document says."""
+        """The content of a new document."""
         if content is not None and template is not None:
             raise InvalidArgument("Both content and template are given.", "Give one of them.")
         if kernel is not None and kind != "notebook":
@@ -269,7 +269,7 @@ class FileTools(SiteTools):
     async def _shown(
         self, site: Site, permit: Permit, entry: FileEntry, limit: int
     ) -> tuple[str | None, str | None]:
-        """The format of a document, and the beginning of what it says."""
+        """The format of a document, and the beginning of its content."""
         if entry.type == "directory":
             listing = await site.workspace.filing.children(permit, _ENTRIES)
             names = [inline(child.name) for child in listing.entries]
@@ -299,7 +299,7 @@ class FileTools(SiteTools):
 
 
 def _named(path: str, kind: str) -> str:
-    """A path with the ending that its type needs."""
+    """A path with the extension that its type needs."""
     path = path.rstrip("/")
     if not path:
         raise InvalidArgument("The path is empty.", "Give the new document a name.")

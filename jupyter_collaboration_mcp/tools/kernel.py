@@ -30,7 +30,7 @@ from .running import RunAnswers
 
 RunId = Annotated[str, Field(description="from an earlier answer")]
 
-#: Characters of a preview of a variable that is named, of one among others, and of all of them.
+#: Characters of the preview of a named variable, of one in a list, and of all previews together.
 _PREVIEW = 300
 _SHORT_PREVIEW = 100
 _PREVIEWS = 24_000

@@ -40,7 +40,7 @@ from .reading import Choice, Reading
 from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, tool
 from .running import RunAnswers
 
-#: Seconds that cells which are to be deleted have to run first.
+#: Seconds that cells have to run before they are deleted.
 _DELETE_WAIT = 30.0
 
 Exec = Annotated[bool, Field(description="run the touched code cells afterwards")]
@@ -250,7 +250,7 @@ class NotebookTools(SiteTools):
         targets: cell_selection.Targets,
         running: guards.RunRequest,
     ) -> Answer:
-        """Cells are deleted only after they ran well, and if nobody has changed them meanwhile."""
+        """Run cells, then delete them if all completed and nobody has changed them meanwhile."""
         notebook, limits, indexes = here.peer.notebook, here.site.workspace.limits, targets.indexes
         call_limits.check_count(limits, len(indexes))
         guards.guard_cells(here, targets)
@@ -373,7 +373,7 @@ class NotebookTools(SiteTools):
         return answer(here, [*lines, *done.notes], facts)
 
     async def _running(self, call: Call, wanted: bool, here: SiteDocument) -> guards.RunRequest:
-        """Whether code cells are to be run, and what forbids it."""
+        """Whether to run code cells, and what forbids it."""
         if not wanted:
             return guards.RunRequest(False)
         refusal: CollaborationError | None = None
@@ -410,7 +410,7 @@ class NotebookTools(SiteTools):
                 expected = {cell["id"]: cell["revision"] for cell in cells}
                 runs = await here.site.runs.run_cells(here, code, True, expected)
             except CollaborationError as error:
-                refusal = error  # the edit stands, and who reads the error has to know
+                refusal = error  # the edit was made, and whoever reads the error has to know
         if not runs:
             lines = [*edited(here, done, cells, facts), *surprises]
             return answer(here, lines, facts, error=refusal)
