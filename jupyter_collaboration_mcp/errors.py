@@ -1,49 +1,49 @@
-"""What can go wrong, reported so that an agent can go on.
+"""What can go wrong, reported so that an agent can continue.
 
     CollaborationError
-    ├── InvalidArgument          the call itself makes no sense
-    ├── TooLarge                 the call or its result is beyond a limit
-    ├── PermissionRefused        a level, an authorizer or a path rule says no
+    ├── InvalidArgument          the call itself is invalid
+    ├── TooLarge                 the call or its result exceeds a limit
+    ├── PermissionRefused        a level, an authorizer or a path rule does not allow it
     ├── ExecutionError
-    │   ├── NotCode              a cell that cannot be run, because it holds no code
+    │   ├── NotCode              the cell cannot be run, because it holds no code
     │   ├── KernelUnavailable    no such kernel, or it cannot be started or reached
-    │   ├── KernelBusy           what was asked for needs a kernel that is idle
-    │   ├── KernelLost           the kernel died, restarted or was shut down in the middle of it
-    │   ├── InterruptIgnored     the code goes on as if nothing had happened
+    │   ├── KernelBusy           the call needs an idle kernel
+    │   ├── KernelLost           the kernel died, restarted or was shut down during the run
+    │   ├── InterruptIgnored     the code keeps running after an interrupt
     │   ├── RunNotFound          no such run, or too long ago
-    │   ├── RunBroken            a run that could not be followed to its end
-    │   ├── NoInputWanted        a run that does not wait for an answer
-    │   ├── InputMissing         code asked something and nobody answered
+    │   ├── RunBroken            the run could not be followed to its end
+    │   ├── NoInputWanted        the run is not waiting for input
+    │   ├── InputMissing         code asked for input and nobody answered
     │   ├── SecretRefused        code asked for a password
     │   └── OutputGone           no such output, or no longer kept
     ├── PathError
-    │   ├── PathRefused          outside the root, or no path at all
+    │   ├── PathRefused          outside the root, or not a path
     │   ├── DocumentNotFound
     │   ├── NotANotebook         a directory, a text file, ...
     │   ├── NotText              a directory, a notebook, an image, another encoding, ...
     │   ├── CorruptDocument      exists, but cannot be read as what it should be
-    │   ├── ReadOnly             may be read, and not written
-    │   ├── AlreadyExists        something else is there, and is not to be overwritten
-    │   ├── InUse                people have it open, who would lose their work
-    │   ├── FolderNotEmpty       would take with it what is inside
-    │   └── FileFailed           the server tried and could not: a full disk, say
+    │   ├── ReadOnly             can be read, but not written
+    │   ├── AlreadyExists        something else is there, and will not be overwritten
+    │   ├── InUse                people have it open and would lose their work
+    │   ├── FolderNotEmpty       deleting it would delete what is inside
+    │   └── FileFailed           the server tried and failed, on a full disk, say
     ├── CellError
     │   ├── CellNotFound         no such id or index
-    │   ├── AmbiguousCell        an id prefix that fits several cells
-    │   ├── StaleRevision        the cell moved on since the caller looked
-    │   └── TextMismatch         text to replace: not there, or there more than once
-    ├── DocumentBusy             others changed the same cells all the time
+    │   ├── AmbiguousCell        an id prefix or text that matches several cells
+    │   ├── StaleRevision        the cell or text changed since the caller read it
+    │   └── TextMismatch         the text to replace is missing, or occurs more than once
+    ├── DocumentBusy             others kept changing the same cells
     ├── UndoError
     │   ├── NothingToUndo
     │   └── UndoRefused          would remove or strand somebody else's text
     ├── ServerError
-    │   ├── ServerUnreachable    a Jupyter server that does not answer
-    │   ├── TokenRefused         a Jupyter server that does not know the token
-    │   ├── NotJupyter           something else answers at that address
-    │   ├── AnswerTooLarge       a Jupyter server that says more than is accepted
+    │   ├── ServerUnreachable    the Jupyter server does not answer
+    │   ├── TokenRefused         the Jupyter server does not accept the token
+    │   ├── NotJupyter           something else answers at that URL
+    │   ├── AnswerTooLarge       the Jupyter server sent more than the limit
     │   └── UnknownServer        no server has that alias, or one has it already
-    ├── InternalError            a fault of ours
-    ├── NoCollaboration          a Jupyter server that has no rooms at all
+    ├── InternalError            an internal error in this server
+    ├── NoCollaboration          the Jupyter server has no rooms at all
     └── RoomUnavailable          no collaboration, room gone, or the edit could not be made durable
 
 Each error has a code, says what happened and what is true now, and names one next step.

@@ -1,4 +1,4 @@
-# Sourced by the other scripts: makes the virtual environment they run in.
+# Sourced by the other scripts: creates the virtual environment that they run in.
 # Every step leaves a stamp in .venv, so that a second run has nothing to do.
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -7,7 +7,7 @@ venv="$repository/.venv"
 say() { printf '%s\n' "== $*" >&2; }
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 
-# part NAME: what follows is called so in the times that `print_parts` prints.
+# part NAME: names what follows, in the times that `print_parts` prints.
 parts=()
 part() {
   end_part
@@ -44,7 +44,7 @@ make_venv() {
   if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     local python
     python=$(find_python)
-    say "making .venv with $("$python" --version)"
+    say "creating .venv with $("$python" --version)"
     "$python" -m venv --clear "$venv"
   fi
   export PATH="$venv/bin:$PATH" VIRTUAL_ENV="$venv"

@@ -200,7 +200,7 @@ async def test_the_servers_that_run_are_listed(stock: JupyterProcess, tmp_path: 
     code, said, _ = await ran(tmp_path, "servers", JUPYTER_RUNTIME_DIR=runtime)
     assert (code, said) == (0, f"{stock.url}  {stock.root}\n")
     code, said, _ = await ran(tmp_path, "servers")
-    assert (code, said) == (0, "No Jupyter server runs here.\n")
+    assert (code, said) == (0, "No Jupyter server is running here.\n")
 
 
 async def test_the_doctor_looks_at_the_server_that_runs(
@@ -337,11 +337,11 @@ async def test_what_cannot_be_reached_is_said_in_a_line(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--server=ftp://somewhere/"], "not the address"),
+        (["--server=ftp://somewhere/"], "not the URL"),
         (["--server=a=http://127.0.0.1:1/", "--server=a=http://127.0.0.1:2/"], "is taken"),
         (["--permission=everything"], "read, write, execute, admin"),
-        (["--server=a=http://127.0.0.1:1/", "--permission=zz=read"], "'zz'; there are: a"),
-        (["--server=http://127.0.0.1:1/", "--permission=zz=read"], "there are: none"),
+        (["--server=a=http://127.0.0.1:1/", "--permission=zz=read"], "'zz'; known aliases: a"),
+        (["--server=http://127.0.0.1:1/", "--permission=zz=read"], "known aliases: none"),
         (["--no-embedded", "--root=/no/such/directory"], "/no/such/directory"),
         ([*HTTP, "--port=99999"], "65535"),
         ([*HTTP, "--host=192.0.2.1"], "not on this machine"),
@@ -504,19 +504,19 @@ async def test_a_configuration_for_http_says_what_it_cannot_know(
         code, said, complaints = await ran(tmp_path, *http, url)
         assert code == 0
         assert '"url": "http://127.0.0.1:1/mcp"' in said
-        assert "does not say where its endpoint is" in complaints
+        assert "does not report where its endpoint is" in complaints
     for words, more, complaint in (
         ([stock.url], {"JUPYTER_TOKEN": stock.token}, "does not serve MCP itself"),
         (["http://127.0.0.1:1/", "--with-token"], {}, "No token is known"),
-        (["ftp://somewhere/"], {}, "not the address of a server"),
-        ([], {}, "no Jupyter server runs here"),
+        (["ftp://somewhere/"], {}, "not the URL of a server"),
+        ([], {}, "no Jupyter server is running here"),
         (["http://127.0.0.1:1/", "--permission=read"], {}, "?permission=read"),
     ):
         code, said, complaints = await ran(tmp_path, *http, *words, **more)
         assert (code, said) == (2, "")
         assert complaint in complaints.splitlines()[-1]
     code, _, complaints = await ran(tmp_path, "config", "cursor", "--with-token")
-    assert (code, "--with-token goes with --http" in complaints) == (2, True)
+    assert (code, "--with-token needs --http" in complaints) == (2, True)
 
 
 async def test_a_configuration_has_only_options_that_there_are(tmp_path: Path) -> None:

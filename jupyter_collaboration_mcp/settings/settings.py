@@ -64,7 +64,7 @@ class Settings:
 
     url_path: str = setting(
         "mcp",
-        "Where MCP is served, below the server's base URL: if something else is at /mcp.",
+        "Endpoint path below the server's base URL; change it if something else serves /mcp.",
         only="extension",
         check=_url_path,
     )
@@ -91,11 +91,11 @@ class Settings:
     )
     structured: bool = setting(
         False,
-        "Whether answers have structuredContent, too: many clients show a model that JSON instead "
-        "of the text and the pictures. A connection can ask for it by ?structured=true.",
+        "Whether answers also have structuredContent. Many clients show a model that JSON instead "
+        "of the text and the pictures. A connection can ask for it with ?structured=true.",
     )
     agent_name: str | None = setting(
-        None, "The agents' name where the connection gives none.", metavar="NAME"
+        None, "The agents' name if the connection gives none.", metavar="NAME"
     )
     idle_timeout: float = setting(
         300.0,
@@ -110,7 +110,7 @@ class Settings:
     )
     max_stream_size: int = setting(
         1_000_000,
-        "Characters that a run prints and a notebook keeps; the rest is put aside.",
+        "Characters printed by a run that a notebook keeps; the rest is stored separately.",
         metavar="CHARACTERS",
     )
     max_display_size: int = setting(
@@ -118,16 +118,16 @@ class Settings:
     )
     aside_limit: int = setting(
         200_000_000,
-        "Bytes of one run's output that are put aside, out of the notebook.",
+        "Bytes of one run's output that are stored separately, outside the notebook.",
         metavar="BYTES",
     )
     aside_total: int = setting(
         1_000_000_000,
-        "Bytes of all output that is put aside; the oldest goes first.",
+        "Bytes of all separately stored output; the oldest is deleted first.",
         metavar="BYTES",
     )
     aside_age: float = setting(
-        24 * 3600.0, "Seconds for which output that is put aside is kept.", metavar="SECONDS"
+        24 * 3600.0, "Seconds for which separately stored output is kept.", metavar="SECONDS"
     )
     max_image_width: int = setting(
         700,
@@ -152,12 +152,12 @@ class Settings:
     )
     journal_limit: int = setting(
         64_000_000,
-        "Bytes of unsaved edits of one document that the journal keeps apart.",
+        "Bytes of unsaved edits of one document in the journal before it compacts them.",
         only="extension",
     )
     disabled_workarounds: tuple[str, ...] = setting(
         (),
-        "Workarounds for other packages to leave out, by name: docs/upstream.md lists them.",
+        "Names of workarounds for other packages to switch off; docs/upstream.md lists them.",
         only="extension",
         check=_workaround,
     )
@@ -169,8 +169,8 @@ class Settings:
     )
     server: tuple[str, ...] = setting(
         (),
-        "A Jupyter server to join; may be repeated. Without one, the servers that run on this "
-        "machine are joined.",
+        "A Jupyter server to join; may be repeated. Without one, the command joins the servers "
+        "running on this machine.",
         only="command",
         metavar="[ALIAS=]URL",
     )
@@ -184,7 +184,7 @@ class Settings:
         ".", "Directory in which to look for servers and start one.", only="command", metavar="PATH"
     )
     embedded: bool = setting(
-        True, "Whether to start a Jupyter server if none runs.", only="command"
+        True, "Whether to start a Jupyter server if none is running.", only="command"
     )
     transport: str = setting(
         "stdio", "How clients connect: stdio or http.", only="command", choices=("stdio", "http")
@@ -193,13 +193,13 @@ class Settings:
     port: int = setting(0, "For http: the port to listen on; 0: a free one.", only="command")
     allowed_host: tuple[str, ...] = setting(
         (),
-        "For http: a name or address under which clients ask for the command; may be repeated.",
+        "For http: a name or address that clients use for the command; may be repeated.",
         only="command",
         metavar="NAME",
     )
     bearer_token: str | None = setting(
         None,
-        "For http: the token that clients must send. Without one, a new token is made and printed.",
+        "For http: the token that clients must send. Without one, one is generated and printed.",
         only="command",
         metavar="TOKEN",
     )
@@ -213,7 +213,7 @@ class Settings:
     )
     max_answer_size: int = setting(
         256_000_000,
-        "Bytes of an answer of a Jupyter server, unpacked, or of one WebSocket message.",
+        "Bytes of an answer of a Jupyter server, decompressed, or of one WebSocket message.",
         only="command",
         metavar="BYTES",
         positive=True,

@@ -46,7 +46,7 @@ class Addresses:
         """
         if not is_address(url):
             raise InvalidArgument(
-                f"{url.partition('?')[0]!r} is not the address of a server.",
+                f"{url.partition('?')[0]!r} is not the URL of a server.",
                 "Give one like http://127.0.0.1:8888/.",
             )
         given = parse_qs(urlsplit(url).query, keep_blank_values=True).get("token")

@@ -86,7 +86,7 @@ def configuration(client: str, server: Server) -> str:
     """
     if client not in _WRITERS:
         raise InvalidArgument(
-            f"No MCP client is known as {client!r}.", f"Choose one of {', '.join(CLIENTS)}."
+            f"Unknown MCP client {client!r}.", f"Choose one of {', '.join(CLIENTS)}."
         )
     return _WRITERS[client](server).rstrip("\n") + "\n"
 
@@ -173,7 +173,7 @@ def _claude_desktop(server: Server) -> str:
         raise InvalidArgument(
             "Claude Desktop takes no URLs in its configuration file, and its connectors, which "
             "are set up in the app, send no Jupyter token.",
-            "Leave out --http: it then starts the command, which finds the server.",
+            "Leave out --http: Claude Desktop then starts the command, which finds the server.",
         )
     return _DESKTOP_JSON(server)
 

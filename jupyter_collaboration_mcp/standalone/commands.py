@@ -26,8 +26,8 @@ def config(arguments: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} config",
-        description="Print what goes into an MCP client so that it starts this command, or with "
-        "--http so that it uses the URL of a Jupyter server that has the extension.",
+        description="Print the configuration that makes an MCP client start this command, or with "
+        "--http use the URL of a Jupyter server that has the extension.",
         epilog="Further options are passed through: the client starts the command with them.",
         allow_abbrev=False,
     )
@@ -37,17 +37,17 @@ def config(arguments: Sequence[str]) -> int:
         nargs="?",
         const="",
         metavar="URL",
-        help="of the server, with ?agent=NAME or ?permission=LEVEL if wanted; default: the one "
-        "that runs here",
+        help="the server's URL, optionally with ?agent=NAME or ?permission=LEVEL; default: the "
+        "server that is running here",
     )
     parser.add_argument(
-        "--with-token", action="store_true", help="with --http: write the token itself"
+        "--with-token", action="store_true", help="with --http: include the token itself"
     )
     options, passed_on = parser.parse_known_args(arguments)
     if options.http is None:
         if options.with_token:
-            parser.error("--with-token goes with --http")
-        read_settings(command_parser().parse_args(passed_on), {})  # refuses what makes no sense
+            parser.error("--with-token needs --http")
+        read_settings(command_parser().parse_args(passed_on), {})  # refuses invalid options
         launch = Launch.of([*_this_command(), *_with_absolute_root(passed_on)], {})
         print(configuration(options.client, launch), end="")
         return 0
@@ -67,7 +67,7 @@ def doctor(arguments: Sequence[str]) -> int:
     from .doctor import examine, report
 
     parser = argparse.ArgumentParser(prog=f"{PROGRAM} doctor", allow_abbrev=False)
-    parser.add_argument("url", nargs="?", help="default: all servers that run here")
+    parser.add_argument("url", nargs="?", help="default: all servers that are running here")
     parser.add_argument("--token")
     parser.add_argument("--insecure", action="store_true")
     options = parser.parse_args(arguments)
@@ -79,7 +79,7 @@ def doctor(arguments: Sequence[str]) -> int:
     else:
         addresses = [known.address(server.url) for server in running_servers(Path.cwd())]
     if not addresses:
-        print("No Jupyter server runs here. Start one with `jupyter lab`, or give its URL.")
+        print("No Jupyter server is running here. Start one with `jupyter lab`, or give its URL.")
         return 1
 
     async def examine_all() -> list[list[Check]]:
@@ -102,7 +102,7 @@ def servers(arguments: Sequence[str]) -> int:
     for server in running:
         print(f"{server.url}  {server.root}")
     if not running:
-        print("No Jupyter server runs here.")
+        print("No Jupyter server is running here.")
     return 0
 
 
@@ -153,6 +153,8 @@ async def _endpoint(url: str, with_token: bool) -> Endpoint:
         return await endpoint_of(url, addresses.trust(url), with_token, say)
     running = running_servers(Path.cwd())
     if not running:
-        raise ValueError("no Jupyter server runs here; start one, or give its URL: --http URL")
+        raise ValueError(
+            "no Jupyter server is running here; start one, or give its URL: --http URL"
+        )
     found = running[0].url
     return await endpoint_of(found, addresses.address(found), with_token, say)

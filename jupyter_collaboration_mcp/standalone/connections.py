@@ -62,7 +62,7 @@ class Connections:
                 self._sites.add(self.site(alias or self._alias_for(url), address))
 
     def check_aliases(self) -> None:
-        """Refuse a level for a server that is not there: it would be taken for one that holds.
+        """Refuse a level for an unknown server: the person would believe that it applies.
 
         Raises:
             ValueError: No server has one of the aliases.
@@ -72,7 +72,7 @@ class Connections:
             if alias not in known:
                 there = ", ".join(filter(None, known)) or "none; --server ALIAS=URL gives one"
                 raise ValueError(
-                    f"--permission: no server has the alias {alias!r}; there are: {there}"
+                    f"--permission: no server has the alias {alias!r}; known aliases: {there}"
                 )
 
     def site(self, alias: str, address: ServerAddress, root: Path | None = None) -> Site:
@@ -88,7 +88,7 @@ class Connections:
         return site
 
     async def connect(self, url: str, alias: str | None) -> Site:
-        """Join one more server, if it is there and lets us in.
+        """Join one more server, if it answers and accepts the token.
 
         Raises:
             CollaborationError: It does not, the alias is taken, or it is connected already.

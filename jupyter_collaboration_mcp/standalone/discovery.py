@@ -1,4 +1,4 @@
-"""The Jupyter servers that run on this machine, as their runtime files tell.
+"""The Jupyter servers that run on this machine, as their runtime files report them.
 
 Nothing is imported from jupyter_server, whose own listing takes half a second to load and deletes
 the files of servers that it takes for dead.
@@ -72,13 +72,13 @@ def running_servers(directory: Path | None = None) -> list[RunningServer]:
 
 
 def token_for(url: str) -> str | None:
-    """The token of the server on this machine that answers at this address, if there is one."""
+    """The token of the server on this machine that answers at this URL, if there is one."""
     server = _server_at(url)
     return None if server is None else server.token
 
 
 def root_at(url: str) -> Path | None:
-    """The directory that the server at this address says to serve, if it is on this machine."""
+    """The directory that the server at this URL reports to serve, if it is on this machine."""
     server = _server_at(url)
     return None if server is None else server.root
 
@@ -111,7 +111,7 @@ def _server_at(url: str) -> RunningServer | None:
 def owner_of(url: str) -> tuple[str, str, int, str]:
     """To whom a secret may be sent: scheme, host, port and base URL.
 
-    On a JupyterHub everybody's servers are at one host and port, and only the base URL tells whose.
+    On a JupyterHub everybody's servers are at one host and port, and only the base URL differs.
     """
     parts = urlsplit(url)
     return parts.scheme, _host(parts), _port(parts), _base(parts)
@@ -146,7 +146,7 @@ def _spelled_out(parts: SplitResult) -> str:
 def _read(file: Path) -> RunningServer | None:
     """What a runtime file says, or None if it is not one of a server that we could reach."""
     try:
-        if not file.is_file():  # a pipe would be waited for
+        if not file.is_file():  # reading a pipe would block
             return None
         info = json.loads(file.read_bytes())
         started = file.stat().st_mtime  # written once, when the server begins to listen

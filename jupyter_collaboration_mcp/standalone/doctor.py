@@ -55,7 +55,7 @@ _ENABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     name: str
     state: Literal["ok", "warning", "failed"]
@@ -66,7 +66,7 @@ class Check:
 
 
 async def examine(address: ServerAddress) -> list[Check]:
-    """Look at everything that an agent will need; what makes no sense any more is left out."""
+    """Check everything that an agent will need, as far as earlier failures allow."""
     from ..backends.remote.jupyter_api import JupyterApi
 
     if (wrong := _address(address)) is not None:
@@ -100,7 +100,7 @@ def _address(address: ServerAddress) -> Check | None:
 
     if is_address(address.url):
         return None
-    said = f"{address.url.partition('?')[0]!r} is not the address of a server."
+    said = f"{address.url.partition('?')[0]!r} is not the URL of a server."
     return Check("reachable", "failed", said, "Give one like http://127.0.0.1:8888/.")
 
 
@@ -109,8 +109,10 @@ async def _guarded_first(api: JupyterApi) -> list[Check]:
         async with asyncio.timeout(_LIMIT):
             return await _first(api)
     except TimeoutError:
-        said = f"{api.address.base} does not answer within {_LIMIT:g} s."
-        return [Check("reachable", "failed", said, "See that it runs, and what is in between.")]
+        said = f"{api.address.base} did not answer within {_LIMIT:g} s."
+        return [
+            Check("reachable", "failed", said, "Check that it is running, and what is in between.")
+        ]
 
 
 async def _first(api: JupyterApi) -> list[Check]:
@@ -126,13 +128,13 @@ async def _first(api: JupyterApi) -> list[Check]:
             raise Refused(404, "no version")
     except ServerUnreachable as error:
         return [Check("reachable", "failed", error.happened, error.remedy)]
-    except TokenRefused:  # Jupyter tells its version to anybody; what is in front of it does not
+    except TokenRefused:  # Jupyter reports its version to anybody; a proxy in front of it does not
         version = None
     except NotJupyter as error:
         return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
     except Refused:
         said = f"What answers at {base} is not a Jupyter server."
-        remedy = "Give the address of a Jupyter server with its base URL (`jupyter server list`)."
+        remedy = "Give the URL of a Jupyter server, including its base URL (`jupyter server list`)."
         return [reachable, Check("jupyter", "failed", said, remedy)]
     except ServerError as error:
         return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
@@ -154,16 +156,18 @@ async def _token(api: JupyterApi) -> Check:
     except TokenRefused:
         if api.hub is None and await _has_only_a_password(api):
             return Check("token", "failed", _ONLY_A_PASSWORD, _GIVE_IT_A_TOKEN)
-        said = "The server does not accept the token." if given else "The server wants a token."
+        said = "The server does not accept the token." if given else "The server requires a token."
         remedy = "Put the token that `jupyter server list` shows there into JUPYTER_TOKEN."
         if api.hub is not None:
             remedy = f"Create one at {api.hub.token_page}, and put it into JUPYTER_TOKEN."
         return Check("token", "failed", said, remedy)
-    return Check("token", "ok", "The token is accepted." if given else "No token is asked for.")
+    return Check(
+        "token", "ok", "The token is accepted." if given else "The server requires no token."
+    )
 
 
 async def _has_only_a_password(api: JupyterApi) -> bool:
-    """Jupyter's login page tells how to find the token of a server that has one."""
+    """Jupyter's login page explains how to find the token, if the server has one."""
     page = await api.ask("GET", "login")
     return page.status == 200 and _PASSWORD_FIELD in page.body and _TOKEN_HELP not in page.body
 
@@ -172,7 +176,7 @@ async def _has_only_a_password(api: JupyterApi) -> bool:
 
 
 async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: JupyterApi) -> Check:
-    """The check; what goes wrong in a way that it does not know is said as it came."""
+    """The result of a check; an error that it does not handle becomes a failed check."""
     from ..backends.remote.server_errors import Refused
 
     name = check.__name__.strip("_")
@@ -180,16 +184,16 @@ async def _guarded(check: Callable[[JupyterApi], Awaitable[Check]], api: Jupyter
         async with asyncio.timeout(_LIMIT):
             return await check(api)
     except TimeoutError:
-        said = f"The server does not answer within {_LIMIT:g} s."
+        said = f"The server did not answer within {_LIMIT:g} s."
         return Check(name, "failed", said, "Try again in a while.")
     except TokenRefused:
-        said = "The server refuses it to this token, though it accepts the token."
-        return Check(name, "failed", said, "Ask whoever runs that server for the permission.")
+        said = "The server accepts the token, but does not allow this."
+        return Check(name, "failed", said, "Ask whoever runs that server for permission.")
     except ServerError as error:
         return Check(name, "failed", error.happened, error.remedy)
     except Refused as error:
         said = f"The server answers with status {error.status}: {error}."
-        return Check(name, "failed", said, "Look into the log of that server.")
+        return Check(name, "failed", said, "See the log of that server.")
 
 
 async def _collaboration(api: JupyterApi) -> Check:
@@ -203,13 +207,13 @@ async def _collaboration(api: JupyterApi) -> Check:
     else:
         return Check("collaboration", "ok", "Notebooks are shared live.")
     try:
-        # Only PUT means something there, so that this is 405 if the address is known at all.
+        # Only PUT is handled there, so this is 405 if the path exists at all.
         await api.get("api", "collaboration", "session", _NOWHERE)
     except Refused as error:
         if error.status == 404:
             said = "There are no live rooms: agents use the files (file mode)."
             return Check("collaboration", "warning", said, _ENABLE)
-    said = "An old jupyter-collaboration is there."
+    said = "The server has an old jupyter-collaboration."
     remedy = "Run `pip install -U jupyter-collaboration` there and restart that server."
     return Check("collaboration", "warning", said, remedy)
 
@@ -244,23 +248,23 @@ async def _extension(api: JupyterApi) -> Check:
 
     info = await extension_info(api)
     if info is None:
-        return Check("extension", "ok", "It does not serve MCP itself, and need not.")
-    said = f"It serves MCP itself, too, at {info.url}"
+        return Check("extension", "ok", "It does not serve MCP itself, and does not need to.")
+    said = f"It also serves MCP itself, at {info.url}"
     try:
         said += f": {await _ask_for_tools(api, info.url)}"
     except Refused as error:
         said += f", but a request to it is answered with status {error.status}: {error}."
         if error.status == 403 and api.address.token is None:
-            remedy = "Give that server a token (JUPYTER_TOKEN): without one it wants a cookie."
+            remedy = "Give that server a token (JUPYTER_TOKEN): without one it requires a cookie."
             return Check("extension", "warning", said, remedy)
-        return Check("extension", "failed", said, "Look into the log of that server.")
+        return Check("extension", "failed", said, "See the log of that server.")
     except Exception as error:
         said += f", but what answers there does not speak MCP: {_cause(error)}."
-        return Check("extension", "failed", said, "Look into the log of that server.")
+        return Check("extension", "failed", said, "See the log of that server.")
     if not info.warnings:
         return Check("extension", "ok", said)
     said += f" It warns: {quoted(' '.join(info.warnings), _LONGEST)}"
-    return Check("extension", "warning", said, "Look into the log of that server, which says more.")
+    return Check("extension", "warning", said, "See the log of that server for more.")
 
 
 async def _ask_for_tools(api: JupyterApi, url: str) -> str:
@@ -326,11 +330,11 @@ async def _websocket(api: JupyterApi) -> Check:
     from ..backends.remote.server_errors import Refused
 
     try:
-        # Events go out there and nothing comes in.
+        # The server only sends there: it ignores what comes in.
         connection = await api.websocket("api", "events", "subscribe")
     except (Refused, NotJupyter) as error:
         why = error.happened if isinstance(error, NotJupyter) else f"{error}."
-        remedy = "Let the proxy in front of that server pass WebSockets on."
+        remedy = "Let the proxy in front of that server pass WebSockets through."
         return Check("websocket", "failed", f"A WebSocket cannot be opened: {why}", remedy)
     await connection.close()
     return Check("websocket", "ok", "WebSockets get through.")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: Seconds until it has to answer, and for its end before it is killed.
 START_LIMIT, STOP_LIMIT = 60.0, 15.0
 
-#: Seconds for one question whether it is there yet; somebody else may have taken the port.
+#: Seconds for one request to see if it is up yet; another program may have taken the port.
 _ANSWER = 5.0
 
 _KEEPER = "jupyter_collaboration_mcp.standalone.keeper"
@@ -50,7 +50,7 @@ class EmbeddedServer:
     """JupyterLab, or Jupyter Server where there is no JupyterLab, on a port of this machine.
 
     It is private: it listens on the loopback interface only, with a token made for it. It says
-    nothing on our standard output, which belongs to MCP; its words are in `log`.
+    nothing on our standard output, which belongs to MCP; its output is in `log`.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class EmbeddedServer:
     async def start(self, root: Path) -> ServerAddress:
         """Start it on a directory and wait until it answers.
 
-        One that has ended comes back at the same address: whoever was joined to it goes on.
+        One that has ended comes back at the same address: whoever had joined it can continue.
 
         Raises:
             ServerUnreachable: It ended, or did not answer in time; with the end of its log.
@@ -193,7 +193,7 @@ class EmbeddedServer:
         shutil.rmtree(self._store, ignore_errors=True)
 
     def _kill(self) -> None:
-        """End what is left of it, at once, and let go of the pipe."""
+        """Kill what is left of it at once, and close the pipe."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -211,7 +211,7 @@ class EmbeddedServer:
         return ServerUnreachable(
             f"A Jupyter server could not be started: {why}."
             + (f" The end of its log, {self.log}:\n{last}" if last else ""),
-            "Start Jupyter yourself with `jupyter lab`, and see what it says.",
+            "Start Jupyter yourself with `jupyter lab`, and see what it reports.",
             log=str(self.log),
         )
 
@@ -220,7 +220,7 @@ class EmbeddedServer:
 async def turn_to_start(root: Path) -> AsyncIterator[None]:
     """One command at a time looks for a server of a directory and starts one if there is none.
 
-    Who starts several agents at once, each with its command, wants them in the same rooms.
+    Several agents that are started at once, each with its command, should share rooms.
     """
     named = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]  # noqa: ASYNC240
     place = Path(jupyter_runtime_dir()) / f"{_OURS}{_STARTING}{named}"
@@ -236,7 +236,7 @@ async def turn_to_start(root: Path) -> AsyncIterator[None]:
                     await asyncio.sleep(0.05)
                     continue
             except OSError:
-                pass  # where nothing can be written the start will say so
+                pass  # if nothing can be written, the start reports it
             break
         yield
 
@@ -247,7 +247,7 @@ def _remove(file: Path) -> None:
 
 
 def remove_leftovers() -> None:
-    """Delete what servers have left behind whose command was killed."""
+    """Delete the files of servers whose command was killed."""
     for left in Path(jupyter_runtime_dir()).glob(f"{_OURS}*"):
         pid = left.name.removeprefix(_OURS).removesuffix(".log")
         if pid.startswith(_STARTING):
@@ -263,7 +263,7 @@ def remove_leftovers() -> None:
 
 
 def _free_port() -> int:
-    """A port that is free, and that no system gives to who wants any before Jupyter has it."""
+    """A free port that the system will not hand to another program before Jupyter binds it."""
     while True:
         port = 20_000 + secrets.randbelow(12_000)
         with socket.socket() as probe, contextlib.suppress(OSError):

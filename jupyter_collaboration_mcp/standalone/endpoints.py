@@ -24,7 +24,7 @@ async def endpoint_of(
 
     Args:
         url: As the person gave it.
-        say: Tells the person something.
+        say: Prints a line for the person.
 
     Raises:
         InvalidArgument: The server has no endpoint, or no token is known.
@@ -41,7 +41,7 @@ async def endpoint_of(
         async with asyncio.timeout(_LIMIT):
             info = await extension_info(api)
     except (ServerError, Refused, TimeoutError):
-        say(f"{address.base} does not say where its endpoint is; this is for {where}.")
+        say(f"{address.base} does not report where its endpoint is; assuming {where}.")
     else:
         if info is None and not itself:
             raise InvalidArgument(

@@ -23,7 +23,7 @@ class LocalServers:
 
     Args:
         root: Servers around this directory come first, and a new one serves it.
-        say: Tells the person something.
+        say: Prints a line for the person.
         may_start: Whether to start a server if none runs.
     """
 
@@ -85,7 +85,7 @@ class LocalServers:
         self._work = asyncio.get_running_loop().create_task(self._find_or_start())
 
     async def _find_or_start(self) -> None:
-        """Keep a failure for calls that need a server, and tell the person once."""
+        """Keep a failure for calls that need a server, and notify the person once."""
         try:
             await self._leave_borrowed()
             async with turn_to_start(self._root):

@@ -42,7 +42,7 @@ def read_settings(options: argparse.Namespace, environment: Mapping[str, str]) -
     """The settings that options give; where they give none, those of the environment.
 
     Raises:
-        ValueError: One of them makes no sense; the message names it.
+        ValueError: One of them is invalid; the message names it.
     """
     values = from_environment(environment, "command")
     for setting in settings_of("command"):
@@ -64,7 +64,7 @@ def _add_option(group: argparse._ArgumentGroup, setting: Setting) -> None:
         return
     if setting.default and not setting.is_list:
         about += f" Default: {_shown(setting.default)}"
-    # Repeated also where only the last counts, as people expect it of options.
+    # May be repeated even if only the last one counts, as usual for options.
     metavar = setting.metavar or setting.name.upper()
     group.add_argument(setting.option, action="append", metavar=metavar, help=about)
 

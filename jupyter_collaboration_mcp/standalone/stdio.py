@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def say(line: str) -> None:
-    """Tell the person something. Standard output belongs to MCP."""
+    """Print a line for the person, to stderr: standard output belongs to MCP."""
     print(line, file=sys.stderr, flush=True)
 
 

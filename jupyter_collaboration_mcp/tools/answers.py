@@ -20,19 +20,17 @@ CellIds = Annotated[
     list[str | int] | None,
     Field(description="handles, ids, indexes, or text:WORDS"),
 ]
-Revisions = Annotated[
-    str | list[str] | None, Field(description="expected revision, one for each cell")
-]
-Start = Annotated[int, Field(ge=0, description="where to go on")]
-Timeout = Annotated[float, Field(ge=0, description="seconds to wait; the run goes on after it")]
+Revisions = Annotated[str | list[str] | None, Field(description="expected revision, one per cell")]
+Start = Annotated[int, Field(ge=0, description="where to continue")]
+Timeout = Annotated[float, Field(ge=0, description="seconds to wait; the run continues after")]
 
 #: Lines of cells that an answer shows at most.
 _SHOWN = 200
 
-#: Cells in one of them.
+#: Cells on one such line.
 _A_LINE = 5
 
-#: Cells whose differences from what an agent knew it is shown.
+#: Cells of which an answer shows how they differ from what the agent knew.
 _SURPRISES = 3
 
 
@@ -47,7 +45,7 @@ def about(here: OpenDocument) -> dict[str, Any]:
 
 
 def on_disk(here: OpenDocument, facts: dict[str, Any]) -> str:
-    """Whether the file has what this agent wrote, said in the facts too."""
+    """Whether the file has what this agent wrote; also added to the facts."""
     peer = here.peer
     facts["saved"] = not peer.has_unsaved_of(here.seat.agent)
     if facts["saved"]:
@@ -56,7 +54,7 @@ def on_disk(here: OpenDocument, facts: dict[str, Any]) -> str:
 
 
 def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **more: Any) -> Answer:
-    """An answer about a document ends with what others changed since this agent looked."""
+    """An answer about a document, ending with what others changed since this agent looked."""
     peer, seat = here.peer, here.seat
     lines = list(lines)
     for notice in (*peer.link.notices(), *peer.take_notes(seat)):
@@ -73,7 +71,7 @@ def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **mo
 
 
 def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
-    """The handle of a room that an agent has come into."""
+    """The answer to an agent that has joined a room."""
     link = here.peer.link
     handle = {
         "path": here.name,
@@ -99,10 +97,10 @@ def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:
 
 
 def cell_facts(here: OpenDocument, ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Index, id and revision of cells that are there."""
+    """Index, id and revision of existing cells."""
     notebook = here.peer.notebook
     facts = []
-    with notebook.doc.transaction():  # one for all: there may be a thousand
+    with notebook.doc.transaction():  # one lookup for all: there may be a thousand
         for cell_id in ids:
             if notebook.has(cell_id):
                 index = notebook.find(cell_id)
@@ -111,7 +109,7 @@ def cell_facts(here: OpenDocument, ids: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def cell_lines(here: OpenDocument, cells: Sequence[dict[str, Any]]) -> list[str]:
-    """The same as handles, some to a line."""
+    """The cells as handles, several to a line."""
     shown = [
         cell_handle(cell["index"], here.peer.notebook.short_id(cell["index"]), cell["revision"])
         for cell in cells[:_SHOWN]
@@ -135,7 +133,7 @@ def edited(
 def learnt(here: OpenDocument, cells: Sequence[dict[str, Any]]) -> None:
     """Note that an agent knows what it has written."""
     notebook = here.peer.notebook
-    revisions = {cell["index"]: cell["revision"] for cell in cells}  # one may be there often
+    revisions = {cell["index"]: cell["revision"] for cell in cells}  # one may occur often
     for cell in cells:
         here.seat.known.add(cell["id"], cell["revision"])
     here.peer.seen_sources.add(

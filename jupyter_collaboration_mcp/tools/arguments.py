@@ -1,4 +1,4 @@
-"""The arguments of a call by their names: other spellings are understood, other names explained."""
+"""The names of a call's arguments: other spellings are accepted, unknown names explained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Schema = Mapping[str, Any]
 _PROBLEMS = 5
 _LISTED = 30
 
-#: Longer collections are hardly ever allowed, and are not looked into before that is checked.
+#: Longer collections are rarely allowed, and are not searched before that is checked.
 _LOOKED_INTO = 5_000
 
 
@@ -89,7 +89,7 @@ def check_names(tool: str, given: Mapping[str, Any], schema: Schema) -> None:
 
 
 def invalid(tool: str, error: ValidationError, schema: Schema) -> InvalidArgument:
-    """What is wrong with values whose names are right."""
+    """What is wrong with the values of known arguments."""
     problems: dict[str, str] = {}
     for problem in error.errors(include_url=False, include_context=False):
         place, node = _place(problem["loc"], schema)
@@ -100,7 +100,7 @@ def invalid(tool: str, error: ValidationError, schema: Schema) -> InvalidArgumen
         if len(problems) == _PROBLEMS:
             break
     return InvalidArgument(
-        f"The arguments of {tool} do not fit; nothing was done. {' '.join(problems.values())}",
+        f"The arguments of {tool} are invalid; nothing was done. {' '.join(problems.values())}",
         "Correct them and repeat the call.",
     )
 

@@ -23,12 +23,12 @@ from .listings import file_facts, list_files
 from .places import SiteTools
 from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, tool
 
-Revision = Annotated[str | None, Field(description="refuse if the text has changed since")]
+Revision = Annotated[str | None, Field(description="refuse if the text changed since")]
 
 #: Places of an edit that an answer shows at most.
 _SHOWN = 50
 
-#: Characters of a text from which on it is not compared with what an agent knew of it.
+#: Longer texts, in characters, are not compared with what an agent knew of them.
 _LARGE = 200_000
 
 
@@ -72,8 +72,8 @@ class DocumentTools(SiteTools):
         max_results: Annotated[int, Field(ge=1, le=1000)] = 50,
         start_index: Start = 0,
     ) -> Answer:
-        """Find files: lists a folder, or with path_filter or file_type searches all folders below
-        it. Gives size, last change, who has it open."""
+        """Find files: list a folder, or with path_filter or file_type search all folders below it.
+        Returns size, last change, who has it open."""
 
         async def ask(site: Site, folder: Permit, left: int) -> Listing:
             filing = site.workspace.filing
@@ -83,7 +83,7 @@ class DocumentTools(SiteTools):
 
         files = await list_files(call, self._sites, path, start_index, max_results, ask)
         documents = [file_facts(site, entry) for site, entry in files.entries]
-        nothing = f"Nothing fits below {path or 'the root'!r}."
+        nothing = f"Nothing matches below {path or 'the root'!r}."
         return Answer(files.text(nothing), {"documents": documents, **files.facts})
 
     @tool("Read a document", Level.read, core=True)
@@ -96,10 +96,10 @@ class DocumentTools(SiteTools):
         start_line: Annotated[int | None, Field(ge=1, description="from 1")] = None,
         end_line: Annotated[int | None, Field(ge=1, description="included")] = None,
         start_position: Annotated[
-            int | None, Field(ge=0, description="instead of start_line: a character, from 0")
+            int | None, Field(ge=0, description="instead of start_line: character, from 0")
         ] = None,
     ) -> Answer:
-        """Read a live text file, whole or some lines, with its handle, path@revision. For
+        """Read a live text file, or some of its lines, with its handle, path@revision. For
         notebooks use get_notebook."""
         here = await self._open(call, Level.read, path, "file")
         limit = min(max_content_length, MOST_CONTENT)
@@ -114,10 +114,11 @@ class DocumentTools(SiteTools):
     async def create_document_session(
         self, call: Call, path: str, file_type: str | None = None
     ) -> Answer:
-        """Join a text file's room ahead of time; other tools join by themselves."""
+        """Join a text file's room ahead of time; other tools join automatically."""
         if file_type == "notebook":
             raise InvalidArgument(
-                "Notebooks have a tool of their own.", "Call create_notebook_session."
+                "This tool is for text files; notebooks have their own.",
+                "Call create_notebook_session.",
             )
         here = await self._open(call, Level.read, path, "file")
         now = here.peer.text.view()
@@ -148,7 +149,7 @@ class DocumentTools(SiteTools):
         operations: list[Insertion],
         if_revision: Revision = None,
     ) -> Answer:
-        """Insert texts into a live text file at positions: characters from 0 in the text before
+        """Insert text into a live text file at positions: characters from 0 in the text before
         the call, -1 for the end. All or nothing."""
         changes = [TextChange(each.text, each.position) for each in operations]
         return await self._change(call, path, changes, if_revision)
@@ -196,7 +197,7 @@ def _read(
         head += f"; lines {lines.first} to {lines.last} shown"
         head += f", from character {lines.start:,}" if lines.start else ""
     if lines.next_position is not None:
-        head += f", go on with {_next(lines)}"
+        head += f", continue with {_next(lines)}"
     said = [head, render.fenced(lines.content.removesuffix("\n"))]
     if lines.at_end and whole and not whole.endswith("\n"):
         said.append("There is no line break at the end.")
@@ -243,7 +244,7 @@ def _changed(here: OpenDocument, written: Sequence[TextSpan], unexpected: str | 
 
 
 def _next(lines: Lines) -> str:
-    """The argument that goes on where the text was cut."""
+    """The argument that continues where the text was cut."""
     if lines.content.endswith("\n"):
         return f"start_line={lines.last + 1}"
     return f"start_position={lines.next_position}"

@@ -1,4 +1,4 @@
-"""The `files` toolset: make, move, copy and remove files and folders, whoever has them open."""
+"""The `files` toolset: create, move, copy and delete files and folders, whoever has them open."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TYPES: Mapping[str, FileType] = {
     "directory": "directory",
 }
 
-#: What Jupyter calls a file whose name says nothing.
+#: The MIME type that Jupyter gives a file whose name tells it nothing.
 _MIMETYPES = {"text": "text/plain", "base64": "application/octet-stream"}
 
 #: Entries of a folder that are shown.
@@ -57,16 +57,16 @@ class FileTools(SiteTools):
         type: Literal["notebook", "file", "markdown", "directory"] = "notebook",  # noqa: A002
         content: Annotated[
             str | None,
-            Field(description="text; of a notebook its JSON, or code with # %% between cells"),
+            Field(description="text; for a notebook JSON, or code with # %% between cells"),
         ] = None,
         template: Annotated[
-            str | None, Field(description="path of a document to begin with, without outputs")
+            str | None, Field(description="path of a document to copy, without outputs")
         ] = None,
-        kernel: Annotated[str | None, Field(description="of a notebook; see list_kernels")] = None,
+        kernel: Annotated[str | None, Field(description="for a notebook; see list_kernels")] = None,
         overwrite: bool = False,
     ) -> Answer:
-        """Create a notebook, text file or folder, with the folders that it needs. What is there
-        is never overwritten, unless overwrite=true."""
+        """Create a notebook, text file or folder, and missing parent folders. Overwrites nothing
+        unless overwrite=true."""
         self._sites.require_known(path)
         if overwrite and parse_path(path).revision is not None:
             site, permit = await self._guarded(call, path)
@@ -90,8 +90,8 @@ class FileTools(SiteTools):
         path: str,
         max_content_length: Annotated[int, Field(ge=0)] = 2000,
     ) -> Answer:
-        """Type, format, MIME type, size, times, whether it is writable, who has it open, and the
-        beginning of its content. Works for notebooks, folders and binary files too."""
+        """Get type, format, MIME type, size, times, whether it is writable, who has it open, and
+        the start of its content. Works for notebooks, folders and binary files too."""
         site, permit, _ = await self._named(call, Level.read, path)
         entry = await self._looked(site, permit, path)
         limit = min(max_content_length, MOST_CONTENT)
@@ -120,9 +120,9 @@ class FileTools(SiteTools):
         self,
         call: Call,
         path: str,
-        recursive: Annotated[bool, Field(description="with all that is in a folder")] = False,
+        recursive: Annotated[bool, Field(description="also what is in a folder")] = False,
     ) -> Answer:
-        """Delete a file or a folder, into the trash if the server has one. Anyone who has it open
+        """Delete a file or folder, to the trash if the server has one. Anyone who has it open
         is notified. This cannot be undone."""
         site, permit, _ = await self._named(call, Level.write, path)
         await self._looked(site, permit, path)
@@ -136,7 +136,7 @@ class FileTools(SiteTools):
 
     @tool("Rename a document", Level.write)
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
-        """Rename or move a file or a folder. Who has it open stays in it, with unsaved edits."""
+        """Rename or move a file or folder. Anyone who has it open keeps it, with unsaved edits."""
         site, old, new = await self._two_places(call, path, newPath)
         folders = await site.workspace.filing.rename(old, new)
         text = f"Renamed {site.label_of(old.path)} to {site.label_of(new.path)}{_also(folders)}."
@@ -145,7 +145,7 @@ class FileTools(SiteTools):
 
     @tool("Copy a document", Level.write, only_adds=True)
     async def copy_document(self, call: Call, path: str, copyPath: str) -> Answer:  # noqa: N803
-        """Copy a file or a folder, with edits that are not saved yet."""
+        """Copy a file or folder, including unsaved edits."""
         site, old, new = await self._two_places(call, path, copyPath)
         folders, notices = await site.workspace.filing.copy(old, new)
         text = f"Copied {site.label_of(old.path)} to {site.label_of(new.path)}{_also(folders)}."
@@ -158,21 +158,21 @@ class FileTools(SiteTools):
             facts["notices"] = list(notices)
         return Answer(" ".join([text, *notices]), facts)
 
-    @tool("Is it there?", Level.read)
+    @tool("Check that a document exists", Level.read)
     async def document_exists(self, call: Call, path: str) -> Answer:
-        """Whether there is a file or a folder at a path."""
+        """Check whether a file or folder exists at a path."""
         site, permit, _ = await self._named(call, Level.read, path)
         exists = await site.workspace.filing.exists(permit)
         if not exists:
             self._sites.require_known(path)
-        said = "is there" if exists else "is not there"
+        said = "exists" if exists else "does not exist"
         shown = site.label_of(permit.path) if permit.path else "The root"
         return Answer(f"{shown} {said}.", {"exists": exists})
 
     # -- parts -------------------------------------------------------------------------------
 
     async def _guarded(self, call: Call, path: str) -> tuple[Site, Permit]:
-        """Where something is to be done to a file, if it still says what the caller has read."""
+        """The place of a file to act on, if the file is still what the caller has read."""
         site, permit, revision = await self._named(call, Level.write, path)
         if revision is not None:
             guard_text(await self._open(call, Level.read, path, "file"), revision)
@@ -188,7 +188,7 @@ class FileTools(SiteTools):
         self, call: Call, path: str, new_path: str
     ) -> tuple[Site, Permit, Permit]:
         site, old = await self._guarded(call, path)
-        await call.permit(site, Level.read, old.path)  # what it says can be read at the new path
+        await call.permit(site, Level.read, old.path)  # its content can be read at the new path
         await self._looked(site, old, path)
         self._sites.require_known(new_path)
         # A new path without an alias is on the server of the old one.
@@ -210,7 +210,7 @@ class FileTools(SiteTools):
         template: str | None,
         kernel: str | None,
     ) -> Any:
-        """What a new document says."""
+        """The content of a new document."""
         if content is not None and template is not None:
             raise InvalidArgument("Both content and template are given.", "Give one of them.")
         if kernel is not None and kind != "notebook":
@@ -269,7 +269,7 @@ class FileTools(SiteTools):
     async def _shown(
         self, site: Site, permit: Permit, entry: FileEntry, limit: int
     ) -> tuple[str | None, str | None]:
-        """The format of a document, and the beginning of what it says."""
+        """The format of a document, and the beginning of its content."""
         if entry.type == "directory":
             listing = await site.workspace.filing.children(permit, _ENTRIES)
             names = [inline(child.name) for child in listing.entries]
@@ -299,7 +299,7 @@ class FileTools(SiteTools):
 
 
 def _named(path: str, kind: str) -> str:
-    """A path with the ending that its type needs."""
+    """A path with the extension that its type needs."""
     path = path.rstrip("/")
     if not path:
         raise InvalidArgument("The path is empty.", "Give the new document a name.")
@@ -316,7 +316,7 @@ def _named(path: str, kind: str) -> str:
 
 
 def _also(folders: Sequence[str]) -> str:
-    return f", and made the folders {listed(folders)}" if folders else ""
+    return f", and created the folders {listed(folders)}" if folders else ""
 
 
 def _word(entry: FileEntry) -> str:

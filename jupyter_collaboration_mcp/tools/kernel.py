@@ -30,7 +30,7 @@ from .running import RunAnswers
 
 RunId = Annotated[str, Field(description="from an earlier answer")]
 
-#: Characters of a preview of a variable that is named, of one among others, and of all of them.
+#: Characters of the preview of a named variable, of one in a list, and of all previews together.
 _PREVIEW = 300
 _SHORT_PREVIEW = 100
 _PREVIEWS = 24_000
@@ -61,7 +61,7 @@ class KernelTools(SiteTools):
         exec: Annotated[bool, Field(description="run all code cells afterwards")] = False,  # noqa: A002
         timeout: Timeout = 30,
     ) -> Answer:
-        """Restart the notebook's kernel. All variables are lost, for the people too."""
+        """Restart the notebook's kernel. All variables are lost, for everyone."""
         here = await self._open(call, Level.execute, path)
         if clear_outputs:
             await call.permit(here.site, Level.write, here.path)
@@ -90,13 +90,13 @@ class KernelTools(SiteTools):
         path: str,
         force: Annotated[bool, Field(description="also what a person started")] = False,
     ) -> Answer:
-        """Stop what the notebook's kernel runs (KeyboardInterrupt); variables stay."""
+        """Interrupt the notebook's kernel (KeyboardInterrupt); variables stay."""
         here = await self._open(call, Level.execute, path)
         interrupted, run = await here.site.runs.interrupt(here, force)
         await here.peer.catch_up()
         facts = {**about(here), "interrupted": interrupted}
         if not interrupted:
-            return answer(here, ["Nothing runs in the kernel, so nothing was interrupted."], facts)
+            return answer(here, ["The kernel is idle; nothing was interrupted."], facts)
         if run is None:
             return answer(here, ["Interrupted what a person had started."], facts)
         await run.finished(2)
@@ -106,7 +106,7 @@ class KernelTools(SiteTools):
 
     @tool("List kernels", Level.read)
     async def list_kernels(self, call: Call) -> Answer:
-        """List kernels to choose from (kernelspecs) and those that run, with their notebooks."""
+        """List installed kernels (kernelspecs) and running ones, with their notebooks."""
         await call.authorize(Level.read)
         _ = self._sites.default  # no server is an error, not an empty list
         found = await survey(self._sites, partial(_kernels, call))
@@ -133,7 +133,7 @@ class KernelTools(SiteTools):
         path: str,
         kernel_name: Annotated[str, Field(description="as list_kernels shows it")],
     ) -> Answer:
-        """Give a notebook another kernel. The old one ends and all its variables are lost."""
+        """Switch a notebook to another kernel. The old one ends; all its variables are lost."""
         here = await self._open(call, Level.execute, path)
         await call.permit(here.site, Level.write, here.path)
         info, before = await here.site.runs.change(here, kernel_name)
@@ -145,7 +145,7 @@ class KernelTools(SiteTools):
     async def clear_notebook_outputs(
         self, call: Call, path: str, cell_ids: CellIds = None
     ) -> Answer:
-        """Clear the outputs and counts of code cells: of all, or of those named. Source stays."""
+        """Clear outputs and execution counts of all code cells, or of those named. Source stays."""
         here = await self._open(call, Level.write, path)
         cleared = await self._cleared(here, cell_ids)
         facts = {**about(here), "cleared": cleared}
@@ -154,8 +154,8 @@ class KernelTools(SiteTools):
 
     @tool("Run code", Level.execute, core=True)
     async def run_code(self, call: Call, path: str, code: str, timeout: Timeout = 30) -> Answer:
-        """Run code in the notebook's kernel without storing anything in the notebook: to look, to
-        try, to install. Returns its output."""
+        """Run code in the notebook's kernel without storing anything in the notebook: to
+        inspect, try or install. Returns its output."""
         if not code.strip():
             raise InvalidArgument("code is empty; nothing was run.", "Give the code to run.")
         here = await self._open(call, Level.execute, path)
@@ -167,14 +167,14 @@ class KernelTools(SiteTools):
         self,
         call: Call,
         run_id: RunId,
-        wait: Annotated[float, Field(ge=0, description="seconds to wait for its end")] = 30,
+        wait: Annotated[float, Field(ge=0, description="seconds to wait for it")] = 30,
         output: Annotated[
             int | None, Field(ge=0, description="number of an output to read in full")
         ] = None,
-        offset: Annotated[int, Field(ge=0, description="where in it to begin, in bytes")] = 0,
+        offset: Annotated[int, Field(ge=0, description="byte to start at")] = 0,
     ) -> Answer:
         """Get a run's state and a summary of its output; waits for it to finish. With output: that
-        one in full, page by page."""
+        output in full, page by page."""
         site, run = await self._run(call, Level.read, run_id)
         await self._runs.wait(call, [run], wait)
         if output is None:
@@ -199,8 +199,8 @@ class KernelTools(SiteTools):
         names: Annotated[list[str] | None, Field(description="default: all")] = None,
         max_results: Annotated[int, Field(ge=1, le=500)] = 50,
     ) -> Answer:
-        """Look at the variables in a Python kernel: names, types, shapes, previews. Leaves no
-        trace, runs nothing of yours. Refused while the kernel is busy."""
+        """List the variables in a Python kernel: names, types, shapes, previews. Leaves no trace,
+        runs no user code. Refused while the kernel is busy."""
         here = await self._open(call, Level.execute, path)
         preview = min(_PREVIEW if names else _SHORT_PREVIEW, _PREVIEWS // max_results)
         found = await here.site.runs.inspect(here, names, max_results, preview)
@@ -280,7 +280,7 @@ def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:
         if part.text is None:
             lines.append(f"{part.mime}: read it at {run.short_uri(index)}")
             continue
-        more = f"; go on with offset={part.end}" if part.more else ""
+        more = f"; continue with offset={part.end}" if part.more else ""
         lines.append(f"{part.mime}, bytes {part.start:,} to {part.end:,} of {part.size:,}{more}")
         lines.append(render.fenced(part.text))
         facts["parts"].append(

@@ -50,7 +50,7 @@ def check(arguments: Mapping[str, Any], most_items: int) -> None:
 
 
 async def check_json(texts: Iterable[str]) -> None:
-    """Refuse arguments that are JSON in a text, if to parse them would take long.
+    """Refuse arguments that are JSON in a text, if parsing them would take long.
 
     Raises:
         TooLarge: They have too many values.
@@ -105,8 +105,8 @@ class _Check:
     def _collection(self, where: str, kind: str, values: Sized, depth: int) -> None:
         if depth > _DEEPEST:
             raise InvalidArgument(
-                f"{where} is nested more than {_DEEPEST} deep. Nothing was done.",
-                "Send it less deeply nested.",
+                f"{where} is nested more than {_DEEPEST} levels deep. Nothing was done.",
+                "Send fewer nested levels.",
             )
         if kind != "json" and len(values) > self._most_items:
             raise TooLarge(
@@ -146,13 +146,13 @@ class Echoes:
         self._long = list(dict.fromkeys(name for name in _names(arguments) if len(name) > _ECHO))
 
     def cut(self, text: str) -> str:
-        """`text`, with at most so many characters in a row that were an argument."""
+        """`text`, with long verbatim pieces of arguments cut."""
         for argument in islice(self._repeated(text), _REPEATED):
             text = self._cut(text, argument)
         return text
 
     def _repeated(self, text: str) -> Iterator[str]:
-        """Those of which a text may repeat too much: it has a whole piece of them."""
+        """The arguments that a text may repeat too much of: it contains a whole piece of them."""
         if self._long and len(text) > _ECHO:
             pieces = {text[n : n + _PIECE] for n in range(len(text) - _PIECE + 1)}
             for name in self._long:

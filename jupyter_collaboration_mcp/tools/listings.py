@@ -1,4 +1,4 @@
-"""Files of one or several servers as an answer: which, how many, and how to go on."""
+"""Files of one or several servers as an answer: which, how many, and how to continue."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ class FileListing:
 
     entries: list[tuple[Site, FileEntry]]
     start: int
-    """How many come before these."""
+    """How many come before these entries."""
     complete: bool
     """Whether these are all on the servers that were asked."""
     more: bool
-    """Whether there are more, and it is known where to go on."""
+    """Whether there are more, and it is known where to continue."""
     survey: Survey[Listing]
-    """What each server has said."""
+    """What each server answered."""
 
     def text(self, nothing: str) -> str:
-        """A line for each; the first line says how to go on, if there are more."""
+        """A line for each; the first line says how to continue, if there are more."""
         lines = [_line(site, entry) for site, entry in self.entries] or [nothing]
         end = self.start + len(self.entries)
         if self.more:
-            said = f"Entries {self.start} to {end - 1}; more follow, go on with start_index={end}"
+            said = (
+                f"Entries {self.start} to {end - 1}; more follow, continue with start_index={end}"
+            )
             lines.insert(0, said)
         elif not self.complete:
             lines.insert(0, "Not all folders were searched; narrow the path.")
@@ -102,7 +104,7 @@ def file_facts(site: Site, entry: FileEntry) -> dict[str, Any]:
 
 
 def _fitting(entries: Sequence[tuple[Site, FileEntry]]) -> Iterator[tuple[Site, FileEntry]]:
-    """As many as an answer has room for."""
+    """As many entries as fit into an answer."""
     room = DEFAULT_LENGTH
     for site, entry in entries:
         room -= size(_line(site, entry)) + 1

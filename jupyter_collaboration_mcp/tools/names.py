@@ -13,7 +13,7 @@ _LONGEST = 60
 _ALIKE_IN_WORDS, _ALIKE_IN_LETTERS = 0.5, 0.7
 _SUGGESTED = 2
 
-#: Of several that fit almost as well, all are suggested.
+#: Names that match almost as well as the best one are suggested, too.
 _AS_WELL = 0.15
 
 

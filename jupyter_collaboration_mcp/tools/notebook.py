@@ -40,7 +40,7 @@ from .reading import Choice, Reading
 from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, tool
 from .running import RunAnswers
 
-#: Seconds that cells which are to be deleted have to run first.
+#: Seconds that cells have to run before they are deleted.
 _DELETE_WAIT = 30.0
 
 Exec = Annotated[bool, Field(description="run the touched code cells afterwards")]
@@ -56,9 +56,9 @@ class Update(BaseModel):
     index: int | None = None
     old_text: Annotated[str | None, Field(description="literal, must match once")] = None
     new_text: str | None = None
-    metadata: Annotated[dict[str, Any] | None, Field(description="keys to set; null removes")] = (
-        None
-    )
+    metadata: Annotated[
+        dict[str, Any] | None, Field(description="keys to set; null removes one")
+    ] = None
     if_revision: str | None = None
 
 
@@ -117,13 +117,13 @@ class NotebookTools(SiteTools):
         cell_ids: CellIds = None,
         query: Annotated[str | None, Field(description="find text in source and outputs")] = None,
         include_outputs: bool = False,
-        include_metadata: Annotated[bool, Field(description="full: all of it")] = False,
+        include_metadata: Annotated[bool, Field(description="in full: all of it")] = False,
         start_position: Annotated[
-            int, Field(ge=0, description="of one long cell: the first character")
+            int, Field(ge=0, description="first character, in one long cell")
         ] = 0,
     ) -> Answer:
-        """Read a notebook's live cells, each with its handle. outline: a line a cell, cheapest;
-        source: text; full: with outputs, pictures and metadata. Choose cells by range, cell_ids or
+        """Read a notebook's live cells, each with its handle. outline: one line per cell, cheapest;
+        source: text; full: also outputs, images and metadata. Choose cells by range, cell_ids or
         query."""
         here = await self._open(call, Level.read, path)
         reading = Reading(
@@ -140,7 +140,7 @@ class NotebookTools(SiteTools):
 
     @tool("Join a notebook", Level.read)
     async def create_notebook_session(self, call: Call, path: str) -> Answer:
-        """Join a notebook's room ahead of time; other tools join by themselves."""
+        """Join a notebook's room ahead of time; other tools join automatically."""
         here = await self._open(call, Level.read, path)
         count = len(here.peer.notebook)
         return joined(here, how_many(count), cell_count=count)
@@ -157,7 +157,7 @@ class NotebookTools(SiteTools):
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
     ) -> Answer:
-        """Changes cells, all or nothing, and runs them unless exec=false. Give whole content, or
+        """Change cells, all or nothing, and run them unless exec=false. Give whole content, or
         old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range,
         unless only one has old_text. A handle refuses a cell that changed since you read it."""
         here = await self._open(call, Level.write, path)
@@ -174,13 +174,13 @@ class NotebookTools(SiteTools):
         path: str,
         cells: list[Cell],
         start_position: Annotated[int | None, Field(description="default: the end")] = None,
-        positions: Annotated[list[int] | None, Field(description="one for each cell")] = None,
+        positions: Annotated[list[int] | None, Field(description="one per cell")] = None,
         after_cell_id: str | None = None,
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
     ) -> Answer:
-        """Adds cells at the end, at a position, or after a cell, and runs them unless exec=false.
-        Positions mean the notebook before the call. Returns handles."""
+        """Insert cells at the end, at a position, or after a cell, and run them unless exec=false.
+        Positions refer to the notebook before the call. Returns handles."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
@@ -205,9 +205,9 @@ class NotebookTools(SiteTools):
         end_index: int | None = None,
         cell_ids: CellIds = None,
         if_revision: Revisions = None,
-        exec: Annotated[bool, Field(description="run them first")] = False,  # noqa: A002
+        exec: Annotated[bool, Field(description="run the cells first")] = False,  # noqa: A002
     ) -> Answer:
-        """Delete cells by ids or by a half-open range; without end_index only that one cell."""
+        """Delete cells by id or by a half-open range; without end_index, only that one cell."""
         here = await self._open(call, Level.write, path)
         running = await self._running(call, exec, here)
         notebook = here.peer.notebook
@@ -250,7 +250,7 @@ class NotebookTools(SiteTools):
         targets: cell_selection.Targets,
         running: guards.RunRequest,
     ) -> Answer:
-        """Cells are deleted only after they ran well, and if nobody has changed them meanwhile."""
+        """Run cells, then delete them if all completed and nobody has changed them meanwhile."""
         notebook, limits, indexes = here.peer.notebook, here.site.workspace.limits, targets.indexes
         call_limits.check_count(limits, len(indexes))
         guards.guard_cells(here, targets)
@@ -264,7 +264,7 @@ class NotebookTools(SiteTools):
         runs = await here.site.runs.run_cells(here, code, True, before)
         ran = await self._runs.answer(call, here, runs, _DELETE_WAIT)
         if any(run.state is not RunState.completed for run in runs):
-            text = f"{ran.text}\nNothing was deleted: not all of these cells ran to their end."
+            text = f"{ran.text}\nNothing was deleted: not all of these cells ran to completion."
             return replace(ran, text=text, facts={**ran.facts, "deleted": []})
         await here.peer.catch_up()
         there = [notebook.find(cell_id) for cell_id in before if notebook.has(cell_id)]
@@ -291,7 +291,7 @@ class NotebookTools(SiteTools):
         path: str,
         cell_ids: list[str | int],
         to_index: Annotated[
-            int | None, Field(description="before what is there now; -1: the end")
+            int | None, Field(description="before the cell there now; -1: the end")
         ] = None,
         after_cell_id: str | None = None,
         if_revision: Revisions = None,
@@ -330,8 +330,8 @@ class NotebookTools(SiteTools):
         if_revision: Revisions = None,
     ) -> Answer:
         """Run cells in order: those named, a half-open range, or all code cells if none is named.
-        Stops at the first error. Returns outputs (a summary of many) and run_ids of what is not
-        over."""
+        Stops at the first error. Returns outputs (summarised if many) and run_ids of unfinished
+        runs."""
         return await self._execute(
             call, path, cell_ids, start_index, end_index, timeout, stop_on_error, if_revision
         )
@@ -342,11 +342,11 @@ class NotebookTools(SiteTools):
         call: Call,
         path: str,
         steps: Annotated[int, Field(ge=1)] = 1,
-        since: Annotated[int | None, Field(description="version: undo all yours after it")] = None,
+        since: Annotated[int | None, Field(description="undo all yours after this version")] = None,
         force: Annotated[bool, Field(description="keep others' text, drop yours")] = False,
     ) -> Answer:
-        """Undo your own latest calls in a notebook or text file, one step a call. Other people's
-        text stays as it is; where that is impossible nothing happens and you get the diff."""
+        """Undo your own latest calls in a notebook or text file, one call per step. Other people's
+        text stays as it is; if that is impossible, nothing happens and you get the diff."""
         here = await self._open(call, Level.write, path, None)
         done = await here.perform(editing.take_back(here, steps, since, force))
         await here.peer.acknowledged()
@@ -373,7 +373,7 @@ class NotebookTools(SiteTools):
         return answer(here, [*lines, *done.notes], facts)
 
     async def _running(self, call: Call, wanted: bool, here: SiteDocument) -> guards.RunRequest:
-        """Whether code cells are to be run, and what forbids it."""
+        """Whether to run code cells, and what forbids it."""
         if not wanted:
             return guards.RunRequest(False)
         refusal: CollaborationError | None = None
@@ -410,7 +410,7 @@ class NotebookTools(SiteTools):
                 expected = {cell["id"]: cell["revision"] for cell in cells}
                 runs = await here.site.runs.run_cells(here, code, True, expected)
             except CollaborationError as error:
-                refusal = error  # the edit stands, and who reads the error has to know
+                refusal = error  # the edit was made, and whoever reads the error has to know
         if not runs:
             lines = [*edited(here, done, cells, facts), *surprises]
             return answer(here, lines, facts, error=refusal)

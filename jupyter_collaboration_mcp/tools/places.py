@@ -21,7 +21,7 @@ class Place(NamedTuple):
     site: Site
     permit: Permit
     revision: str | None = None
-    """At which the caller has read it, if it named it by a handle."""
+    """The revision that the caller has read, if it gave a handle."""
 
 
 class SiteTools:
@@ -33,17 +33,17 @@ class SiteTools:
     async def _open(
         self, call: Call, level: Level, path: str, kind: Kind | None = "notebook"
     ) -> SiteDocument:
-        """Join a document, if the caller may do what it wants to there."""
+        """Join a document, if the caller has permission."""
         site, permit, revision = await self._named(call, level, path)
         try:
             here = await site.open(permit, kind)
         except DocumentNotFound as error:
             raise self._sites.unknown(path, error) from error
         if level is Level.write and not here.peer.link.writable:
-            await here.peer.refresh()  # nor can a file be written that is gone
+            await here.peer.refresh()  # a deleted file cannot be written either
             here = await site.workspace.again(here, permit)  # or was just renamed
             if not here.peer.link.writable:
-                # A server would take the edit and never save it.
+                # A server would accept the edit and never save it.
                 raise ReadOnly.at(here.name)
         if level is Level.read:
             await here.peer.refresh()
@@ -66,6 +66,6 @@ class SiteTools:
         return named._replace(revision=handle.revision)
 
     async def _place(self, call: Call, level: Level, path: str) -> Place:
-        """A path, if the caller may do what it wants to there."""
+        """A path, if the caller has permission."""
         site, local = self._sites.find(path)
         return Place(site, await call.permit(site, level, local))

@@ -1,4 +1,4 @@
-"""Cells of a notebook as an answer: which, how much of them, and how to go on."""
+"""Cells of a notebook as an answer: which, how much of them, and how to continue."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Choice:
     cell_ids: Sequence[str | int] | None
 
     def indexes(self, here: OpenDocument) -> list[int]:
-        """Where they are now. A handle names a cell, whatever has become of it since."""
+        """Where they are now. A handle names a cell even if it has changed since."""
         notebook = here.peer.notebook
         if self.cell_ids is not None:
             if self.start_index is not None or self.end_index is not None:
@@ -112,7 +112,7 @@ class Reading:
         return rendered
 
     def _head(self, here: OpenDocument) -> str:
-        """What is read. The version is for who begins with something: undo may go back to it."""
+        """What is read. The version is for an agent that starts work: undo may go back to it."""
         head = f"{here.label}: {how_many(len(here.peer.notebook))}"
         begins = self.query is None and self.cells.cell_ids is None
         return f"{head}, version {here.peer.version}" if begins else head
@@ -129,7 +129,7 @@ class Reading:
         return render.source(cells, include_outputs=self.outputs, max_length=length, start=start)
 
     def _remember(self, here: OpenDocument, shown: Rendering) -> None:
-        """Note what the agent knows now: who has seen one line of a cell does not know it."""
+        """Note what the agent knows now. Seeing one line of a cell is not knowing it."""
         whole = self.query is None and self.format != "outline" and shown.next_position is None
         if whole and not self.start_position:
             for cell in shown.cells:
@@ -153,14 +153,14 @@ class Reading:
             )
 
     def _more(self, rendered: Rendering, facts: dict[str, Any]) -> str:
-        """What is shown of how much, and how to go on, if not all is shown."""
+        """What is shown of how much, and how to continue, if not all is shown."""
         said = ""
         if rendered.next_position is not None:
             facts["next_position"] = rendered.next_position
             first = rendered.cells[0]
             said += (
                 f"; of {first.handle} characters {self.start_position:,} to "
-                f"{rendered.next_position:,} of {len(first.source):,}, go on with "
+                f"{rendered.next_position:,} of {len(first.source):,}, continue with "
                 f'cell_ids=["{first.short_id}"], start_position={rendered.next_position}'
             )
         if rendered.next_index is not None:
@@ -169,13 +169,13 @@ class Reading:
             if rendered.cells:
                 said += f"; {what} {rendered.cells[0].index} to {rendered.cells[-1].index} shown"
             if self.cells.cell_ids is not None:
-                said += f", go on with the cell_ids from [{rendered.next_index}] on"
+                said += f", continue with the cell_ids from [{rendered.next_index}] on"
             else:
-                said += f", go on with start_index={rendered.next_index}"
+                said += f", continue with start_index={rendered.next_index}"
         return said
 
     async def _pictures(self, cells: Sequence[CellView]) -> list[Picture]:
-        """The pictures of few cells whose outputs are wanted."""
+        """The pictures in the outputs of a few cells."""
         wanted = self.format == "full" or (self.format == "source" and self.outputs)
         outputs = [output for cell in cells for output in cell.outputs if has_pictures([output])]
         images = self.images

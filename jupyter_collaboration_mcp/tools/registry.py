@@ -43,11 +43,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool says: a text for a model, and the same facts for a program."""
+    """What a tool answers: a text for a model, and the same facts for a program."""
 
     text: str
     facts: dict[str, Any]
-    """A value that can be called gives the fact, and takes long: few connections ask for it."""
+    """A callable value computes its fact on demand: that takes long, and few connections ask."""
     pictures: Sequence[Picture] = ()
     links: Sequence[Link] = ()
     error: CollaborationError | None = None
@@ -56,7 +56,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a tool says of itself."""
+    """What a tool declares about itself."""
 
     title: str
     level: Level
@@ -112,10 +112,10 @@ class RegisteredTool:
         )
 
     def validated(self, parsed: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a call, as the function wants them.
+        """The arguments of a call, as the function takes them.
 
         Raises:
-            InvalidArgument: They do not fit.
+            InvalidArgument: They do not match the schema.
         """
         try:
             return self.arguments.arg_model.model_validate(parsed).model_dump_one_level()
@@ -171,7 +171,7 @@ def _annotations(
 def all_tools(
     parts: Parts, toolsets: Iterable[Registration[object]] = TOOLSETS
 ) -> list[RegisteredTool]:
-    """Every tool there is, in the order in which a client lists them."""
+    """Every tool, in the order in which a client lists them."""
     return [
         each for toolset, owner in make_all(toolsets, parts) for each in collect(toolset, owner)
     ]

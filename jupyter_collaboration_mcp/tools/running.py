@@ -36,7 +36,7 @@ _ALL = 24_000
 #: Characters and bytes of output that are looked at on the event loop.
 _LARGE = 200_000
 
-#: Bytes by which an output may be longer than it should.
+#: Bytes by which an output may exceed its limit.
 _ROOM = 500
 
 #: Runs up to which an answer reports each.
@@ -48,7 +48,7 @@ _TROUBLED, _LAST = 3, 600
 #: Runs whose links an answer gives.
 _LINKED = 5
 
-#: Seconds, and the share of all of them, from which on one of many runs took long.
+#: Seconds, and the share of the total, from which one of many runs counts as slow.
 _SLOW, _SHARE = 1.0, 0.25
 
 #: Places that a line names.
@@ -75,7 +75,7 @@ class RunReport:
 
 
 class RunAnswers:
-    """Waits for runs and answers with what became of them."""
+    """Waits for runs and answers with their results."""
 
     def __init__(self, parts: Parts) -> None:
         self._sites = parts.sites
@@ -100,7 +100,7 @@ class RunAnswers:
         try:
             here = await self._current(here)
         except CollaborationError as gone:
-            unseen = [f"The notebook itself cannot be looked at now. {gone.happened}"]
+            unseen = [f"The notebook itself cannot be read now. {gone.happened}"]
         report = await self.report(runs, here)
         error = next((run.error for run in runs if run.over and run.error is not None), None)
         return answer(
@@ -123,7 +123,7 @@ class RunAnswers:
         return Answer(text, facts, report.pictures, report.links, error)
 
     async def wait(self, call: Call, runs: Sequence[Run], timeout: float) -> None:
-        """Wait until all runs are over or one asks something, or until the time is up."""
+        """Wait until all runs are over or one asks for input, or until the time is up."""
         began = time.monotonic()
         for run in runs:
             while not run.over:
@@ -137,7 +137,7 @@ class RunAnswers:
         """The notebook as it is now, also if its server was restarted meanwhile.
 
         Raises:
-            CollaborationError: It cannot be looked at.
+            CollaborationError: It cannot be read.
         """
         return replace(here, peer=await here.site.workspace.peer(here.peer.link.room_id))
 
@@ -177,7 +177,7 @@ class RunAnswers:
     async def _add_many(
         self, runs: Sequence[Run], here: SiteDocument | None, report: RunReport
     ) -> RunReport:
-        """Counts, what did not go well in full, and where there is something to look at."""
+        """Counts, failed runs in full, and which cells are worth a look."""
         counts = Counter(map(_word, runs))
         spent = sum(run.seconds for run in runs if run.started is not None)
         said = ", ".join(f"{count} {word}" for word, count in counts.items())
@@ -351,7 +351,10 @@ def _ranges(indexes: Sequence[int | None]) -> str:
 
 
 def _progress(run: Run) -> str:
-    return f"{run.id} is {run.state} for {run.seconds:.0f} s, {run.log.length:,} characters printed"
+    return (
+        f"{run.id} has been {run.state} for {run.seconds:.0f} s, "
+        f"{run.log.length:,} characters printed"
+    )
 
 
 def _links(run: Run, made: OutputSummary) -> list[Link]:

@@ -26,8 +26,8 @@ class ServerTools:
 
     @tool("List servers", Level.read)
     async def list_servers(self, call: Call) -> Answer:
-        """List the Jupyter servers you are connected to. Their alias goes before a path,
-        alias:path; without one the first is meant."""
+        """List the Jupyter servers you are connected to. Put an alias before a path,
+        alias:path; without one, the first is used."""
         await call.authorize(Level.read)
         sites = list(self._sites)
         wrong = await asyncio.gather(*(site.trouble() for site in sites))
@@ -47,10 +47,10 @@ class ServerTools:
         self,
         call: Call,
         url: str,
-        alias: Annotated[str | None, Field(description="default: made from the address")] = None,
+        alias: Annotated[str | None, Field(description="default: made from the URL")] = None,
     ) -> Answer:
-        """Connect one more Jupyter server. Its token comes from Jupyter's own files on this
-        machine; the person's own goes only to servers that they named."""
+        """Connect another Jupyter server. Its token comes from Jupyter's own files on this
+        machine; the user's token goes only to servers that they named."""
         await call.authorize(Level.admin)
         site = await self._connect(url, alias)
         facts = _facts(site, len(self._sites) == 1)
@@ -58,7 +58,7 @@ class ServerTools:
 
     @tool("Disconnect a server", Level.admin)
     async def disconnect_server(self, call: Call, alias: str) -> Answer:
-        """Leave a Jupyter server. It goes on running, and so does what runs in its kernels."""
+        """Disconnect from a Jupyter server. It keeps running, and so do its kernels."""
         await call.authorize(Level.admin)
         site = self._sites.remove("" if alias == DEFAULT else alias)
         await site.close()

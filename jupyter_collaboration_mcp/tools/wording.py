@@ -15,7 +15,7 @@ WORDING: Mapping[Intent, str] = {
         "Use get_document for text files, or name a .ipynb file; list_notebooks shows them."
     ),
     Intent.USE_CELLS: (
-        "Use get_notebook to read it, batch_update_notebook_cells and the like to edit it."
+        "Read it with get_notebook, edit it with batch_update_notebook_cells and the like."
     ),
     Intent.USE_LISTED_PATH: "Give a path relative to the root, as list_notebooks shows it.",
     Intent.READ_OR_LIST_PARENT: (
@@ -42,16 +42,16 @@ WORDING: Mapping[Intent, str] = {
     Intent.RESTART_KERNEL: "Call restart_notebook_kernel; its variables are lost.",
     Intent.CHECK_KERNEL: "Call get_notebook_status to see whether it is busy.",
     Intent.CHECK_KERNEL_LATER: (
-        "Call get_notebook_status when the server is back: the code may have run to its end."
+        "Call get_notebook_status when the server is back: the code may have finished."
     ),
     Intent.CHECK_BEFORE_RERUN: (
         "Call get_notebook_status, and read the cell before you run it again."
     ),
     Intent.RERUN_AND_ANSWER: "Run it again and answer with reply_to_input.",
-    Intent.CHECK_RUN: "Call get_run to see how it stands.",
+    Intent.CHECK_RUN: "Call get_run to see its state.",
     Intent.WAIT_OR_INTERRUPT: "Wait for it with get_run, or interrupt it.",
     Intent.RUN_CODE: "Use run_code instead.",
-    Intent.RUN_OWN_CODE: "Use run_code with the language's own means.",
+    Intent.RUN_OWN_CODE: "Use run_code, with the language's own functions for it.",
     Intent.LIST_SERVERS: "Call list_servers.",
     Intent.LIST_SERVERS_OR_ESCAPE: (
         "Call list_servers. If the name itself has a colon, write ./{path}"

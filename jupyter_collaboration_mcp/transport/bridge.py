@@ -67,7 +67,7 @@ _ERRORS = {
         "or `?token=<token>`."
     ),
     403: "Refused by this Jupyter server.",
-    405: f"Method not allowed; this endpoint takes {METHODS}.",
+    405: f"Method not allowed; this endpoint accepts {METHODS}.",
     503: "This Jupyter server is shutting down.",
 }
 
@@ -78,7 +78,7 @@ class MCPHandler(JupyterHandler):
     auth_resource = "mcp"
 
     collaboration_mcp_path: str | None = None
-    """For authorizers: the path that the question at hand is about, if it is about one."""
+    """For authorizers: the path that is being authorized, if any."""
 
     def initialize(self, endpoint: MCPEndpoint) -> None:
         self._endpoint = endpoint
@@ -90,7 +90,7 @@ class MCPHandler(JupyterHandler):
     # Who may enter
 
     async def prepare(self, **options: Any) -> None:
-        # Before anything else: a foreign page learns nothing here, not even whether its token fits.
+        # First of all: a foreign page learns nothing here, not even whether its token is valid.
         if not self.check_origin():
             raise HTTPError(
                 403, "Requests from this Origin are not allowed (ServerApp.allow_origin)."
@@ -102,7 +102,7 @@ class MCPHandler(JupyterHandler):
 
     def skip_check_origin(self) -> bool:
         # Jupyter trusts any site that has a token. An agent endpoint is what DNS rebinding and
-        # drive-by pages aim at, so the MCP specification wants Origin checked on each request.
+        # drive-by pages aim at, so the MCP specification requires an Origin check on each request.
         return False
 
     def check_origin(self, origin_to_satisfy_tornado: str = "") -> bool:
@@ -158,7 +158,7 @@ class MCPHandler(JupyterHandler):
         token = provider.get_token(self) if self.token_authenticated else None
         if token:
             return "token:" + hashlib.sha256(token.encode()).hexdigest()[:16]
-        if not provider.auth_enabled:  # here, too, everybody is somebody new each time
+        if not provider.auth_enabled:  # here, too, each request gets a new user
             return "user:anonymous"
         return f"user:{self.current_user.username}"
 
@@ -334,7 +334,7 @@ class MCPHandler(JupyterHandler):
             stream.set_nodelay(True)
 
     def compute_etag(self) -> None:
-        return None  # no answer here is ever asked for again
+        return None  # no answer here is ever revalidated
 
     def on_connection_close(self) -> None:
         self._gone.set()
@@ -383,7 +383,7 @@ def _normalise_authorization(request: HTTPServerRequest) -> None:
 
 
 def _session_owner(credential: str) -> AuthenticatedUser:
-    """Whom the SDK binds a session to: it answers others with 404, as if there were none."""
+    """The owner that the SDK binds a session to: it answers anyone else with 404."""
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.auth.provider import AccessToken
 

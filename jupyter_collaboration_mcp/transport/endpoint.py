@@ -28,7 +28,7 @@ MAX_REQUEST_BODY_SIZE = 32 * 1024 * 1024
 #: How long `stop` lets sessions wind down before it cancels them.
 STOP_TIMEOUT = 5.0
 
-#: Seconds in which Jupyter is looked at, and the share of them in which it is idle if it works.
+#: Seconds for which Jupyter is watched, and the share of CPU time up to which it counts as idle.
 _LOOK, _IDLE = 1.0, 0.05
 
 #: What the first request needs: about 1.5 s of imports.
@@ -109,7 +109,7 @@ class MCPEndpoint:
             return
         await asyncio.wait({self._task}, timeout=timeout)
         if not self._task.done():
-            self._log.warning("MCP sessions did not end within %g s and are cancelled", timeout)
+            self._log.warning("MCP sessions did not end within %g s and were cancelled", timeout)
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=1.0)
 
@@ -126,7 +126,7 @@ class MCPEndpoint:
     async def _run(self, ready: asyncio.Future[ASGIApp]) -> None:
         """Build the manager and run it: its task group must end in the task it began in."""
         try:
-            # In threads: to import takes a second, and the schemas of all tools a tenth of one.
+            # In threads: imports take a second, and the schemas of all tools a tenth of one.
             await asyncio.to_thread(_import_all, self._modules)
             server = await asyncio.to_thread(self._build_quietly)
             if self._stopping.is_set():

@@ -31,7 +31,7 @@ def new_token() -> str:
 
 
 def bracketed(host: str) -> str:
-    """A host as it stands in an address: IPv6 in brackets."""
+    """A host as written in a URL: IPv6 in brackets."""
     try:
         return f"[{host}]" if isinstance(ip_address(host), IPv6Address) else host
     except ValueError:
@@ -59,7 +59,7 @@ def bind(host: str, port: int) -> socket.socket:
         return listener
     except (OverflowError, socket.gaierror, UnicodeError) as error:
         raise InvalidArgument(
-            f"{host!r} and {port} are no host and port to listen on.",
+            f"{host!r} and {port} are not a host and port to listen on.",
             "Give --host an address of this machine, and --port a number up to 65535.",
         ) from error
     except OSError as error:
@@ -70,13 +70,13 @@ def bind(host: str, port: int) -> socket.socket:
 _UNBOUND = {
     errno.EADDRINUSE: (
         "is in use by another program",
-        "Choose another --port; without one a free port is taken.",
+        "Choose another --port; without one, a free port is used.",
     ),
     errno.EADDRNOTAVAIL: (
         "is not on this machine",
         "Give --host an address of this machine, or 0.0.0.0 for all of them.",
     ),
-    errno.EACCES: ("may not be listened on", "Choose a --port above 1023."),
+    errno.EACCES: ("needs privileges to listen on", "Choose a --port above 1023."),
 }
 
 
@@ -85,7 +85,7 @@ def application(server: MCPServer, token: str, hosts: Iterable[str]) -> ASGIApp:
 
     Args:
         token: What a client must send as `Authorization: Bearer`.
-        hosts: Names under which it may be asked for, besides those of this machine.
+        hosts: Names that clients may use for it, besides those of this machine.
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -99,7 +99,7 @@ def application(server: MCPServer, token: str, hosts: Iterable[str]) -> ASGIApp:
 
 
 class _OriginGate:
-    """Lets in requests to a known host, and of pages from one; DNS rebinding makes others."""
+    """Lets in requests to a known host, from pages of one; this stops DNS rebinding."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
         self._app = app
@@ -125,7 +125,7 @@ def _sent(scope: Scope, header: bytes) -> list[str]:
 
 
 class _BearerGate:
-    """Lets in who has the token, and says who that is."""
+    """Lets in whoever has the token, and identifies the caller."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app

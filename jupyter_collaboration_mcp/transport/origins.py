@@ -1,6 +1,6 @@
 """What a browser may send as Origin or Host: `scheme://host[:port]`, `host[:port]`, nothing else.
 
-`http://localhost:x@evil.example` begins with an origin of this machine and is none.
+`http://localhost:x@evil.example` begins like an origin of this machine, but is not one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def is_origin(origin: str) -> bool:
 
 
 def authority(origin: str) -> str | None:
-    """The host and port of a page that came over HTTP, in lower case; None of anything else."""
+    """The host and port of a page that came over HTTP, in lower case; None for anything else."""
     found = _ORIGIN.fullmatch(origin.lower())
     return found["authority"] if found and found["scheme"] in ("http", "https") else None
 
 
 def host_name(host: str) -> str | None:
-    """The name in `name` or `name:port`, in lower case; None of anything else."""
+    """The name in `name` or `name:port`, in lower case; None for anything else."""
     found = _AUTHORITY.fullmatch(host.lower())
     return found["name"] if found else None

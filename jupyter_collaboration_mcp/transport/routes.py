@@ -1,4 +1,4 @@
-"""Where MCP is served inside Jupyter Server, and who else would answer there."""
+"""Where MCP is served inside Jupyter Server, and which other extension would answer there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EndpointInfo(APIHandler):
 def handlers_at(application: Application, base_url: str, path: str) -> list[type]:
     """The handlers that claim a path below the base URL, in the order in which Tornado asks them.
 
-    One that takes any path, as the page for what is not found does, claims none.
+    One that takes any path, such as the 404 page, claims none.
     """
     anything = re.sub(r"[^/]+", secrets.token_hex(8), path)
     return [

@@ -27,7 +27,7 @@ def bound_sessions(manager: StreamableHTTPSessionManager, most: int = MOST_SESSI
     """Have the session that was idle for longest end when there are too many.
 
     One with a request in flight or an open stream is never idle. A client whose session has ended
-    gets 404 and opens a new one, as the protocol wants it; it loses nothing by that, as documents,
+    gets 404 and opens a new one, as the protocol requires; it loses nothing by that, as documents,
     runs and undo steps belong to the agent and not to its session.
     """
     if differences := SessionAdmission().mismatches():

@@ -166,7 +166,7 @@ def test_the_scenario_turns_pages_as_answers_say() -> None:
     call = next(running)
     while call.tool != "get_document":
         call = running.send(Answer(("nothing",)))
-    further = Answer(("1 to 9 of 20, go on with start_line=10",))
+    further = Answer(("1 to 9 of 20, continue with start_line=10",))
     assert running.send(further).arguments["start_line"] == 10
     with pytest.raises(StopIteration):
         running.send(further)  # it would go on for ever

@@ -109,7 +109,7 @@ def test_the_installation_puts_its_file_where_the_page_says() -> None:
 def test_names_of_files_on_the_page_are_those_of_the_code() -> None:
     code = "".join(
         Path(journal_file.__file__).with_name(name).read_text()
-        for name in ("journal_file.py", "journal.py", "recovery.py")
+        for name in ("journal_file.py", "journal_records.py", "recovery.py")
     )
     for name, said in (
         ('f"set-aside-', "`set-aside-*`"),

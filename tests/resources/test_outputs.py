@@ -164,7 +164,7 @@ async def test_a_page_at_a_time_makes_the_whole(server: JupyterProcess, ada: Age
         offset, more = part["offset"], part["offset"] < part["size"]
     assert whole == PRINTED_WHOLE
     text = await ada.say("get_run", run_id=told["run_id"], output=0)
-    assert f"; go on with offset={len(found[0].encode())}\n" in text
+    assert f"; continue with offset={len(found[0].encode())}\n" in text
 
 
 async def test_the_answer_has_the_end_and_a_link_to_the_whole(ada: AgentClient) -> None:

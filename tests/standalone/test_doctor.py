@@ -116,7 +116,7 @@ async def test_a_wrong_token_ends_the_examination(plain: JupyterProcess) -> None
 
 async def test_a_missing_token_is_asked_for(plain: JupyterProcess) -> None:
     checks = found(await examine(ServerAddress(plain.url)))
-    assert checks["token"].said == "The server wants a token."
+    assert checks["token"].said == "The server requires a token."
 
 
 async def test_a_server_with_only_a_password_is_told_to_get_a_token_and_that_helps(
@@ -177,7 +177,7 @@ async def test_somebody_who_never_answers_is_not_waited_for(
         checks = found(await examine(ServerAddress(url, "token")))
     assert list(checks) == ["reachable"]
     assert checks["reachable"].state == "failed"
-    assert "does not answer" in checks["reachable"].said
+    assert "did not answer" in checks["reachable"].said
 
 
 async def test_a_token_that_is_given_goes_before_the_one_in_the_file(
@@ -224,7 +224,7 @@ async def test_https_where_there_is_http_is_said_so(foreign: str) -> None:
 @pytest.mark.parametrize("url", ["localhost:8888", "", "http://", "http://host:port/", "ftp://a/"])
 async def test_what_is_no_address_is_said_so(url: str) -> None:
     checks = found(await examine(ServerAddress(url)))
-    assert "not the address of a server" in checks["reachable"].said
+    assert "not the URL of a server" in checks["reachable"].said
 
 
 async def test_no_token_is_no_fault_where_none_is_asked_for(
@@ -237,7 +237,7 @@ async def test_no_token_is_no_fault_where_none_is_asked_for(
         extensions={"jupyterlab": True},
     ) as server:
         checks = found(await examine(ServerAddress(server.url)))
-    assert checks["token"].said == "No token is asked for."
+    assert checks["token"].said == "The server requires no token."
     assert [name for name in ALL if checks[name].state != "ok"] == ["browser", "extension"]
     assert "status 403" in checks["extension"].said
     assert "JUPYTER_TOKEN" in str(checks["extension"].remedy)

@@ -121,7 +121,7 @@ async def test_a_server_that_is_killed_in_a_run_costs_that_run_and_nothing_else(
             (run,) = result.structured_content["runs"]
             assert (run["run_id"], run["state"]) == (run_id, "failed")
             assert "variables are lost" in text_of(result)
-            assert "cannot be looked at" not in text_of(result)
+            assert "cannot be read now" not in text_of(result)
             told = await ada.call("get_run", run_id=run_id, wait=0)
             assert told.structured_content["error"]["code"] == "kernel_lost"
 

@@ -149,7 +149,7 @@ async def test_the_inspector_shows_our_words_for_a_wrong_argument(
     refused = await inspector.call("list_notebooks", max_results=0)
     assert refused.exit_code == 5
     assert refused.result["isError"] is True
-    assert refused.text.startswith("invalid_argument: The arguments of list_notebooks do not fit")
+    assert refused.text.startswith("invalid_argument: The arguments of list_notebooks are invalid")
     assert "max_results should be greater than or equal to 1" in refused.text
     assert "\nNext: " in refused.text
     missing = await inspector.call("get_notebook", path="nowhere.ipynb")

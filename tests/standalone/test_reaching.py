@@ -410,12 +410,12 @@ async def test_what_is_no_address_is_said_to_be_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "more", "said"),
     [
-        (["--server=http://[::1/"], {}, "is not the address of a server"),
+        (["--server=http://[::1/"], {}, "is not the URL of a server"),
         (["--server=1x=http://127.0.0.1:9/"], {}, "'1x' cannot be an alias"),
         (["--server=http://127.0.0.1:9/", "--toolsets=every"], {}, "no toolset every"),
         (["--server=http://127.0.0.1:9/"], {"JUPYTER_TOKEN": "hush\n\x01"}, "JUPYTER_TOKEN"),
         (["--server=http://elsewhere.test/"], {"ALL_PROXY": "socks5://x:1"}, "NO_PROXY"),
-        (["doctor", "ftp://somewhere/"], {}, "is not the address of a server"),
+        (["doctor", "ftp://somewhere/"], {}, "is not the URL of a server"),
     ],
     ids=["address", "alias", "toolset", "token", "proxy", "doctor"],
 )

@@ -186,7 +186,7 @@ async def test_a_long_text_is_cut_at_lines_and_can_be_read_to_its_end(
     assert all(set(part) == {"x"} for part in cut)  # of the one line that is longer than that
     text = await ada.say("get_document", path=file.name, max_content_length=1000)
     first = parts[0].count("\n")
-    assert f"; lines 1 to {first} shown, go on with start_line={first + 1}\n" in text
+    assert f"; lines 1 to {first} shown, continue with start_line={first + 1}\n" in text
 
 
 async def test_no_answer_is_longer_than_clients_show(ada: AgentClient, put: Put) -> None:
@@ -197,7 +197,9 @@ async def test_no_answer_is_longer_than_clients_show(ada: AgentClient, put: Put)
     assert len(await ada.say("get_document", **call)) <= 48_000
     text = await ada.say("get_document", path=file.name)
     assert 38_000 < len(text) < 40_000
-    assert text.partition("\n")[0].endswith("; lines 1 to 1 shown, go on with start_position=38500")
+    assert text.partition("\n")[0].endswith(
+        "; lines 1 to 1 shown, continue with start_position=38500"
+    )
     last = await ada.ask("get_document", path=file.name, start_position=1_999_990)
     assert last["content"] == "word word "
 
@@ -280,7 +282,7 @@ async def test_a_folder_is_listed_one_level_with_its_folders(
     assert f"{folder.name}/sub/" in text
     assert folder.name in [e["name"] for e in (await ada.ask("list_documents"))["documents"]]
     nothing = await ada.say("list_documents", path=f"{folder.name}/empty")
-    assert nothing == "Nothing fits below 'kinds/empty'."
+    assert nothing == "Nothing matches below 'kinds/empty'."
 
 
 @pytest.mark.parametrize(
@@ -336,7 +338,7 @@ async def test_a_listing_is_bounded_and_says_so(ada: AgentClient, folder: Path) 
         assert [entry["name"] for entry in facts["documents"]] == ["a.md", "b.TXT", "c.py"]
         assert facts["complete"] is False
         text = await ada.say("list_documents", path="kinds", max_results=3, **search)
-        assert text.startswith("Entries 0 to 2; more follow, go on with start_index=3\n")
+        assert text.startswith("Entries 0 to 2; more follow, continue with start_index=3\n")
     exactly = await ada.ask("list_documents", path="kinds", max_results=6)
     assert (len(exactly["documents"]), exactly["complete"]) == (6, True)
 

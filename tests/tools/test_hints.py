@@ -43,7 +43,7 @@ def test_a_tool_that_can_run_code_is_destructive_and_open_world(registered: Regi
         assert registered.declaration.annotations.destructive_hint
         assert registered.declaration.annotations.open_world_hint
         if switch.get("default"):
-            assert "and runs them" in registered.description
+            assert "and run them" in registered.description
     elif registered.declaration.up_to is not registered.declaration.level:
         raise AssertionError("nothing in its arguments asks for more than its level")
 

@@ -288,8 +288,8 @@ async def test_a_long_cell_is_read_in_pieces(ada: AgentClient, new: New) -> None
     start: int | None = 0
     text = await ada.say("get_notebook", path=path)
     first = text.partition("\n")[0]
-    assert 'go on with cell_ids=["cell-0"], start_position=' in first
-    assert "go on with start_index=1" in first
+    assert 'continue with cell_ids=["cell-0"], start_position=' in first
+    assert "continue with start_index=1" in first
     while start is not None:
         facts = await ada.ask("get_notebook", path=path, cell_ids=[0], start_position=start)
         read += facts["cells"][0]["source"]
@@ -313,7 +313,7 @@ async def test_an_outline_says_in_its_first_line_how_to_go_on(ada: AgentClient, 
         text = await ada.say("get_notebook", path=path, format="outline", start_index=start)
         assert len(text.encode()) < 40_000
         seen += re.findall(r"^\[(\d+)\] ", text, re.MULTILINE)
-        more = re.search(r"go on with start_index=(\d+)", text.partition("\n")[0])
+        more = re.search(r"continue with start_index=(\d+)", text.partition("\n")[0])
         start = None if more is None else int(more[1])
     assert seen == [str(n) for n in range(1_200)]
 

@@ -84,7 +84,7 @@ async def test_the_first_notebooks_of_a_tree_are_listed_breadth_first(ada: Agent
         "tree/project-00/part-020/file-00000.ipynb",
     ]
     assert listing["complete"] is False
-    assert "Entries 0 to 49; more follow, go on with start_index=50\n" in await ada.say(
+    assert "Entries 0 to 49; more follow, continue with start_index=50\n" in await ada.say(
         "list_notebooks", path_prefix="tree"
     )
 

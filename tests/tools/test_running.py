@@ -279,7 +279,7 @@ async def test_a_long_call_reports_its_progress(
     progress, message = reports[0]
     assert progress >= 5
     assert message is not None
-    assert re.search(r"is working for \d+ s, 6 characters printed", message)
+    assert re.search(r"has been working for \d+ s, 6 characters printed", message)
 
 
 # -- asking for a run -------------------------------------------------------------------------
