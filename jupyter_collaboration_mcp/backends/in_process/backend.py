@@ -101,7 +101,9 @@ class InProcessBackend:
             raise await self.files.unreadable(path, room_id.file_type, error) from error
         path = self._paths.named(room_id)
         notices = self._notices.get(room_id, [])
-        link = InProcessLink(self._server, self._rooms, self.files, watch, self._journal, notices)
+        link = InProcessLink(
+            self._server, self._rooms, self._paths, self.files, watch, self._journal, notices
+        )
         loadable = self.workarounds.find(LoadableNotebooks)
         if loadable is not None and (rounded := loadable.rounded(path)):
             link.warn(well_formed.rounding(path, rounded))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +17,7 @@ from .files import InProcessFiles
 from .group_commit import JournalError
 from .journal import Journal
 from .memory_channel import MemoryChannel
+from .room_paths import RoomPaths
 from .rooms import Rooms
 from .server_parts import ServerParts
 
@@ -36,6 +36,7 @@ class InProcessLink:
         self,
         server: ServerParts,
         rooms: Rooms,
+        paths: RoomPaths,
         files: InProcessFiles,
         watch: RoomWatch,
         journal: Journal,
@@ -43,6 +44,7 @@ class InProcessLink:
     ) -> None:
         self._server = server
         self._rooms = rooms
+        self._paths = paths
         self._files = files
         self._watch = watch
         self._journal = journal
@@ -50,6 +52,8 @@ class InProcessLink:
         self._warnings: list[str] = []
         self._remembers = False  # something that the journal would say after a crash
         self._room = watch.room
+        self._room_id = watch.room_id
+        self._file_id = watch.room_id.file_id
         self._loads = watch.loads
         self._path = ""
         self._channel = MemoryChannel(self._room.room_id)
@@ -79,7 +83,7 @@ class InProcessLink:
 
     @property
     def room_id(self) -> RoomId:
-        return RoomId(self._room.room_id)
+        return self._room_id
 
     @property
     def session_id(self) -> str:
@@ -89,15 +93,15 @@ class InProcessLink:
 
     @property
     def path(self) -> str:
-        with contextlib.suppress(RuntimeError):  # it is gone
-            self._path = str(self._room._file.path)
+        if (path := self._paths.path_of(self._file_id)) is not None:  # else it is gone
+            self._path = path
         return self._path
 
     def whereabouts(self) -> Sequence[str]:
         files, path = self._files, self.path
         last = self._loads.last
         led_to = [last] if last is not None and last.linked else []
-        return [files.whereabouts(path), *self._paths(led_to)]
+        return [files.whereabouts(path), *self._paths_of(led_to)]
 
     @property
     def loads(self) -> int:
@@ -108,9 +112,9 @@ class InProcessLink:
             raise RoomUnavailable(
                 f"{self.path} keeps changing which file it leads to.", "Try again in a moment."
             )
-        return self._paths(new)
+        return self._paths_of(new)
 
-    def _paths(self, loads: Sequence[Load]) -> list[str]:
+    def _paths_of(self, loads: Sequence[Load]) -> list[str]:
         return [self._files.within(load.file, self.path) for load in loads]
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,33 @@ class RoomPaths:
         self._server = server
         self._places: dict[str, tuple[str, ...]] = {}
         self._placed = 0.0
+        self._paths: dict[str, str | None] = {}  # by file id, as asked in this turn of the loop
+        self._paths_as_of: int | None = None
 
     def path_of(self, file_id: str) -> str | None:
-        """The path of a file."""
+        """The path of a file; asked many times in each call, so the answer is kept for a turn."""
+        changes = self._server.file_id_changes
+        if changes is None or changes != self._paths_as_of:
+            self._keep_paths(changes)
+        elif file_id in self._paths:
+            return self._paths[file_id]
         path = self._server.file_ids.get_path(file_id)
-        return None if path is None else str(path)
+        self._paths[file_id] = None if path is None else str(path)
+        return self._paths[file_id]
+
+    def _keep_paths(self, changes: int | None) -> None:
+        """Forget all paths, and keep those that come until something is moved, or the turn ends.
+
+        All that this process moves is counted. Another one may move a file, too: a server of the
+        same person has the same table.
+        """
+        self._forget_paths()
+        if changes is not None:
+            self._paths_as_of = changes
+            asyncio.get_running_loop().call_soon(self._forget_paths)
+
+    def _forget_paths(self) -> None:
+        self._paths, self._paths_as_of = {}, None
 
     def path_of_room(self, room_id: RoomId) -> str | None:
         """The path by which a room was opened."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from functools import cached_property
 from logging import Logger
 from typing import TYPE_CHECKING, Any, cast
@@ -49,6 +50,12 @@ class ServerParts:
     @property
     def has_file_ids(self) -> bool:
         return "file_id_manager" in self._settings
+
+    @property
+    def file_id_changes(self) -> int | None:
+        """How many rows of the table of file ids this process has changed; None if not known."""
+        connection = getattr(self.file_ids, "con", None)
+        return connection.total_changes if isinstance(connection, sqlite3.Connection) else None
 
     @property
     def contents(self) -> Any:

@@ -216,7 +216,7 @@ class SignedMessage(IncomingMessage):
     def __init__(self, channel: Channel, frames: list[bytes], sign: Sign | None) -> None:
         start = frames.index(DELIM) + 1
         _signature, header, parent, _metadata, content = parts = frames[start : start + 5]
-        super().__init__(channel, json.loads(header), json.loads(parent), len(content))
+        super().__init__(channel, _parse(header), _parse(parent), len(content))
         self._parts = parts
         self._sign = sign
 
@@ -231,8 +231,17 @@ class SignedMessage(IncomingMessage):
         return _mapping(self._parts[4])
 
 
+_decode = json.JSONDecoder().decode
+
+
+def _parse(part: bytes) -> Any:
+    # Kernels send UTF-8. `json.loads` would guess the encoding of each part first, which takes
+    # longer than to parse a header; and the headers of other people's messages are read, too.
+    return _decode(part.decode(errors="surrogatepass"))
+
+
 def _mapping(part: bytes) -> Mapping[str, Any]:
-    value = {} if part == b"{}" else json.loads(part)
+    value = {} if part == b"{}" else _parse(part)
     if not isinstance(value, dict):
         raise ValueError("a part of it is no JSON object")
     return value

@@ -146,6 +146,20 @@ async def test_a_message_that_cannot_be_read_does_not_stall_those_after_it(
     assert await link.fate() == "alive"
 
 
+async def test_text_beyond_ascii_is_read_as_the_kernel_meant_it(
+    kernel: StrangeKernel, link: KernelConversation
+) -> None:
+    heard = listen(link)
+    request = link.execute("code")
+    mine = head(request, "execute_request")
+    texts = ["naïve 🙂", "half of a pair: \ud83d"]
+    for text in texts:
+        said = json.dumps(stream(text), ensure_ascii=False).encode(errors="surrogatepass")
+        kernel.publish_signed(head("x"), mine, b"{}", said)
+    await until(lambda: len(printed(heard)) == len(texts))
+    assert printed(heard) == texts
+
+
 @pytest.mark.parametrize("size", [1, LARGE])
 async def test_what_another_kernel_says_is_not_taken_for_the_kernels_own(
     kernel: StrangeKernel, link: KernelConversation, size: int
