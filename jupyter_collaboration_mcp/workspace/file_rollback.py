@@ -55,21 +55,21 @@ async def _has_hidden(files: Files, path: str) -> bool:
 
 
 @asynccontextmanager
-async def create_parents(files: Files, path: str, place: str) -> AsyncIterator[list[str]]:
+async def create_parents(files: Files, path: str, canonical: str) -> AsyncIterator[list[str]]:
     """Create the folders that a new file needs; they are removed again if what follows fails.
 
     Args:
         path: The file, as the caller names it.
-        place: Where it really is, which differs if a folder on the way is a link.
+        canonical: Where it really is, which differs if a folder on the way is a link.
 
     Gives the new folders, named as the caller would name them.
     """
     made: list[str] = []
     try:
-        for folder in await _missing_parents(files, place):
+        for folder in await _missing_parents(files, canonical):
             await files.create(folder, "directory", None)
             made.append(folder)
-        yield [path.rsplit("/", place[len(folder) :].count("/"))[0] for folder in made]
+        yield [path.rsplit("/", canonical[len(folder) :].count("/"))[0] for folder in made]
     except CollaborationError:
         with contextlib.suppress(CollaborationError):
             for folder in reversed(made):

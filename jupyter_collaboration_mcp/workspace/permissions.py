@@ -43,19 +43,19 @@ class PathRules:
         """Whether there are any."""
         return bool(self.allowed or self.denied)
 
-    def check(self, path: str, *real: str) -> None:
+    def check(self, path: str, *target: str) -> None:
         """Refuse a path that configuration keeps from agents.
 
         Args:
-            real: What it leads to, if it is a link.
+            target: What it leads to, if it is a link.
         """
-        if not all(map(self.visible, (path, *real))):
-            raise _kept(path)
+        if not all(map(self.visible, (path, *target))):
+            raise _withheld(path)
 
-    def check_folder(self, path: str, real: str) -> None:
+    def check_folder(self, path: str, target: str) -> None:
         """Refuse to look into a folder. One that is not allowed may have in it what is."""
-        if self.denies(path) or self.denies(real):
-            raise _kept(path)
+        if self.denies(path) or self.denies(target):
+            raise _withheld(path)
 
     def denies(self, path: str) -> bool:
         """Whether a path is denied, whatever is allowed."""
@@ -70,7 +70,7 @@ def _fits(path: str, globs: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(path, glob) for glob in globs)
 
 
-def _kept(path: str) -> PermissionRefused:
+def _withheld(path: str) -> PermissionRefused:
     return PermissionRefused(
         f"This server's configuration keeps {path!r} from agents.",
         "Work on another path, or ask the person to allow this one.",

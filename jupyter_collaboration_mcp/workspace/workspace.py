@@ -61,25 +61,25 @@ class Workspace:
         """The path in its normal form, if agents may touch it."""
         path = clean_path(path)
         if self.rules:  # else every call would look at the disk for nothing
-            self.rules.check(path, self._backend.files.resolved(path))
+            self.rules.check(path, self._backend.files.link_target(path))
         return path
 
     def allowed_folder(self, path: str) -> str:
         """The path of a folder in its normal form, if agents may look into it."""
         path = clean_path(path)
-        self.rules.check_folder(path, self._backend.files.resolved(path))
+        self.rules.check_folder(path, self._backend.files.link_target(path))
         return path
 
     def path_and_target(self, path: str) -> tuple[str, ...]:
         """A path, and what it leads to if it is a link: an agent must be allowed to touch both."""
-        return tuple(dict.fromkeys([path, self._backend.files.resolved(path)]))
+        return tuple(dict.fromkeys([path, self._backend.files.link_target(path)]))
 
     def visible(self, path: str) -> bool:
         """Whether agents may know of a path, and of what it leads to."""
         rules = self.rules
         if not rules:
             return True  # thousands are asked for
-        return rules.visible(path) and rules.visible(self._backend.files.resolved(path))
+        return rules.visible(path) and rules.visible(self._backend.files.link_target(path))
 
     async def open(
         self,
@@ -192,9 +192,9 @@ class Workspace:
         await permit.check(*names)
 
     def _other_path(self, path: str, room_path: str) -> str | None:
-        resolved = self._backend.files.resolved
+        link_target = self._backend.files.link_target
         # Else it has just been renamed, and the link does not know it yet.
-        is_link = room_path != path and resolved(room_path) == resolved(path)
+        is_link = room_path != path and link_target(room_path) == link_target(path)
         return room_path if is_link else None
 
     async def _open_at(self, path: str, kind: Kind | None) -> tuple[RoomId, OpenRoom]:

@@ -47,7 +47,7 @@ def restored_on_failure(disk: LocalDisk | None, path: str) -> Iterator[None]:
     if disk is None:
         yield
         return
-    file = disk.real(path)
+    file = disk.real_path(path)
     before = _stamp(file)
     try:
         yield

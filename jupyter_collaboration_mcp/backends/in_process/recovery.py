@@ -296,7 +296,7 @@ class TornFile:
         """None if there is no copy beside it, so that nobody was writing."""
         if disk is None:
             return None
-        file = disk.real(path)
+        file = disk.real_path(path)
         copy = file.with_name(f".~{file.name}")
         return cls(file, copy) if file.is_file() and copy.is_file() else None
 

@@ -21,8 +21,8 @@ class RoomPaths:
 
     def __init__(self, server: ServerParts) -> None:
         self._server = server
-        self._places: dict[str, tuple[str, ...]] = {}
-        self._placed = 0.0
+        self._cached_paths: dict[str, tuple[str, ...]] = {}
+        self._cached_at = 0.0
 
     def path_of(self, file_id: str) -> str | None:
         """The path of a file."""
@@ -43,12 +43,12 @@ class RoomPaths:
             return None
         if (room_id := self.open_as(path, kind)) is not None:
             return room_id
-        file_id = self._server.file_ids.get_id(self._server.followed(path))
+        file_id = self._server.file_ids.get_id(self._server.served_target(path))
         return None if file_id is None else RoomId.of(kind, file_id)
 
     def new(self, path: str, kind: Kind) -> RoomId:
         """The room that a file gets that is not open."""
-        return RoomId.of(kind, self._server.file_ids.index(self._server.followed(path)))
+        return RoomId.of(kind, self._server.file_ids.index(self._server.served_target(path)))
 
     def open_as(self, path: str, kind: Kind) -> RoomId | None:
         """The room in which a file is open, whatever link leads to it: two overwrite each other.
@@ -69,7 +69,7 @@ class RoomPaths:
         found: dict[str, list[str]] = {}
         for room in self._rooms():
             if (path := self.path_of_room(id_of(room))) is not None:
-                for name in {path, self._server.resolved(path)}:
+                for name in {path, self._server.link_target(path)}:
                     there = found.setdefault(name, [])
                     there += [who for who in people_in(room.awareness.states) if who not in there]
         return found
@@ -79,10 +79,10 @@ class RoomPaths:
 
         Those of a link itself are only the ones that were opened through it.
         """
-        place, resolved = self._server.placed(path), self._server.resolved
+        entry, link_target = self._server.entry_path(path), self._server.link_target
 
         def is_below(at: str) -> bool:
-            return _within(at, path) or _within(at, place) or _within(resolved(at), place)
+            return _within(at, path) or _within(at, entry) or _within(link_target(at), entry)
 
         paths = ((self.path_of_room(id_of(room)), room) for room in self._rooms())
         return [room for at, room in paths if at is not None and is_below(at)]
@@ -94,8 +94,8 @@ class RoomPaths:
 
     def rooms_of(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, whatever links lead to it."""
-        real = self._server.resolved(path)
-        return [room for room in self._rooms() if real in self._places_of(id_of(room))]
+        target = self._server.link_target(path)
+        return [room for room in self._rooms() if target in self._paths_of(id_of(room))]
 
     def move(self, path: str, new_path: str) -> None:
         """Have the id of a file, and of what is in a folder, follow it to another path."""
@@ -103,27 +103,29 @@ class RoomPaths:
         if ids.get_id(new_path) is None:  # else fileid has been told
             ids.index(path)  # the ids of what is in a folder follow only if the folder has one
             ids.move(path, new_path)
-        self.forget_places()
+        self.forget_paths()
 
     def delete(self, path: str) -> None:
         """Forget the id of a file that is gone: an id never gives way to another one."""
-        self._server.file_ids.delete(self._server.placed(path))
-        self.forget_places()
+        self._server.file_ids.delete(self._server.entry_path(path))
+        self.forget_paths()
 
-    def forget_places(self) -> None:
+    def forget_paths(self) -> None:
         """Files have been moved: look for them anew."""
-        self._places = {}
+        self._cached_paths = {}
 
-    def _places_of(self, room_id: RoomId) -> tuple[str, ...]:
+    def _paths_of(self, room_id: RoomId) -> tuple[str, ...]:
         """The path by which a room was opened, and where its file really is, as of a moment ago:
         every call asks this of all rooms."""
         now = time.monotonic()
-        if now - self._placed > _BELIEVED:
-            self._places, self._placed = {}, now
-        if room_id not in self._places:
+        if now - self._cached_at > _BELIEVED:
+            self._cached_paths, self._cached_at = {}, now
+        if room_id not in self._cached_paths:
             path = self.path_of_room(room_id)
-            self._places[room_id] = () if path is None else (path, self._server.resolved(path))
-        return self._places[room_id]
+            self._cached_paths[room_id] = (
+                () if path is None else (path, self._server.link_target(path))
+            )
+        return self._cached_paths[room_id]
 
     def _rooms(self) -> list[DocumentRoom]:
         if not self._server.has_rooms:

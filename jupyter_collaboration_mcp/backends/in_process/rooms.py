@@ -353,7 +353,7 @@ class Rooms:
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") in ("rename", "delete"):
             await asyncio.sleep(0)  # after the file ids have followed
-            self._paths.forget_places()
+            self._paths.forget_paths()
         if data.get("action") == "rename":
             for watch in self._watches.values():
                 watch.renamed()

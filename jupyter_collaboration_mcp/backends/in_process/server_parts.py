@@ -69,14 +69,14 @@ class ServerParts:
         """Where the contents manager has its files; None if they are not local."""
         return LocalDisk.below(self.contents)
 
-    def resolved(self, path: str) -> str:
+    def link_target(self, path: str) -> str:
         """Where a file really is, whatever links lead to it."""
-        return path if self.disk is None else self.disk.resolved(path)
+        return path if self.disk is None else self.disk.link_target(path)
 
-    def followed(self, path: str) -> str:
+    def served_target(self, path: str) -> str:
         """The path under which a file is opened, whatever link it was named by."""
-        return path if self.disk is None else self.disk.followed(path)
+        return path if self.disk is None else self.disk.served_target(path)
 
-    def placed(self, path: str) -> str:
+    def entry_path(self, path: str) -> str:
         """The path of a file or a link itself, whatever links to folders it was named by."""
-        return path if self.disk is None else self.disk.placed(path)
+        return path if self.disk is None else self.disk.entry_path(path)

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 FileType = Literal["notebook", "file", "directory"]
 
-Permit = Callable[[str], Awaitable[None]]
+PathCheck = Callable[[str], Awaitable[None]]
 """Refuses a path that somebody may not touch in the way that they want to."""
 
 EntryFilter = Callable[[str, FileType], bool]
@@ -90,9 +90,9 @@ class Source:
 
     path: str
     type: FileType
-    place: str
+    canonical: str
     """Its path through no links to folders."""
-    real: str
+    link_target: str
     """The path of what it leads to, where it is opened."""
     names: frozenset[str] | None = None
     """Of a folder, what may be copied of it, by paths within it; None if all of it."""
@@ -117,10 +117,10 @@ class Files(Protocol):
             PathRefused: A link that leads out of the root.
         """
 
-    def resolved(self, path: str) -> str:
+    def link_target(self, path: str) -> str:
         """The path of what a link leads to, as far as that is known; else the path itself."""
 
-    def place(self, path: str, follow: bool = False) -> str:
+    def canonical_path(self, path: str, follow: bool = False) -> str:
         """The path of a file or a link itself, through no links, where the server serves that.
 
         What is decided about this path holds for what is done to it.
@@ -159,12 +159,12 @@ class Files(Protocol):
         """
 
     async def read(
-        self, path: str, kind: Literal["notebook", "file"], permit: Permit | None = None
+        self, path: str, kind: Literal["notebook", "file"], check: PathCheck | None = None
     ) -> Any:
         """What a file says: a notebook as nbformat has it, or a text.
 
         Args:
-            permit: Called with the path of the file that was really read, before it is handed out.
+            check: Called with the path of the file that was really read, before it is handed out.
 
         Raises:
             DocumentNotFound: There is none.
@@ -172,14 +172,14 @@ class Files(Protocol):
             CorruptDocument: It is no notebook.
         """
 
-    async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
+    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
         """Write a file, or make a folder, at a `place`. What was there is overwritten.
 
         Raises:
             FileFailed: The server cannot write it.
         """
 
-    async def delete(self, place: str) -> bool | None:
+    async def delete(self, path: str) -> bool | None:
         """Remove a file, or a folder with what is in it, from a `place`; its rooms end.
 
         Returns whether it is in the trash, if that is known.
@@ -191,14 +191,14 @@ class Files(Protocol):
     async def vacate(self, path: str) -> None:
         """End the rooms at a path, or below it, as far as that is in our power."""
 
-    async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
+    async def rename(self, source: Source, destination: str, same_kind: bool = True) -> None:
         """Give a file or a folder another `place`; rooms and kernels go with it.
 
         Args:
             same_kind: Else a notebook becomes a text or the reverse: its room stays behind.
         """
 
-    async def copy(self, source: Source, target: str) -> Sequence[str]:
+    async def copy(self, source: Source, destination: str) -> Sequence[str]:
         """Copy a file or a folder to a `place`, with the unsaved edits of what is open.
 
         Returns what has to be said about it.

@@ -27,8 +27,8 @@ from ..protocols.files import (
     FileQuery,
     FileType,
     Listing,
+    PathCheck,
     PathPair,
-    Permit,
     Source,
 )
 from ..protocols.room_ids import Kind
@@ -73,10 +73,10 @@ class RemoteFiles:
             raise
         return entry_of(model).opened_by(self._seats.open_paths().get(path))
 
-    def resolved(self, path: str) -> str:
+    def link_target(self, path: str) -> str:
         return path  # from outside, a link looks like a file
 
-    def place(self, path: str, follow: bool = False) -> str:
+    def canonical_path(self, path: str, follow: bool = False) -> str:
         return path
 
     def is_gone(self, path: str) -> bool:
@@ -101,7 +101,7 @@ class RemoteFiles:
         async for some in self._remote.everything(path):
             yield [(entry.path, entry.path) for entry in some]
 
-    async def read(self, path: str, kind: Kind, permit: Permit | None = None) -> Any:
+    async def read(self, path: str, kind: Kind, check: PathCheck | None = None) -> Any:
         def ask() -> Awaitable[Any]:
             query = {"type": "file", "content": "1", "format": "text"}
             return self._ask("read", "GET", path, query)
@@ -120,15 +120,15 @@ class RemoteFiles:
 
     # -- changing ----------------------------------------------------------------------------
 
-    async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
-        model = await self._ask("write", "PUT", place, {}, new_model(kind, content))
+    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
+        model = await self._ask("write", "PUT", path, {}, new_model(kind, content))
         with self._api.understood("a file that it wrote"):
             return entry_of(model)
 
-    async def delete(self, place: str) -> bool | None:
-        seats = self._seats.below(place)
+    async def delete(self, path: str) -> bool | None:
+        seats = self._seats.below(path)
         await self._settle(seats)
-        await self._ask("delete", "DELETE", place, {})
+        await self._ask("delete", "DELETE", path, {})
         for seat in seats:
             seat.end_with_file()
         return None
@@ -145,12 +145,12 @@ class RemoteFiles:
     async def vacate(self, path: str) -> None:
         self.forget(path)
 
-    async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
+    async def rename(self, source: Source, destination: str, same_kind: bool = True) -> None:
         path = source.path
         if not same_kind:
             # A server keeps a room for a while, and two rooms of one file id are not told of each
             # other's saves. A copy has an id of its own.
-            await self._copy_file(path, target)
+            await self._copy_file(path, destination)
             await self.delete(path)
             return
         # The ids of what is in a folder follow only if the folder has one.
@@ -161,10 +161,10 @@ class RemoteFiles:
             await seat.flush()
         await self._settle(seats)
         try:
-            await self._ask("rename", "PATCH", path, {}, {"path": target}, target)
+            await self._ask("rename", "PATCH", path, {}, {"path": destination}, destination)
         except FileFailed:
             # Jupyter takes the checkpoints along last; the file has moved without them.
-            if await self._is_there(path) or not await self._is_there(target):
+            if await self._is_there(path) or not await self._is_there(destination):
                 raise
         for seat in seats:
             try:
@@ -172,7 +172,7 @@ class RemoteFiles:
             except DocumentNotFound:  # its id did not follow: who comes next opens it anew
                 seat.end_with_file()
         with contextlib.suppress(Refused, NotJupyter):  # it is renamed all the same
-            await self._take_kernels_along(path, target)
+            await self._take_kernels_along(path, destination)
 
     async def _take_kernels_along(self, path: str, new_path: str) -> None:
         """A session follows its file: JupyterLab sees to that only where the file is open."""
@@ -192,15 +192,17 @@ class RemoteFiles:
             return False
         return True
 
-    async def copy(self, source: Source, target: str) -> Sequence[str]:
+    async def copy(self, source: Source, destination: str) -> Sequence[str]:
         path = source.path
         for seat in self._seats.below(path):
             await seat.save(always=True)
         if source.type == "directory":
             # A server that copies a file does not ask its authorizer whether we may read it.
-            await self._remote.copy(path, target, self._make_folder, self._copy_file, self.look)
+            await self._remote.copy(
+                path, destination, self._make_folder, self._copy_file, self.look
+            )
             return (_FOLDER_COPIED,)
-        await self._copy_file(path, target)
+        await self._copy_file(path, destination)
         return ()
 
     async def _make_folder(self, path: str) -> None:
