@@ -201,13 +201,13 @@ class RoomPeer:
 
     # -- saving ------------------------------------------------------------------------------
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         """Return when all edits are with the room, and would survive what it promises to survive.
 
         Raises:
             RoomUnavailable: The room went away.
         """
-        await self._sync.acknowledged()
+        await self._sync.wait_acknowledged()
 
     async def save(self) -> None:
         """Have the file saved, and return when it has all that agents wrote up to now.

@@ -167,7 +167,7 @@ class _Repairs:
 def _compare(document: Document, before: Document, steps: Sequence[Step]) -> _Repairs:
     repairs = _Repairs()
     report = repairs.report
-    lacking = by_cell(steps[_kept(document, before, steps) :])
+    lacking = by_cell(steps[_count_kept(document, before, steps) :])
     for cell_id, changes in by_cell(steps).items():
         if cell_id not in lacking:
             continue  # what it has not any more somebody has removed since
@@ -190,7 +190,7 @@ def _compare(document: Document, before: Document, steps: Sequence[Step]) -> _Re
     return repairs
 
 
-def _kept(document: Document, before: Document, steps: Sequence[Step]) -> int:
+def _count_kept(document: Document, before: Document, steps: Sequence[Step]) -> int:
     """How many steps the room surely has, counted from the oldest.
 
     It got them one after another, and a file or a store holds the first of them or all. So it has

@@ -80,26 +80,26 @@ class RoomSync:
         if overwrite is not None and self._overwritten is None:
             self._overwritten = self.unsaved.texts_before(overwrite)
             # What the room had at once was there before the file.
-            sent = () if self._link.at_once else self.unsaved.sent()
+            sent = () if self._link.at_once else self.unsaved.snapshot()
             self._unsaved_then = [replace(entry) for entry in sent]
 
     async def catch_up(self) -> None:
         """Have what the room has. Nothing may be awaited between this and an edit."""
-        sent = self.unsaved.sent()
+        sent = self.unsaved.snapshot()
         await self._link.current()
         self.receive()
         self._acknowledge(sent)
         if self._overwritten is not None:
             await self._reapply_overwritten()
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         """Return when all edits are with the room, and would survive what it promises to survive.
 
         Raises:
             RoomUnavailable: The room went away.
         """
-        sent = self.unsaved.sent()
-        await self._link.acknowledged()
+        sent = self.unsaved.snapshot()
+        await self._link.wait_acknowledged()
         self.receive()  # what the room said of its saves before it had these edits
         self._acknowledge(sent)
         self._follow_saves()  # without a room, every edit is saved by now
@@ -136,7 +136,7 @@ class RoomSync:
     async def _save(self) -> None:
         for _ in range(_SAVES):
             await self.catch_up()
-            sent = self.unsaved.sent()
+            sent = self.unsaved.snapshot()
             if not sent:
                 return
             failure: FileFailed | None = None
@@ -149,9 +149,9 @@ class RoomSync:
                 continue  # the file has what somebody else wrote: reapply, and save again
             if failure is not None:
                 raise failure
-            if not any(entry is sent[0] for entry in self.unsaved.sent()):
+            if not any(entry is sent[0] for entry in self.unsaved.snapshot()):
                 continue  # saved, or reapplied by another call after the save began
-            self.unsaved.saved(sent)
+            self.unsaved.mark_saved(sent)
             return
         raise FileFailed.to("save", self._link.path, "others change the file all the time")
 
@@ -159,7 +159,7 @@ class RoomSync:
         """What was with the room before it saved is safe when it has saved."""
         proven = self._overwritten is None and self._replica.updates > self._unproven
         if self.unsaved and self._link.saved and proven:
-            self.unsaved.saved()
+            self.unsaved.mark_saved()
 
     # -- reapplying --------------------------------------------------------------------------
 

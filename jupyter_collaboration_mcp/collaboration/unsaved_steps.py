@@ -88,7 +88,7 @@ class UnsavedSteps:
         self._keep([])
         self._last = Before({})
 
-    def sent(self) -> Sequence[Entry]:
+    def snapshot(self) -> Sequence[Entry]:
         """What will be with the room when it has answered, for `acknowledge`."""
         return list(self._entries)
 
@@ -100,7 +100,7 @@ class UnsavedSteps:
         """Whether something of an agent is unsaved."""
         return any(entry.step.agent in ("", agent) for entry in self._entries)
 
-    def saved(self, sent: Sequence[Entry] | None = None) -> None:
+    def mark_saved(self, sent: Sequence[Entry] | None = None) -> None:
         """The file has all that was with the room, or only what had been sent at some time."""
         if self._entries:
             known = None if sent is None else {id(entry) for entry in sent}

@@ -213,7 +213,7 @@ class Executor:
         # What was not sent must not reach the process that is started in its place.
         self._start("close the link to", self.link.close)
 
-    async def ended(self) -> None:
+    async def wait_ended(self) -> None:
         """Return when nothing of it writes to a cell any more."""
         if self._worker is not None:
             await asyncio.wait([self._worker])

@@ -144,11 +144,11 @@ class Run:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def settled(self, timeout: float) -> bool:
+    async def wait_settled(self, timeout: float) -> bool:
         """Wait until it is over or wants an answer, or until the time is up."""
         return await self._until(lambda: self.at_rest, timeout)
 
-    async def finished(self, timeout: float) -> bool:
+    async def wait_finished(self, timeout: float) -> bool:
         """Wait until it is over, or until the time is up."""
         return await self._until(lambda: self.over, timeout)
 

@@ -39,7 +39,7 @@ class Targets:
         pairs = list(named)
         return cls([index for index, _ in pairs], [revision for _, revision in pairs])
 
-    def expected(self, notebook: Notebook) -> dict[str, str]:
+    def expected_revisions(self, notebook: Notebook) -> dict[str, str]:
         """The same by id, of those with a revision."""
         pairs = zip(self.indexes, self.revisions, strict=True)
         return {notebook.id_at(index): revision for index, revision in pairs if revision}

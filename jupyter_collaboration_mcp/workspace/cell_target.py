@@ -68,7 +68,7 @@ class CellTarget:
         self._identity = identity
         with self._peer.output(self._seat):
             log.write(outputs)
-        await self._peer.acknowledged()
+        await self._peer.wait_acknowledged()
         return True
 
     async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
@@ -82,7 +82,7 @@ class CellTarget:
         with self._peer.output(self._seat):
             log.write(notebook.outputs(index))
             notebook.end_run(index, count, timings)
-        await self._peer.acknowledged()
+        await self._peer.wait_acknowledged()
 
     async def skip(self) -> None:
         index = await self._find()

@@ -145,7 +145,7 @@ def _combine(
         try:
             wanted.source = replace_once(wanted.source, update.old_text, update.new_text)
         except TextMismatch as error:
-            raise _placed(error, notebook, index, update.old_text) from error
+            raise _with_handle(error, notebook, index, update.old_text) from error
     if update.cell_type is not None:
         check_cell_type(update.cell_type)
         wanted.cell_type = update.cell_type
@@ -153,7 +153,9 @@ def _combine(
         wanted.metadata.update(update.metadata)
 
 
-def _placed(error: TextMismatch, notebook: Notebook, index: int, old_text: str) -> TextMismatch:
+def _with_handle(
+    error: TextMismatch, notebook: Notebook, index: int, old_text: str
+) -> TextMismatch:
     """The same error, with the handle of the cell that was meant, if there is only one."""
     if error.detail.get("matches"):
         return error

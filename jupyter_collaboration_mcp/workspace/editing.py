@@ -166,18 +166,18 @@ class UndoResult:
     notes: list[str]
 
 
-def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit[UndoResult]:
+def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit[UndoResult]:
     """Undo this agent's latest calls, and only what they did."""
     if steps < 1:
         raise InvalidArgument(f"steps is {steps}.", "Give how many calls to take back, at least 1.")
     seat = here.seat
 
-    def wanted() -> list[changes.Step]:
+    def latest() -> list[changes.Step]:
         return seat.undo.last(steps) if since is None else seat.undo.since(since)
 
     def begin() -> Work[UndoResult]:
         guard_text(here, here.expected)
-        taken = wanted()
+        taken = latest()
 
         def work(document: Document, record: CallRecord) -> UndoResult:
             made = plan_undo(document, taken, force)
@@ -193,10 +193,10 @@ def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) ->
 
         return work
 
-    steps_wanted = wanted()
+    pending = latest()
     large = (
-        sum(len(step.changes) for step in steps_wanted) > LARGE_CELLS
-        or sum(step.characters for step in steps_wanted) > LARGE_TEXT
+        sum(len(step.changes) for step in pending) > LARGE_CELLS
+        or sum(step.characters for step in pending) > LARGE_TEXT
     )
     return Edit(begin, large)
 

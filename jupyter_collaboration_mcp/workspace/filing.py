@@ -214,7 +214,7 @@ class Filing:
         if kind == "file":
             replaced = replace_text(here, content, self._workspace.limits)
             await here.perform(replaced)
-            await here.peer.acknowledged()
+            await here.peer.wait_acknowledged()
             await here.peer.link.flush()
             await here.peer.catch_up()
             return await self._files.look(path), here.peer.link.saved

@@ -135,7 +135,7 @@ class Call:
         self._rechecks.append(check)
 
     @asynccontextmanager
-    async def rechecked(self) -> AsyncIterator[None]:
+    async def recheck_before_answer(self) -> AsyncIterator[None]:
         """Give no answer, nor an error that may quote something, that may not be given any more."""
         try:
             yield

@@ -143,7 +143,7 @@ class Runs:
     async def run_code(self, here: OpenDocument, code: str) -> Run:
         """Start code that leaves nothing in the notebook."""
         executor = await self._executor(here)
-        run = self._prepared(here, code)
+        run = self._prepare_run(here, code)
         self._submit(here, executor, [run])
         return run
 
@@ -235,7 +235,7 @@ class Runs:
         lost = self._lose(info.id, "restarted")
         await self._kernels.restart(info.id)
         if lost is not None:
-            await lost.ended()
+            await lost.wait_ended()
         return await self._existing(here)
 
     async def change(self, here: OpenDocument, name: str) -> tuple[KernelInfo, KernelInfo | None]:
@@ -250,10 +250,10 @@ class Runs:
         before = await self._kernels.find(here.room_path)
         info = await self._kernels.change(here.room_path, name)
         if before is not None and (lost := self._lose(before.id, "gone")) is not None:
-            await lost.ended()
+            await lost.wait_ended()
         await here.peer.catch_up_to_write()
         self._write_spec(here, specs[name])
-        await here.peer.acknowledged()
+        await here.peer.wait_acknowledged()
         return info, before
 
     async def inspect(
@@ -317,14 +317,14 @@ class Runs:
     def _new_run(self, here: OpenDocument, cell_id: str, batch: Batch) -> Run:
         notebook = here.peer.notebook
         index = notebook.find(cell_id)
-        run = self._prepared(here, notebook.source(index))
+        run = self._prepare_run(here, notebook.source(index))
         run.cell_id = cell_id
         run.revision = notebook.revision(index)
         run.target = CellTarget(self._workspace, here, cell_id)
         run.batch = batch
         return run
 
-    def _prepared(self, here: OpenDocument, code: str) -> Run:
+    def _prepare_run(self, here: OpenDocument, code: str) -> Run:
         link = here.peer.link
         kept = _hours(self.side_files.limits.age)
 
@@ -414,7 +414,7 @@ class Runs:
         if executor is not None and (executor.lost is not None or executor.link is not link):
             executor.lose("restarted")
             # Its runs must not write to cells, nor be joined, once others have begun.
-            await executor.ended()
+            await executor.wait_ended()
             executor = self._executors.get(info.id)
             if executor is not None and executor.link is not link:
                 executor = None

@@ -147,7 +147,7 @@ class Sites:
 
     def __init__(self, sites: Iterable[Site] = ()) -> None:
         self._sites: dict[str, Site] = {site.alias: site for site in sites}
-        self._told: Counter[tuple[str, str]] = Counter()
+        self._reported: Counter[tuple[str, str]] = Counter()
         """How many events of a server an agent has been told of, by alias and agent."""
         self._former: set[str] = set()
         """Aliases of servers that were taken away: who names one does not mean a file."""
@@ -167,8 +167,8 @@ class Sites:
         news: list[str] = []
         for site in self._sites.values():
             if site.events:
-                news += site.events[self._told[site.alias, agent] :]
-                self._told[site.alias, agent] = len(site.events)
+                news += site.events[self._reported[site.alias, agent] :]
+                self._reported[site.alias, agent] = len(site.events)
         return news
 
     def leave(self, agent: str) -> None:
@@ -321,7 +321,7 @@ class Sites:
             if (path := site.workspace.path_of(file_id)) is not None:
                 return site, path
         silent: CollaborationError | None = None
-        asking = [asyncio.ensure_future(_located(site, file_id)) for site in self]
+        asking = [asyncio.ensure_future(_locate(site, file_id)) for site in self]
         try:
             for answer in asyncio.as_completed(asking):
                 try:
@@ -349,5 +349,5 @@ class Sites:
         return ", ".join(site.label for site in self) or "none"
 
 
-async def _located(site: Site, file_id: str) -> tuple[Site, str | None]:
+async def _locate(site: Site, file_id: str) -> tuple[Site, str | None]:
     return site, await site.workspace.locate(file_id)

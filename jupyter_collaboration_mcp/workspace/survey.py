@@ -68,7 +68,7 @@ async def survey(sites: Iterable[Site], ask: Callable[[Site], Awaitable[_T]]) ->
     asked = list(sites)
     if len(asked) == 1:
         return Survey([(asked[0], await ask(asked[0]))])
-    said = await asyncio.gather(*(_asked(site, ask) for site in asked))
+    said = await asyncio.gather(*(_ask(site, ask) for site in asked))
     answers: list[tuple[Site, _T]] = []
     troubles: list[Trouble] = []
     for site, answer in zip(asked, said, strict=True):
@@ -85,7 +85,7 @@ async def survey(sites: Iterable[Site], ask: Callable[[Site], Awaitable[_T]]) ->
     return Survey(answers, [trouble for trouble in troubles if not trouble.site.found])
 
 
-async def _asked(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Trouble:
+async def _ask(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Trouble:
     try:
         async with asyncio.timeout(site.patience):
             # Nobody waits for long for a server that nobody named.

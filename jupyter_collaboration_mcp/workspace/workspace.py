@@ -103,7 +103,7 @@ class Workspace:
         try:
             room_id, opened = await self._open_at(path, kind)
         except DocumentNotFound as error:
-            raise await self._renamed(path, error, permit) from error
+            raise await self._renamed_error(path, error, permit) from error
         for each in self.rooms:
             each.paths.discard(path)  # it may have been another one's
         opened.paths.add(path)
@@ -129,7 +129,7 @@ class Workspace:
             link_path,
         )
 
-    async def _renamed(
+    async def _renamed_error(
         self, path: str, error: DocumentNotFound, permit: Permit
     ) -> DocumentNotFound:
         """The error for a document that was renamed, with its new path if it is open here."""
@@ -198,7 +198,7 @@ class Workspace:
         return room_path if is_link else None
 
     async def _open_at(self, path: str, kind: Kind | None) -> tuple[RoomId, OpenRoom]:
-        room_id = None if kind is None else self._backend.known(path, kind)
+        room_id = None if kind is None else self._backend.known_room(path, kind)
         opened = self.rooms.get(room_id) if room_id is not None else None
         if opened is None or room_id is None or not opened.peer.link.alive:
             room_id = await self._backend.identify(path, kind)
@@ -268,7 +268,7 @@ class Workspace:
 
     def agents_at(self, path: str) -> set[str]:
         """The agents of this process that are in a document, as people see them."""
-        rooms = [self._backend.known(path, kind) for kind in KINDS]
+        rooms = [self._backend.known_room(path, kind) for kind in KINDS]
         at_path = [room for room_id in rooms if room_id and (room := self.rooms.get(room_id))]
         seats = [seat for opened in at_path for seat in opened.agents.values()]
         return {seat.presence.display_name for seat in seats if seat.presence is not None}

@@ -137,7 +137,7 @@ class ContentsFolders:
         Args:
             said: What is known to be listed where, by path.
         """
-        said[folder] = now = _said(children)
+        said[folder] = now = _fingerprint(children)
         for above in _above(folder) if children else ():
             if said.get(above) == now and await self._leads_back(folder, above, now):
                 return ()
@@ -147,12 +147,12 @@ class ContentsFolders:
         way = folder[len(above) :].strip("/")
         for _ in range(_ROUNDS):
             folder = f"{folder}/{way}"
-            if _said(await self._still_there(folder)) != now:
+            if _fingerprint(await self._still_there(folder)) != now:
                 return False
         return True
 
 
-def _said(children: Sequence[FileEntry]) -> int:
+def _fingerprint(children: Sequence[FileEntry]) -> int:
     """The same for what lists the same."""
     return hash(tuple((c.name, c.type, c.size, c.created, c.last_modified) for c in children))
 

@@ -84,8 +84,8 @@ class InProcessBackend:
         await self._end_other_kind(path, kind)
         return self._paths.open_as(path, kind) or self._paths.new(path, kind)
 
-    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
-        return self._paths.known(path, kind)
+    def known_room(self, path: str, kind: Kind = "notebook") -> RoomId | None:
+        return self._paths.known_room(path, kind)
 
     def path_of(self, file_id: str) -> str | None:
         return self._paths.path_of(file_id)
@@ -97,9 +97,9 @@ class InProcessBackend:
         try:
             watch = await self._rooms.open(room_id)
         except HTTPError as error:
-            path = self._paths.named(room_id)
+            path = self._paths.label(room_id)
             raise await self.files.unreadable(path, room_id.file_type, error) from error
-        path = self._paths.named(room_id)
+        path = self._paths.label(room_id)
         notices = self._notices.get(room_id, [])
         link = InProcessLink(self._server, self._rooms, self.files, watch, self._journal, notices)
         loadable = self.workarounds.find(LoadableNotebooks)
@@ -135,5 +135,5 @@ class _RenameHooks:
     """What has to happen when people, or a server's other extensions, rename a file."""
 
     def __init__(self, files: InProcessFiles, rooms: Rooms) -> None:
-        self.held = files.held
+        self.hold_saves = files.hold_saves
         self.moving = rooms.moving

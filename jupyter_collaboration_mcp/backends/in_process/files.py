@@ -217,7 +217,7 @@ class InProcessFiles:
 
     async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
         await self._check_new(path)
-        async with self.held(path):
+        async with self.hold_saves(path):
             with self._translate_errors("write", path), restored_on_failure(self._disk, path):
                 self._require_canonical(path, follow=True)
                 saved = await ensure_async(self._contents.save(new_model(kind, content), path))
@@ -228,7 +228,7 @@ class InProcessFiles:
         if self.link_target(path) != path:
             # Only the link goes: what people wrote through it belongs to what it leads to.
             await self._save_all(self._paths.rooms_below(path))
-        async with self.held(path) as rooms:
+        async with self.hold_saves(path) as rooms:
             with self._translate_errors("delete", path):
                 self._require_canonical(path)
                 await ensure_async(self._contents.delete(path))
@@ -250,14 +250,14 @@ class InProcessFiles:
         rooms = self._paths.rooms_below(source.canonical)
         left = [room for room in rooms if not self._paths.opened_at(room, opened_as)]
         await self._save_all(left)  # what they were opened by leads nowhere afterwards
-        async with self.held(source.canonical):
+        async with self.hold_saves(source.canonical):
             with self._translate_errors("rename", source.path, destination):
                 self._require_canonical(destination)
                 if self.canonical_path(opened_as) != source.canonical:
                     raise FileFailed.to("rename", source.path, "it is another file by now")
                 await self._move(opened_as, destination)
             # Now, not when fileid is told: a save that waits for us must find the new path.
-            await self._rooms.moved(opened_as, destination)
+            await self._rooms.on_move(opened_as, destination)
         for room in left:
             await self._rooms.end(room, f"{source.path} was renamed.")
         if not same_kind:
@@ -289,7 +289,7 @@ class InProcessFiles:
         await self._save_all(self._paths.rooms_below(source.link_target))
         async with AsyncExitStack() as stack:
             if source.type != "directory":  # a save empties a file before it writes
-                await stack.enter_async_context(self.held(source.link_target))
+                await stack.enter_async_context(self.hold_saves(source.link_target))
             if self._disk is not None:
                 with self._translate_errors("copy", path, destination):
                     self._require_canonical(destination)
@@ -314,7 +314,7 @@ class InProcessFiles:
             await self._rooms.save(room)
 
     @asynccontextmanager
-    async def held(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
+    async def hold_saves(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
         """Keep all rooms at or below a path from saving: they would bring back what was there."""
         rooms = self._paths.rooms_below(path)
         async with saves_held(rooms):

@@ -101,7 +101,7 @@ class Journal:
         """Note that a file or a folder is about to be renamed: a crash may come in between."""
         self._add("INSERT INTO renames VALUES (?, ?)", (path, new_path))
 
-    def renamed(self, path: str, new_path: str) -> None:
+    def record_rename(self, path: str, new_path: str) -> None:
         """Note that it was renamed, and that the journal knows all its new paths; or it failed."""
         self._add("DELETE FROM renames WHERE path = ? AND new_path = ?", (path, new_path))
 

@@ -228,7 +228,7 @@ class InProcessLink:
                     async with lock:
                         pass
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         await self._between_takeovers()
         if not self.alive:
             raise RoomUnavailable(
@@ -279,7 +279,7 @@ class InProcessLink:
             await asyncio.wait([self._task])
             if not self._task.cancelled():
                 self._task.exception()  # of a room that served nobody any more
-        self._rooms.left(self._room)
+        self._rooms.on_left(self._room)
 
     def _on_update(self, update: bytes) -> None:
         if self._overwrites < self._watch.overwrites:

@@ -33,11 +33,11 @@ class RoomPaths:
         """The path by which a room was opened."""
         return self.path_of(room_id.file_id)
 
-    def named(self, room_id: RoomId) -> str:
+    def label(self, room_id: RoomId) -> str:
         """A room as a message names it: by its path, if that is known."""
         return self.path_of_room(room_id) or room_id
 
-    def known(self, path: str, kind: Kind) -> RoomId | None:
+    def known_room(self, path: str, kind: Kind) -> RoomId | None:
         """The room of a file that has been opened once; None if it never was."""
         if "\\" in path:  # fileid takes it for a slash: that is another file, with other rules
             return None

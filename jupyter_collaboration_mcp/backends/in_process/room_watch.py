@@ -148,7 +148,7 @@ class RoomWatch:
         if self._bytes > self._journal_limit:
             self._compact()
 
-    def renamed(self) -> None:
+    def on_rename(self) -> None:
         """The file has another path now, which recovery must know."""
         if self._marked:
             self._mark()

@@ -209,7 +209,7 @@ class Rooms:
         latest = watch.latest
         why = await self.flush(watch)
         if not watch.saved_through(latest):
-            path = self._paths.named(id_of(room))
+            path = self._paths.label(id_of(room))
             raise FileFailed.to("save", path, why or "it has edits that no file has yet")
 
     async def flush(self, watch: RoomWatch) -> str | None:
@@ -241,7 +241,7 @@ class Rooms:
         """Whether this very room is the one that the server has under its id."""
         return self._server.ydoc.ywebsocket_server.rooms.get(room.room_id) is room
 
-    def left(self, room: DocumentRoom) -> None:
+    def on_left(self, room: DocumentRoom) -> None:
         """A seat was given up. Upstream cleans a room only when a websocket leaves it last."""
         delay = self._server.ydoc.document_cleanup_delay
         if delay is None or room.clients or not self.lives(room):
@@ -310,19 +310,19 @@ class Rooms:
         try:
             yield
         except BaseException:
-            self._journal.renamed(path, new_path)
+            self._journal.record_rename(path, new_path)
             raise
-        await self.moved(path, new_path)
+        await self.on_move(path, new_path)
 
-    async def moved(self, path: str, new_path: str) -> None:
+    async def on_move(self, path: str, new_path: str) -> None:
         """A file or a folder has another path now; so have the ids of what is in it.
 
         Returns when the journal has it, too: after a crash, recovery looks for the file there.
         """
         self._paths.move(path, new_path)
         for watch in self._watches.values():
-            watch.renamed()
-        self._journal.renamed(path, new_path)
+            watch.on_rename()
+        self._journal.record_rename(path, new_path)
         with contextlib.suppress(JournalError):  # edits report it
             await self._journal.durable()
 
@@ -356,7 +356,7 @@ class Rooms:
             self._paths.forget_paths()
         if data.get("action") == "rename":
             for watch in self._watches.values():
-                watch.renamed()
+                watch.on_rename()
 
 
 def _close_reason(why: str) -> str:

@@ -256,7 +256,7 @@ class KernelConversation:
         if self.busy_with == self._doubt:
             self._work.request = None
         if self._recovery is not None:
-            self._recovery.answered()
+            self._recovery.on_answer()
 
     async def _deliver_large(self, message: IncomingMessage) -> None:
         await asyncio.to_thread(message.content)
@@ -281,23 +281,23 @@ class KernelConversation:
 
     # -- what the wire reports besides messages ----------------------------------------------
 
-    def sent(self, message_id: str) -> None:
-        self._requests.sent(message_id)
+    def on_sent(self, message_id: str) -> None:
+        self._requests.on_sent(message_id)
 
-    def reconnected(self, seconds: float) -> None:
+    def on_reconnected(self, seconds: float) -> None:
         self._doubt = self.busy_with
         self._ask_in_order(first=True)
         if self._recovery is not None:
-            self._recovery.reconnected(seconds)
+            self._recovery.on_reconnected(seconds)
 
-    def server_says(self, state: str) -> None:
+    def on_server_state(self, state: str) -> None:
         if self._recovery is not None:
             self._recovery.compare(state)
 
     def note(self, text: str) -> None:
         self._requests.note(text)
 
-    def ended(self) -> None:
+    def on_ended(self) -> None:
         self._work.request = None
         if self._recovery is not None:
             self._recovery.stop()

@@ -45,7 +45,7 @@ class Recovery:
         self._asking: asyncio.TimerHandle | None = None
         self._settling: asyncio.TimerHandle | None = None
 
-    def reconnected(self, seconds: float) -> None:
+    def on_reconnected(self, seconds: float) -> None:
         """The wire works again. Nothing has been read from it yet."""
         self.stop()
         self._uncertain = self._requests.open()
@@ -67,7 +67,7 @@ class Recovery:
                 "what it put out in that time may be missing here."
             )
 
-    def answered(self) -> None:
+    def on_answer(self) -> None:
         """The kernel has answered a question that was asked behind all requests."""
         if self._uncertain and self._settling is None:
             self._settling = asyncio.get_running_loop().call_later(_LATE, self._settle)

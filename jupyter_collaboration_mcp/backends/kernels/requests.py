@@ -40,7 +40,7 @@ class Requests:
     def add(self, request: str) -> None:
         self.by_id[request] = Request()
 
-    def sent(self, request: str) -> None:
+    def on_sent(self, request: str) -> None:
         """It may arrive from now on."""
         if (asked := self.by_id.get(request)) is not None:
             asked.sent = True

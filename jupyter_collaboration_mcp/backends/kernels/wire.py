@@ -79,19 +79,19 @@ class Listener(Protocol):
             Exception: Whatever is wrong with the message. The next one can be taken.
         """
 
-    def sent(self, message_id: str) -> None:
+    def on_sent(self, message_id: str) -> None:
         """A message that was queued is on its way. It may arrive from now on."""
 
-    def reconnected(self, seconds: float) -> None:
+    def on_reconnected(self, seconds: float) -> None:
         """The wire was cut for some seconds and works again; messages may have been lost."""
 
-    def server_says(self, state: str) -> None:
+    def on_server_state(self, state: str) -> None:
         """The server was asked what the kernel does."""
 
     def note(self, text: str) -> None:
         """Something to be said in the output of everything that runs."""
 
-    def ended(self) -> None:
+    def on_ended(self) -> None:
         """The kernel is not there any more, or cannot be reached."""
 
 

@@ -167,7 +167,7 @@ class RoomLink(Protocol):
         Nothing may be awaited between this and the use of what it promised.
         """
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         """Return when all that was sent is applied by the room and would survive a crash.
 
         Raises:
@@ -224,7 +224,7 @@ class Backend(Protocol):
             PathError: There is no such document, or none that could be edited as text.
         """
 
-    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
+    def known_room(self, path: str, kind: Kind = "notebook") -> RoomId | None:
         """The room id of a path that was identified before; cheap, touches no file."""
 
     def path_of(self, file_id: str) -> str | None:

@@ -70,7 +70,7 @@ class Deadline:
         self._timeout = asyncio.timeout_at(self._began + self._seconds)
 
     @property
-    def passed(self) -> float:
+    def elapsed(self) -> float:
         """Seconds since the question was asked."""
         return asyncio.get_running_loop().time() - self._began
 
@@ -126,7 +126,7 @@ async def read_answer(response: httpx2.Response, limit: int, deadline: Deadline)
     )
 
 
-async def parsed(body: bytes) -> Any:
+async def parse_json(body: bytes) -> Any:
     """What a JSON text says.
 
     Raises:

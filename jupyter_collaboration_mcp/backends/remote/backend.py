@@ -42,7 +42,7 @@ class RemoteBackend:
         self._writable: dict[str, bool] = {}  # by path
         self._modified: dict[str, str | None] = {}  # by path, before the room is joined
         self._doubts: dict[str, str | None] = {}  # why a path may not be loaded
-        self._unwelcome: dict[str, str] = {}  # what has to be said of a path, once
+        self._warnings: dict[str, str] = {}  # what has to be said of a path, once
         self.files = RemoteFiles(api, self._seats, root)
 
     async def close(self) -> None:
@@ -55,11 +55,11 @@ class RemoteBackend:
         entry = await self.files.look(path)
         kind = room_kind(entry, kind)
         self._writable[path] = entry.writable
-        self._unwelcome.pop(path, None)
+        self._warnings.pop(path, None)
         if entry.type == "file":
             text = await self.files.read(path, "file")  # also tells whether it is text at all
             if "\r\n" in text:
-                self._unwelcome[path] = _LINE_ENDS
+                self._warnings[path] = _LINE_ENDS
         try:
             session = await open_session(self._api, path, kind)
         except Refused as refused:
@@ -76,7 +76,7 @@ class RemoteBackend:
             self._modified[path] = self._seats.modified(path, entry.last_modified)
         return room_id
 
-    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
+    def known_room(self, path: str, kind: Kind = "notebook") -> RoomId | None:
         return self._seats.room_at(path, kind)
 
     def path_of(self, file_id: str) -> str | None:
@@ -89,7 +89,7 @@ class RemoteBackend:
             if refused.status == 404:
                 return None
             raise _failed(file_id, refused) from refused
-        with self._api.understood("the path of a document"):
+        with self._api.expecting("the path of a document"):
             return str(found["path"])
 
     # -- rooms -------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ class RemoteBackend:
         modified = self._modified.pop(path, None)
         writable = self._writable.get(path, True)
         link = RoomSocket(self._api, room_id, path, self._log, modified, writable)
-        if path in self._unwelcome:
-            link.warn(self._unwelcome.pop(path))
+        if path in self._warnings:
+            link.warn(self._warnings.pop(path))
         await link.enter(self._doubts.pop(path, None))
         self._seats.add(link, path)
         return link

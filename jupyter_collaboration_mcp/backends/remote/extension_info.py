@@ -40,7 +40,7 @@ async def extension_info(api: JupyterApi) -> ExtensionInfo | None:
         if error.status != 404:
             raise
         return None
-    with api.understood("its MCP endpoint"):
+    with api.expecting("its MCP endpoint"):
         segments = str(info["url_path"]).split("/")
         if {"", ".", ".."} & set(segments):  # it would lead elsewhere
             raise ValueError(segments)

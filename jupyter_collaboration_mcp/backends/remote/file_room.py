@@ -174,7 +174,7 @@ class FileRoom:
             if self.saved and await self._last_modified() != self._modified:
                 await self.load()
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         async with self._asking:
             if self.saved and self._modified is not None:
                 return
@@ -209,11 +209,11 @@ class FileRoom:
         with exact_numbers():
             content = self._document.get()
         if self._kind == "file":
-            self._original = content = line_ends.restored(str(content), self._original)
+            self._original = content = line_ends.restore(str(content), self._original)
         self.saved = True  # what is written from here on is not in it
         body = {**self._form, "content": content}
         saved = await self._ask("PUT", {}, body)
-        with self._api.understood("a file that it saved"):
+        with self._api.expecting("a file that it saved"):
             self._modified = str(saved["last_modified"])
 
     def overwritten(self) -> Overwrite | None:

@@ -89,7 +89,7 @@ class RemoteFiles:
         query = {"type": "directory", "content": "1"}
         model = await self._ask("list", "GET", path, query)
         people = self._seats.open_paths()
-        with self._api.understood("a folder"):
+        with self._api.expecting("a folder"):
             return [child.opened_by(people.get(child.path)) for child in entries_of(model)]
 
     async def walk(
@@ -122,7 +122,7 @@ class RemoteFiles:
 
     async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
         model = await self._ask("write", "PUT", path, {}, new_model(kind, content))
-        with self._api.understood("a file that it wrote"):
+        with self._api.expecting("a file that it wrote"):
             return entry_of(model)
 
     async def delete(self, path: str) -> bool | None:
@@ -177,7 +177,7 @@ class RemoteFiles:
     async def _take_kernels_along(self, path: str, new_path: str) -> None:
         """A session follows its file: JupyterLab sees to that only where the file is open."""
         sessions = await self._api.get("api", "sessions")
-        with self._api.understood("its sessions"):
+        with self._api.expecting("its sessions"):
             found = [(str(session["id"]), str(session["path"])) for session in sessions]
         for session_id, old in found:
             if f"{old}/".startswith(f"{path}/"):
@@ -212,7 +212,7 @@ class RemoteFiles:
         """The server copies, so that no content goes over the wire; it chooses the name first."""
         folder = new_path.rpartition("/")[0]
         model = await self._ask("copy", "POST", folder, {}, {"copy_from": path}, about=path)
-        with self._api.understood("a copy that it made"):
+        with self._api.expecting("a copy that it made"):
             made = entry_of(model).path
         if made == new_path:
             return

@@ -96,7 +96,7 @@ class JupyterApi:
         segments = path.split("/") if path else []
         answer = await self.ask("GET", "api", "contents", *segments, query=query)
         model = await self._content_of(answer)
-        with self.understood("files"):
+        with self.expecting("files"):
             wants_text = (query.get("content"), query.get("format")) == ("1", "text")
             require_model(model, wants_text)
         try:
@@ -135,7 +135,7 @@ class JupyterApi:
                 if answer.status in REFUSED and await self._renewed(used):
                     answer = await answer_to(method, url)
         except TimeoutError as error:
-            late = TimeoutError(f"no whole answer came within {round(deadline.passed, 1):g} s")
+            late = TimeoutError(f"no whole answer came within {round(deadline.elapsed, 1):g} s")
             raise errors.unreachable(late) from error
         except BodyTooLarge as error:
             raise errors.too_large(self.limits.size) from error
@@ -183,7 +183,7 @@ class JupyterApi:
         await self._http.aclose()
 
     @contextmanager
-    def understood(self, what: str) -> Iterator[None]:
+    def expecting(self, what: str) -> Iterator[None]:
         """Wrap code that takes an answer apart: one of another shape than Jupyter's is reported.
 
         Raises:

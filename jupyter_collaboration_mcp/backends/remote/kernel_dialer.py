@@ -109,7 +109,7 @@ class KernelDialer:
             model = await self._api.get("api", "kernels", self._kernel_id)
         except Refused as error:
             raise self._refused(error, was_there) from error
-        with self._api.understood("a kernel"):
+        with self._api.expecting("a kernel"):
             return {"execution_state": "unknown", "connections": 0, **model}
 
     def _refused(self, error: Refused, was_there: bool) -> KernelUnavailable:

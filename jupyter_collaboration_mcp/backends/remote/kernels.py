@@ -62,7 +62,7 @@ class RemoteKernels:
                 session = await self._api.request("POST", "api", "sessions", body=wanted)
             except Refused as error:
                 raise errors.not_started(name, str(error)) from error
-            with self._api.understood("a kernel that it started"):
+            with self._api.expecting("a kernel that it started"):
                 _require_session(session)
             session = await self._settle(path, session)
         return _info(session["kernel"], path)
@@ -150,14 +150,14 @@ class RemoteKernels:
             )
         except Refused as error:
             raise errors.not_started(name, str(error)) from error
-        with self._api.understood("a kernel that it started"):
+        with self._api.expecting("a kernel that it started"):
             _require_session(changed)
         await self._links.drop(str(session["kernel"]["id"]))
         return _info(changed["kernel"], path)
 
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
         found = await self._get("kernelspecs")
-        with self._api.understood("its kernelspecs"):
+        with self._api.expecting("its kernelspecs"):
             specs = {
                 str(name)[:NAME]: KernelSpec(
                     str(name)[:NAME],
@@ -170,7 +170,7 @@ class RemoteKernels:
 
     async def running(self) -> Sequence[KernelInfo]:
         kernels, sessions = await self._get("kernels"), await self._get("sessions")
-        with self._api.understood("its kernels"):
+        with self._api.expecting("its kernels"):
             paths = {
                 str(each["kernel"]["id"]): str(each["path"])[:_PATH]
                 for each in sessions
@@ -184,7 +184,7 @@ class RemoteKernels:
     async def _sessions(self, path: str) -> list[Mapping[str, Any]]:
         """The sessions of a notebook, oldest first; there should be one at most."""
         sessions = await self._get("sessions")
-        with self._api.understood("its sessions"):
+        with self._api.expecting("its sessions"):
             found = [
                 each
                 for each in sessions

@@ -56,7 +56,7 @@ class LocalFolders:
         found = await self._find(lambda folders: folders.children(path, shown, limit))
         # A folder of which all is shown takes one question, not one for each that is in it.
         if found is not None and not found.complete:
-            found = await self._confirmed(found)
+            found = await self._confirm(found)
             if found is not None:
                 return found
         return await self._remote.children(path, shown, limit)
@@ -66,32 +66,32 @@ class LocalFolders:
     ) -> Listing:
         """What a query matches below a folder, breadth first; links to folders are not followed."""
         found = await self._find(lambda folders: folders.walk(start, query, enter, limit))
-        if found is not None and (confirmed := await self._confirmed(found)) is not None:
+        if found is not None and (confirmed := await self._confirm(found)) is not None:
             return confirmed
         return await self._remote.walk(start, query, enter, limit)
 
     async def _find(self, search: Callable[[Folders], Listing]) -> Listing | None:
-        if (folders := await self._served()) is None:
+        if (folders := await self._shared_folders()) is None:
             return None
         try:
             return await asyncio.to_thread(search, folders)
         except OSError:
             return None
 
-    async def _confirmed(self, found: Listing) -> Listing | None:
+    async def _confirm(self, found: Listing) -> Listing | None:
         """What the server says of what was found; None unless it has all of it."""
         said: list[FileEntry] = []
         for at in range(0, len(found.entries), _AT_ONCE):
             some = found.entries[at : at + _AT_ONCE]
             for entry, answer in zip(
-                some, await asyncio.gather(*map(self._said, some)), strict=True
+                some, await asyncio.gather(*map(self._ask_server, some)), strict=True
             ):
                 if answer is None or answer.type != entry.type:
                     return None
                 said.append(answer)
         return Listing(tuple(said), found.complete)
 
-    async def _said(self, entry: FileEntry) -> FileEntry | None:
+    async def _ask_server(self, entry: FileEntry) -> FileEntry | None:
         try:
             return await self._look(entry.path)
         except (DocumentNotFound, FileFailed, ReadOnly):
@@ -99,17 +99,17 @@ class LocalFolders:
 
     # -- whether it is the same disk ---------------------------------------------------------
 
-    async def _served(self) -> Folders | None:
+    async def _shared_folders(self) -> Folders | None:
         """The folders that the server serves, as they are on this disk; None if they are not."""
         started = await self._started()
         if self._folders is None or started is None or started != self._since:
-            self._folders, self._since = await self._compared(), started
+            self._folders, self._since = await self._compare(), started
         return self._folders
 
-    async def _compared(self) -> Folders | None:
+    async def _compare(self) -> Folders | None:
         """A root is the server's if it has the time and the names that the server says."""
         root = await asyncio.to_thread(self._root)
-        if root is None or not await self._has_the_time_of(root):
+        if root is None or not await self._has_time_of(root):
             return None
         showing, hiding = (
             Folders.below(str(root), hidden, _UNLISTED, beyond=True) for hidden in (True, False)
@@ -119,7 +119,7 @@ class LocalFolders:
             return showing
         return hiding if said == await asyncio.to_thread(_names, hiding) else None
 
-    async def _has_the_time_of(self, root: Path) -> bool:
+    async def _has_time_of(self, root: Path) -> bool:
         for _ in range(_TRIES):
             before = await asyncio.to_thread(_times, root)
             said = (await self._look("")).last_modified
@@ -133,7 +133,7 @@ class LocalFolders:
         """Whether the server shows hidden files, by what it says of one; if there is any at all."""
         hidden = FileQuery(lambda path, kind: path.rpartition("/")[2].startswith("."), folders=True)
         found = await asyncio.to_thread(folders.walk, "", hidden, lambda path: True, 1)
-        return bool(found.entries) and await self._said(found.entries[0]) is not None
+        return bool(found.entries) and await self._ask_server(found.entries[0]) is not None
 
 
 def _times(root: Path) -> set[datetime]:

@@ -84,7 +84,7 @@ class RoomConnection:
     def send(self, message: bytes) -> None:
         self._queue.put_nowait(message)
 
-    async def sent(self, limit: float) -> None:
+    async def wait_sent(self, limit: float) -> None:
         """Wait until all that was sent is on its way, or cannot be."""
         if self._sender is None or self._lost:
             return

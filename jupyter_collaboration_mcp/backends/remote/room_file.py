@@ -49,7 +49,7 @@ class RoomFile:
         """
         try:
             found = await self._api.get("api", "fileid", "path", id=self.id)
-            with self._api.understood("the path of a document"):
+            with self._api.expecting("the path of a document"):
                 path = str(found["path"])
             await self._api.contents(path, content="0")
         except Refused as refused:

@@ -92,7 +92,7 @@ class RoomReconnector:
 
     # -- for callers -------------------------------------------------------------------------
 
-    async def connected(self) -> RoomConnection:
+    async def wait_connected(self) -> RoomConnection:
         """The connection, in sync; waits a while for one.
 
         Raises:
@@ -114,7 +114,7 @@ class RoomReconnector:
         try:
             async with asyncio.timeout(_ANSWER):
                 while True:
-                    connection = await self.connected()
+                    connection = await self.wait_connected()
                     if await connection.ask():
                         return
         except TimeoutError as error:

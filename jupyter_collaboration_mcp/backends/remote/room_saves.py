@@ -63,11 +63,11 @@ class RoomSaves:
             return
         try:
             async with self._saving, asyncio.timeout(_FLUSH):
-                await self._line.connected()
+                await self._line.wait_connected()
                 await self._freshness.require_loadable(self._file.path, state, now=True)
                 await self._line.round_trip()
                 if always and state.saved and not await self._is_in_file(state.doc):
-                    await (await self._line.connected()).save()
+                    await (await self._line.wait_connected()).save()
                 await self._save(state)
         except TimeoutError as error:
             raise FileFailed.to("save", self._file.path, f"not within {_FLUSH:g} s") from error
@@ -80,7 +80,7 @@ class RoomSaves:
         with self._sync.ahead(state) as ahead:
             pause, failures = 0.05, 0
             while not ahead.saved:
-                connection, known = await self._line.connected(), ahead.updates
+                connection, known = await self._line.wait_connected(), ahead.updates
                 await connection.save()
                 await self._line.round_trip()  # the mark of the save has come
                 if ahead.overwrites:

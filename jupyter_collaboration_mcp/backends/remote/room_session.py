@@ -58,7 +58,7 @@ async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
             "the server.",
             url=api.address.base,
         ) from refused
-    with api.understood("the room of a document"):
+    with api.expecting("the room of a document"):
         return Session(_id(answer["fileId"]), _id(answer["sessionId"]))
 
 

@@ -114,7 +114,7 @@ class RoomSocket:
         self.closed = True
         self._line.stop(self._file.unavailable("the seat was given up").happened)
         if self._line.connection is not None:
-            await self._line.connection.sent(_GOODBYE)
+            await self._line.connection.wait_sent(_GOODBYE)
         await self._tasks.close()
         self._sync.close()
 
@@ -205,7 +205,7 @@ class RoomSocket:
     async def current(self) -> None:
         try:
             if (state := self._sync.state) is not None:
-                await self._line.connected()
+                await self._line.wait_connected()
                 # A server saves an edit over a file that it could not load.
                 await self._freshness.require_loadable(self.path, state)
             await self._line.round_trip()
@@ -213,7 +213,7 @@ class RoomSocket:
             error.happened += " Nothing was done."
             raise
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         # The server takes the messages of a client in their order: when it has answered a
         # question it has applied all that was sent before.
         try:

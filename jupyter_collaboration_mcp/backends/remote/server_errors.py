@@ -19,7 +19,7 @@ from websockets.exceptions import (
 
 from ...documents.foreign_text import MESSAGE, quoted
 from ...errors import AnswerTooLarge, NotJupyter, ServerError, ServerUnreachable, TokenRefused
-from .answer_limits import Answer, parsed
+from .answer_limits import Answer, parse_json
 from .jupyterhub import Hub
 from .server_address import ServerAddress
 
@@ -79,7 +79,7 @@ class ServerErrors:
         """
         status = answer.status
         try:
-            content, is_json = await parsed(answer.body) if answer.body else None, True
+            content, is_json = await parse_json(answer.body) if answer.body else None, True
         except ValueError:
             content, is_json = None, False
         if self.hub is not None:

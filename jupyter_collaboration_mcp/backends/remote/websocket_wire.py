@@ -88,7 +88,7 @@ class WebSocketWire:
         if self._ended is None:
             self._ended = fate
             if self._listener is not None:
-                self._listener.ended()
+                self._listener.on_ended()
         if self._connection is not None:
             self._connection.stop()
         if self._serving is not None and self._serving is not asyncio.current_task():
@@ -121,7 +121,7 @@ class WebSocketWire:
                 self._connected = True
                 away = self._watch.silence
                 self._watch.note_contact()
-                self._listener.reconnected(away)
+                self._listener.on_reconnected(away)
         except Exception:
             self._log.exception("The connection to kernel %s broke", self._kernel_id)
             self.end("gone")
@@ -172,8 +172,8 @@ class WebSocketWire:
         elif state == "dead":
             self.end("died")
         elif self._listener is not None:
-            self._listener.server_says(state)
+            self._listener.on_server_state(state)
 
     def _on_sent(self, message_id: str) -> None:
         if self._listener is not None:
-            self._listener.sent(message_id)
+            self._listener.on_sent(message_id)

@@ -50,7 +50,7 @@ class Renames(Workaround):
 
         async def rename_alone(old_path: str, new_path: str) -> None:
             old, new = old_path.strip("/"), new_path.strip("/")
-            async with hooks.held(old) as rooms, AsyncExitStack() as stack:
+            async with hooks.hold_saves(old) as rooms, AsyncExitStack() as stack:
                 if rooms:
                     await stack.enter_async_context(hooks.moving(old, new))
                 await rename(old_path, new_path)

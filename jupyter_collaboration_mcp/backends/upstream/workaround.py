@@ -27,7 +27,7 @@ Stage = Literal["server start", "first MCP request", "start of the command's own
 class RenameHooks(Protocol):
     """What has to happen around a rename."""
 
-    def held(self, path: str) -> AbstractAsyncContextManager[Sequence[DocumentRoom]]:
+    def hold_saves(self, path: str) -> AbstractAsyncContextManager[Sequence[DocumentRoom]]:
         """Keep the rooms at or below a path from saving, and return them."""
 
     def moving(self, path: str, new_path: str) -> AbstractAsyncContextManager[None]:
