@@ -1,4 +1,4 @@
-"""What agents do with files and folders, within what configuration lets them see."""
+"""What agents do with files and folders, within the limits that configuration sets."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from .permissions import Level, PathRules
 from .permits import Permit
 from .text_editing import replace_text
 
-#: How often something is looked at that is another file by then.
+#: How often a path is looked at again because it led to another file by then.
 _LOOKS = 10
 
-#: Seconds for which thousands of paths are asked about before others get their turn.
+#: Seconds of checking thousands of paths before other tasks get their turn.
 _TURN = 0.001
 
 
 class OpenDocuments(Protocol):
-    """What filing needs to know of documents that are open, and of paths that agents may see."""
+    """What `Filing` needs to know about open documents, and about the paths agents may see."""
 
     @property
     def rules(self) -> PathRules: ...
@@ -77,7 +77,7 @@ class Filing:
     def __init__(self, workspace: OpenDocuments, files: Files) -> None:
         self._workspace = workspace
         self._files = files
-        # Whether something is there is asked before it is written: no other call comes between.
+        # Checking that a path is free and writing to it must not be interrupted by another call.
         self._changing = asyncio.Lock()
 
     # -- looking -----------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class Filing:
         """What is at a path.
 
         Raises:
-            PathError: Nothing, or nothing that may be seen.
+            PathError: There is nothing, or nothing that the caller may see.
         """
         path = permit.path
         for _ in range(_LOOKS):
@@ -98,20 +98,20 @@ class Filing:
         raise FileFailed.to("look at", path, "it keeps changing which file it leads to")
 
     async def read(self, permit: Permit, kind: Kind) -> Any:
-        """What a file says, with what is unsaved in its room.
+        """The content of a file, including what is unsaved in its room.
 
         Raises:
-            PathError: It is no such document.
-            TooLarge: It is too large to be opened.
+            PathError: There is no such document.
+            TooLarge: It is too large to open.
         """
-        with contextlib.suppress(RoomUnavailable):  # as it is on disk, then
+        with contextlib.suppress(RoomUnavailable):  # then read it from disk
             here = await self._workspace.open(permit, kind)
             await here.peer.link.flush()
         path = permit.path
         return await self._files.read(path, kind, lambda at: self._require(path, at, permit))
 
     async def _require(self, path: str, link_target: str, permit: Permit) -> None:
-        """Refuse a path that leads to what may not be touched."""
+        """Refuse a path that leads to something the caller may not touch."""
         self._workspace.rules.check(path, link_target)
         await permit.check(link_target)
 
@@ -119,11 +119,11 @@ class Filing:
         return await find_entry(self._files, permit.path) is not None
 
     async def is_taken(self, path: str) -> bool:
-        """Whether a path that looks like a handle is the name of a file all the same."""
+        """Whether a path that looks like a handle is nevertheless the name of a file."""
         return await find_entry(self._files, path) is not None
 
     async def notebooks(self, permit: Permit, limit: int) -> Listing:
-        """Notebooks whose path begins with a permitted one."""
+        """Notebooks whose path begins with the permitted one."""
         prefix = permit.path
         start = await self._folder_of(prefix)
         return await self._files.walk(
@@ -172,12 +172,12 @@ class Filing:
     async def create(
         self, permit: Permit, kind: FileType, content: Any, overwrite: bool
     ) -> tuple[FileEntry, list[str], bool]:
-        """Write a new file, or make a folder.
+        """Write a new file, or create a folder.
 
-        Returns it, folders that were made for it, and whether it is saved.
+        Returns the entry, the folders that were created for it, and whether it is saved.
 
         Raises:
-            AlreadyExists: Something is there, and it is not to be overwritten.
+            AlreadyExists: Something is there, and `overwrite` is not set.
         """
         _require_name(permit.path)
         async with self._changing:
@@ -205,7 +205,7 @@ class Filing:
         return replace(entry, path=path), [], saved
 
     async def _overwrite(self, permit: Permit, kind: Kind, content: Any) -> tuple[FileEntry, bool]:
-        """A text is changed in its room: its people see it at once, and the agent can undo it."""
+        """Change a text in its room: people see it at once, and the agent can undo it."""
         path = permit.path
         try:
             here = await self._workspace.open(permit, kind)
@@ -218,7 +218,7 @@ class Filing:
             await here.peer.link.flush()
             await here.peer.catch_up()
             return await self._files.look(path), here.peer.link.saved
-        # The room then loads what is on disk. Nothing from before may be reapplied to it.
+        # The room then loads what is on disk. No earlier edit may be reapplied to that.
         await here.peer.link.flush()
         await here.peer.refresh()
         entry = await self._files.create(path, kind, content)
@@ -226,13 +226,13 @@ class Filing:
         return entry, True
 
     async def delete(self, permit: Permit, recursive: bool) -> tuple[FileEntry, bool | None]:
-        """Delete something; returns what it was, and whether it is in the trash.
+        """Delete a file or folder; returns what it was, and whether it is in the trash.
 
-        The authorizer is asked about all that is in a folder, as it was about the folder.
+        Asks the authorizer about everything in a folder, as well as about the folder.
 
         Raises:
             FolderNotEmpty: A folder has something in it, and `recursive` is not set.
-            PermissionRefused: Something in a folder may not be touched.
+            PermissionRefused: The caller may not touch something in the folder.
         """
         _require_name(permit.path)
         async with self._changing:
@@ -248,7 +248,7 @@ class Filing:
         try:
             return await self._files.delete(path)
         except FileFailed as error:
-            if "not empty" not in str(error.detail.get("reason")):  # in the server's words
+            if "not empty" not in str(error.detail.get("reason")):  # the server's own wording
                 raise
             raise FolderNotEmpty(
                 f"The folder {path!r} is not empty, and this server has no trash. Nothing was "
@@ -259,13 +259,13 @@ class Filing:
             ) from error
 
     async def rename(self, old: Permit, new: Permit) -> list[str]:
-        """Rename or move something; returns folders that were made for it.
+        """Rename or move a file or folder; returns the folders that were created for it.
 
-        The authorizer is asked about all that is in a folder, where it is and where it would be.
+        Asks the authorizer about everything in a folder, at its old and its new path.
 
         Raises:
-            InUse: It would become another kind of document under the hands of people.
-            PermissionRefused: Something in a folder may not be touched, or not be there.
+            InUse: It would become another kind of document while people have it open.
+            PermissionRefused: The caller may not touch something at the old or the new path.
         """
         async with self._changing:
             source, destination = await self._prepare(old, new)
@@ -284,7 +284,7 @@ class Filing:
 
     async def _require_nobody_in(self, permit: Permit, new_path: str) -> None:
         path = permit.path
-        with contextlib.suppress(NotText, TooLarge, CorruptDocument):  # they have no room
+        with contextlib.suppress(NotText, TooLarge, CorruptDocument):  # these have no room
             here = await self._workspace.open(permit, None)
             await here.peer.link.flush()
             await here.peer.catch_up()
@@ -301,9 +301,9 @@ class Filing:
             )
 
     async def copy(self, old: Permit, new: Permit) -> tuple[list[str], Sequence[str]]:
-        """Copy something; returns folders that were made for it, and what has to be said.
+        """Copy a file or folder; returns the folders created for it, and notes for the answer.
 
-        The authorizer is asked as for `rename`.
+        Asks the authorizer as `rename` does.
         """
         async with self._changing:
             source, destination = await self._prepare(old, new)
@@ -317,12 +317,12 @@ class Filing:
 
     async def _join_room(self, permit: Permit) -> None:
         """Join the room: people may have unsaved edits, and only a member can save them."""
-        with contextlib.suppress(CollaborationError):  # what is no document is copied as it is
+        with contextlib.suppress(CollaborationError):  # what is not a document is copied as is
             await self._workspace.open(permit, None)
 
     async def _prepare(self, old: Permit, new: Permit) -> tuple[Source, str]:
-        """What is to be copied or moved, and the place for it, if it may be; a link that leads
-        elsewhere later does not count."""
+        """Check a copy or move, and fix its source and destination, so that it does not matter if
+        a link leads elsewhere later."""
         path, new_path = old.path, new.path
         _require_name(path)
         _require_name(new_path)
@@ -336,7 +336,7 @@ class Filing:
         if (there := await find_entry(self._files, destination)) is not None:
             raise AlreadyExists.at(new_path, there.type)
         link_target = self._files.link_target(canonical)
-        # What was refused in the old place could be read in the new one.
+        # What was refused at the old path could otherwise be read at the new one.
         levels = [Level.read, Level.write]
         self._workspace.rules.check(path, link_target)
         for level in levels:
@@ -350,10 +350,10 @@ class Filing:
     # -- parts -------------------------------------------------------------------------------
 
     async def _permitted_path(self, permit: Permit, follow: bool = False) -> str:
-        """Where something is to be changed: if it may be there, and whatever links lead to later.
+        """The canonical path of what the call may change: links that change later do not matter.
 
         Args:
-            follow: Where a link leads to, not the link itself.
+            follow: Use the target of a link, not the link itself.
         """
         canonical = self._files.canonical_path(permit.path, follow)
         await self._require(permit.path, canonical, permit)
@@ -367,7 +367,7 @@ class Filing:
             )
 
     async def _folder_of(self, prefix: str) -> str:
-        """Where to begin to look for paths with a prefix."""
+        """The folder in which to start looking for paths with a prefix."""
         entry = await find_entry(self._files, prefix)
         is_folder = entry is not None and entry.type == "directory"
         return prefix if is_folder else prefix.rpartition("/")[0]
@@ -376,7 +376,7 @@ class Filing:
         return self._workspace.visible(path)
 
     def _may_enter(self, path: str) -> bool:
-        """Whether a folder may be looked into; one that is not allowed may have in it what is."""
+        """Whether agents may look into a folder: one that is not allowed may contain what is."""
         return not any(map(self._workspace.rules.denies, self._workspace.path_and_target(path)))
 
     async def _require_all_allowed(
@@ -387,14 +387,14 @@ class Filing:
         permit: Permit,
         new_folders: Sequence[str] = (),
     ) -> frozenset[str] | None:
-        """A folder with something in it that may not be touched stays as it is.
+        """Refuse to touch a folder that contains something the caller may not touch.
 
         Args:
-            link_target: Where the folder is.
-            levels: What is done to what is in it.
-            new_folders: Names of where the folder would be; nothing may be made there that may not.
+            link_target: Where the folder really is.
+            levels: What the call does to the contents.
+            new_folders: Names of the folder's new path, checked for everything in it.
 
-        Returns what is in it, by paths within it; None if nobody had to decide about that.
+        Returns the paths in the folder, relative to it; None if no check was necessary.
         """
         rules = self._workspace.rules
         if entry.type != "directory":
