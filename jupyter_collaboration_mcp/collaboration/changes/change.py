@@ -85,7 +85,7 @@ class Change(ABC):
         return ()
 
     def delete_again(self, cell: OverwrittenCell, texts: Collection[str]) -> Iterable[Change]:
-        """Delete the cell again: it did not exist when the file came; `texts` is all it ever said."""
+        """Delete the cell again, which did not exist when the file came; `texts` are all it had."""
         return ()
 
     def insert_again(self, cell: OverwrittenCell) -> Iterable[Change]:
