@@ -11,10 +11,10 @@ from ...documents import line_ends
 
 
 async def with_line_endings(contents: Any, path: str, content: str) -> str:
-    """A live text as its file would have it.
+    """A live text with the line endings of its file.
 
     Raises:
-        HTTPError: There is a file that cannot be read.
+        HTTPError: The file exists but cannot be read.
     """
     return restore(content, await text_model(contents, path))
 
@@ -35,5 +35,5 @@ async def text_model(contents: Any, path: str) -> dict[str, Any] | None:
 
 
 def restore(content: str, there: dict[str, Any] | None) -> str:
-    """A text with the line endings of what is there."""
+    """A text with the line endings of an existing file, if there is one."""
     return content if there is None else line_ends.restore(content, there["content"])

@@ -1,7 +1,7 @@
 """The files of the Jupyter server that this extension runs in, through its contents manager.
 
 Jupyter's own manager of local files is bypassed where it would read whole files to copy them, or
-look at each of thousands to list them; any other one is asked for everything.
+examine each of thousands to list them. Other managers are used for everything.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class InProcessFiles:
         return at
 
     def _require_canonical(self, path: str, follow: bool = False) -> None:
-        """Refuse a place to which a link leads by now."""
+        """Refuse a path that has a link to a folder in it by now."""
         if self.canonical_path(path, follow) != path:
             raise FileFailed.to("change", path, "a folder in its path became a link meanwhile")
 
@@ -136,17 +136,17 @@ class InProcessFiles:
                     raise await self.unreadable(path, kind, error) from error
                 raise
         if check is not None:
-            if not opened and self._disk is not None:  # it was not reported: where it is now
+            if not opened and self._disk is not None:  # not reported: use where it is now
                 opened.append(str(self._disk.real_path(path)))
             for file in opened:
                 await check(self.within(file, path))
         return model["content"]
 
     def within(self, file: str, path: str) -> str:
-        """The path of a file that was opened by some path.
+        """The Jupyter path of a file that was opened by some path.
 
         Raises:
-            PathRefused: It is out of the root.
+            PathRefused: It is outside of the root.
         """
         at = None if self._disk is None else self._disk.path_of(file)
         if at is None:
@@ -154,11 +154,11 @@ class InProcessFiles:
         return at
 
     def whereabouts(self, path: str) -> str:
-        """Where a path leads to.
+        """The path that a path leads to.
 
         Raises:
-            DocumentNotFound: Nowhere.
-            PathRefused: Out of the root.
+            DocumentNotFound: It leads nowhere.
+            PathRefused: It leads out of the root.
         """
         if self._disk is None:
             return path
@@ -168,7 +168,7 @@ class InProcessFiles:
         return self.within(str(real), path)
 
     async def unreadable(self, path: str, kind: str, error: HTTPError) -> CollaborationError:
-        """Why a file cannot be loaded as what it should be."""
+        """Why a file cannot be loaded as a given kind."""
         if error.status_code == 404:
             return DocumentNotFound.at(path)
         if kind == "notebook":
@@ -180,7 +180,7 @@ class InProcessFiles:
         """Refuse a symbolic link that leads out of the root; Jupyter itself follows it.
 
         Raises:
-            PathRefused: It does.
+            PathRefused: It leads out of the root.
         """
         root = getattr(self._contents, "root_dir", None)
         if not root or not hasattr(self._contents, "_get_os_path"):
@@ -190,7 +190,7 @@ class InProcessFiles:
             raise _outside_root(path)
 
     async def _check_new(self, path: str) -> None:
-        """Refuse a place in which this server shows nothing; what may be there is not ours."""
+        """Refuse a path where this server shows nothing: there may be a file that is not ours."""
         self.check(path)
         manager = self._contents
         with self._translate_errors("write", path):
@@ -210,7 +210,7 @@ class InProcessFiles:
             )
 
     def writable(self, path: str) -> bool:
-        """Whether a file may be written, where that is cheap to know."""
+        """Whether a file is writable, as far as that is cheap to know."""
         return self._disk is None or self._disk.writable(path)
 
     # -- changing ----------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class InProcessFiles:
     async def delete(self, path: str) -> bool | None:
         self.check(path)
         if self.link_target(path) != path:
-            # Only the link goes: what people wrote through it belongs to what it leads to.
+            # Only the link is deleted: what people wrote through it belongs to its target.
             await self._save_all(self._paths.rooms_below(path))
         async with self.hold_saves(path) as rooms:
             with self._translate_errors("delete", path):
@@ -237,7 +237,7 @@ class InProcessFiles:
         return bool(getattr(self._contents, "delete_to_trash", False))
 
     def forget(self, path: str) -> None:
-        """A room whose file comes back takes it over."""
+        """Do nothing: a room whose file comes back reloads it."""
 
     async def vacate(self, path: str) -> None:
         await self._rooms.vacate(path)
@@ -249,14 +249,14 @@ class InProcessFiles:
         opened_as = self._opened_as(source)
         rooms = self._paths.rooms_below(source.canonical)
         left = [room for room in rooms if not self._paths.opened_at(room, opened_as)]
-        await self._save_all(left)  # what they were opened by leads nowhere afterwards
+        await self._save_all(left)  # the paths they were opened by lead nowhere afterwards
         async with self.hold_saves(source.canonical):
             with self._translate_errors("rename", source.path, destination):
                 self._require_canonical(destination)
                 if self.canonical_path(opened_as) != source.canonical:
                     raise FileFailed.to("rename", source.path, "it is another file by now")
                 await self._move(opened_as, destination)
-            # Now, not when fileid is told: a save that waits for us must find the new path.
+            # Now, not when fileid is notified: a save that waits for us must find the new path.
             await self._rooms.on_move(opened_as, destination)
         for room in left:
             await self._rooms.end(room, f"{source.path} was renamed.")
@@ -264,10 +264,10 @@ class InProcessFiles:
             await self._rooms.vacate(destination)
             return
         for room in self._paths.rooms_below(destination):
-            await self._rooms.refresh(room)  # people see the new path now, not in a second
+            await self._rooms.refresh(room)  # so that people see the new path at once
 
     def _opened_as(self, source: Source) -> str:
-        """The name of something by which it is open, of those through links to folders."""
+        """The path by which a source is open: as given, or its canonical one."""
         rooms = self._paths.rooms_below(source.canonical)
         named = any(self._paths.opened_at(room, source.path) for room in rooms)
         return source.path if named else source.canonical
@@ -278,7 +278,7 @@ class InProcessFiles:
         except (HTTPError, OSError) as error:
             if not self._has_moved(path, new_path, error):
                 raise
-            # Its checkpoints could not follow: the file has its new path all the same.
+            # Its checkpoints could not be moved, but the file has its new path.
             self._server.log.warning("%s was renamed, but: %s", path, reason(error))
 
     async def copy(self, source: Source, destination: str) -> Sequence[str]:
@@ -315,19 +315,19 @@ class InProcessFiles:
 
     @asynccontextmanager
     async def hold_saves(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
-        """Keep all rooms at or below a path from saving: they would bring back what was there."""
+        """Keep all rooms at or below a path from saving: they would recreate what was there."""
         rooms = self._paths.rooms_below(path)
         async with saves_held(rooms):
             yield rooms
 
     def _has_moved(self, path: str, new_path: str, error: HTTPError | OSError) -> bool:
-        """Whether a rename that failed has moved the file all the same."""
+        """Whether a rename that failed has moved the file nevertheless."""
         if self._disk is None:
             return False
         if self._disk.has_moved(path, new_path):
             return True
         if getattr(error, "status_code", 500) == 500 and self._disk.is_file(path):
-            self._disk.remove_rest(new_path)  # of a copy to another disk
+            self._disk.remove_rest(new_path)  # left of a copy to another disk
         return False
 
     # -- parts -------------------------------------------------------------------------------
@@ -354,12 +354,12 @@ class InProcessFiles:
 
     @contextlib.contextmanager
     def _translate_errors(self, do: str, path: str, new_path: str = "") -> Iterator[None]:
-        """What the server or its system refuses, as agents are told it."""
+        """Translate errors of the server and the system into errors for agents."""
         try:
             yield
         except CollaborationError:
             raise
-        except Exception as error:  # a contents manager may have errors of its own
+        except Exception as error:  # a contents manager may raise its own errors
             status = error.status_code if isinstance(error, HTTPError) else type(error)
             if status in (404, FileNotFoundError, NotADirectoryError):
                 raise DocumentNotFound.at(path) from error
@@ -371,12 +371,12 @@ class InProcessFiles:
             raise FileFailed.to(do, path, words(why)) from error
 
     def _why(self, path: str, error: HTTPError) -> str:
-        """Why a notebook cannot be loaded, in the words of who tried."""
+        """Why a notebook cannot be loaded, in the server's words."""
         said = self._within_root(str(error.log_message or error.reason))
         return said.removeprefix(f"Unreadable Notebook: {path} ")
 
     def _within_root(self, said: str) -> str:
-        """The same with paths that begin at the server's root."""
+        """A message with paths relative to the server's root."""
         root = str(getattr(self._contents, "root_dir", ""))
         for folder in {root, os.path.realpath(root)} - {""}:
             said = said.replace(f"{folder.rstrip(os.sep)}{os.sep}", "")

@@ -12,7 +12,7 @@ from .server_parts import ServerParts
 if TYPE_CHECKING:
     from jupyter_server_ydoc.rooms import DocumentRoom
 
-#: Seconds for which it is believed where the file of an open room is: links seldom change.
+#: Seconds for which the paths of an open room are cached: links seldom change.
 _BELIEVED = 1.0
 
 
@@ -25,7 +25,7 @@ class RoomPaths:
         self._cached_at = 0.0
 
     def path_of(self, file_id: str) -> str | None:
-        """The path of a file."""
+        """The path of a file id."""
         path = self._server.file_ids.get_path(file_id)
         return None if path is None else str(path)
 
@@ -34,12 +34,12 @@ class RoomPaths:
         return self.path_of(room_id.file_id)
 
     def label(self, room_id: RoomId) -> str:
-        """A room as a message names it: by its path, if that is known."""
+        """How a message names a room: by its path, if known."""
         return self.path_of_room(room_id) or room_id
 
     def known_room(self, path: str, kind: Kind) -> RoomId | None:
-        """The room of a file that has been opened once; None if it never was."""
-        if "\\" in path:  # fileid takes it for a slash: that is another file, with other rules
+        """The room of a file that has been opened before; None if it never was."""
+        if "\\" in path:  # fileid treats it as a slash: that is another file, with other rules
             return None
         if (room_id := self.open_as(path, kind)) is not None:
             return room_id
@@ -47,13 +47,13 @@ class RoomPaths:
         return None if file_id is None else RoomId.of(kind, file_id)
 
     def new(self, path: str, kind: Kind) -> RoomId:
-        """The room that a file gets that is not open."""
+        """The room for a file that is not open."""
         return RoomId.of(kind, self._server.file_ids.index(self._server.served_target(path)))
 
     def open_as(self, path: str, kind: Kind) -> RoomId | None:
-        """The room in which a file is open, whatever link leads to it: two overwrite each other.
+        """The room in which a file is open, through any link: two rooms would overwrite each other.
 
-        If there are several all the same, it is one that people are in, and of this very path.
+        If there are several, prefers one with people in it, then the one with exactly this path.
         """
         rooms = [room for room in self.rooms_of(path) if id_of(room).file_type == kind]
         if len(rooms) < 2:
@@ -65,7 +65,7 @@ class RoomPaths:
         return max(ranks, key=ranks.__getitem__, default=None)
 
     def people_by_path(self) -> dict[str, list[str]]:
-        """Who is in which document that is open, by the path of its room and where it really is."""
+        """The people in each open document, by the path of its room and by its link target."""
         found: dict[str, list[str]] = {}
         for room in self._rooms():
             if (path := self.path_of_room(id_of(room))) is not None:
@@ -77,7 +77,7 @@ class RoomPaths:
     def rooms_below(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, or of all files in a folder, whatever links lead to them.
 
-        Those of a link itself are only the ones that were opened through it.
+        For a link itself, only the rooms that were opened through it.
         """
         entry, link_target = self._server.entry_path(path), self._server.link_target
 
@@ -98,25 +98,25 @@ class RoomPaths:
         return [room for room in self._rooms() if target in self._paths_of(id_of(room))]
 
     def move(self, path: str, new_path: str) -> None:
-        """Have the id of a file, and of what is in a folder, follow it to another path."""
+        """Move the id of a file, and the ids of a folder's contents, to another path."""
         ids = self._server.file_ids
-        if ids.get_id(new_path) is None:  # else fileid has been told
-            ids.index(path)  # the ids of what is in a folder follow only if the folder has one
+        if ids.get_id(new_path) is None:  # otherwise fileid was notified
+            ids.index(path)  # the ids of a folder's contents follow only if the folder has one
             ids.move(path, new_path)
         self.forget_paths()
 
     def delete(self, path: str) -> None:
-        """Forget the id of a file that is gone: an id never gives way to another one."""
+        """Forget the id of a file that is gone, because fileid never replaces an id."""
         self._server.file_ids.delete(self._server.entry_path(path))
         self.forget_paths()
 
     def forget_paths(self) -> None:
-        """Files have been moved: look for them anew."""
+        """Look up all paths again, because files have been moved."""
         self._cached_paths = {}
 
     def _paths_of(self, room_id: RoomId) -> tuple[str, ...]:
-        """The path by which a room was opened, and where its file really is, as of a moment ago:
-        every call asks this of all rooms."""
+        """The path by which a room was opened, and its link target, as of a moment ago: every call
+        needs this for all rooms."""
         now = time.monotonic()
         if now - self._cached_at > _BELIEVED:
             self._cached_paths, self._cached_at = {}, now

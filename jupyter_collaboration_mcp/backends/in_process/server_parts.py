@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ServerParts:
-    """Its managers and extensions, each looked up when it is needed."""
+    """Managers and extensions of the server, each looked up when it is needed."""
 
     def __init__(self, serverapp: ServerApp) -> None:
         self._serverapp = serverapp
@@ -24,12 +24,12 @@ class ServerParts:
 
     @property
     def ydoc(self) -> YDocExtension:
-        """The extension that has the rooms.
+        """The extension that manages the rooms.
 
         Raises:
-            RoomUnavailable: There is none.
+            RoomUnavailable: It is not loaded.
         """
-        # Looked up late: the order in which extensions load is not ours.
+        # Looked up late: we do not control the order in which extensions load.
         ydoc = self._settings.get("jupyter_server_ydoc")
         if ydoc is None or not hasattr(ydoc, "ywebsocket_server"):
             raise RoomUnavailable(
@@ -66,17 +66,17 @@ class ServerParts:
 
     @cached_property
     def disk(self) -> LocalDisk | None:
-        """Where the contents manager has its files; None if they are not local."""
+        """The disk of the contents manager; None if its files are not local."""
         return LocalDisk.below(self.contents)
 
     def link_target(self, path: str) -> str:
-        """Where a file really is, whatever links lead to it."""
+        """The path of what a link leads to; see `LocalDisk`."""
         return path if self.disk is None else self.disk.link_target(path)
 
     def served_target(self, path: str) -> str:
-        """The path under which a file is opened, whatever link it was named by."""
+        """The path under which a file is opened, whatever link it was named by; see `LocalDisk`."""
         return path if self.disk is None else self.disk.served_target(path)
 
     def entry_path(self, path: str) -> str:
-        """The path of a file or a link itself, whatever links to folders it was named by."""
+        """The path without links to folders; see `LocalDisk`."""
         return path if self.disk is None else self.disk.entry_path(path)
