@@ -1,8 +1,8 @@
-"""The WebSocket of a kernel of another machine, which is opened again when it is cut.
+"""The WebSocket of a kernel on another machine, which is reopened when it is cut.
 
-A network that is cut is not a kernel that is dead. The wire comes back under its own name, and
-the server has kept for it what the kernel said meanwhile, as far as it could. A server that cannot
-be reached is waited for during the grace time; then the kernel counts as unreachable.
+A cut network does not mean a dead kernel. The wire comes back under its own name, and the server
+has kept what the kernel sent in the meantime, as far as it could. We wait for an unreachable server
+during the grace time; then the kernel counts as unreachable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .kernel_dialer import KernelDialer
 from .kernel_frames import Frame, mark_dropped_output
 from .kernel_watch import KernelWatch
 
-#: Seconds without the server, after which its kernels count as unreachable.
+#: Seconds without the server after which its kernels count as unreachable.
 GRACE = 30.0
 
 
@@ -31,9 +31,9 @@ class WebSocketWire:
 
     Args:
         api: The server.
-        kernel_id: Of the kernel.
+        kernel_id: The kernel's id.
         log: For what nobody waits for.
-        grace: Seconds without the server, after which the kernel counts as unreachable.
+        grace: Seconds without the server after which the kernel counts as unreachable.
     """
 
     lossy = True
@@ -50,7 +50,7 @@ class WebSocketWire:
         self._listener: Listener | None = None
         self._connection: KernelConnection | None = None
         self._connected = False
-        self._process = ""  # the name under which the kernel speaks, another one after a restart
+        self._process = ""  # the kernel's name in its messages, another one after a restart
         self._ended: Fate | None = None
         self._closed = False
         self._tasks = OwnedTasks()
@@ -130,14 +130,14 @@ class WebSocketWire:
             await connection.close()
 
     async def _reconnect(self) -> KernelConnection | None:
-        """Connect again; None if there is no point in it any more."""
+        """Connect again; None if there is no longer a reason to."""
         assert self._listener is not None
         try:
             connection = await self._dialer.reconnect(lambda: self._grace - self._watch.silence)
         except KernelUnavailable:
             self.end("gone")
         except TokenRefused as error:
-            self._listener.note(f"The Jupyter server lets us in no longer: {error.happened}")
+            self._listener.note(f"The Jupyter server no longer lets us in: {error.happened}")
             self.end("unreachable")
         else:
             if connection is None:
@@ -157,9 +157,9 @@ class WebSocketWire:
         return self._listener.receive(frame)
 
     def _recognize(self, frame: Frame) -> None:
-        """Notice another process: one that was killed to be restarted does not say so."""
+        """Notice another process: one that was killed for a restart does not report it."""
         name = frame.header.get("session")
-        # Not all kernels have names: some use that of who asked, and the server uses ours.
+        # Not all kernels have names: some use the requester's, and the server uses ours.
         if not name or name in (frame.parent.get("session"), self.session):
             return
         if self._process not in ("", name):

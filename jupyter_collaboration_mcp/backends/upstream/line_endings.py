@@ -1,4 +1,4 @@
-"""Text files that keep the line endings that they have."""
+"""Makes text files keep their line endings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LineEndings(Workaround):
                 except HTTPError as error:
                     raise SaveFailed(reason(error)) from error
                 if there is not None and there["last_modified"] != loader.last_modified:
-                    raise OutOfBandChanges  # since the loader looked
+                    raise OutOfBandChanges  # since the loader checked
                 model = {**model, "content": restore(model["content"], there)}
             return await save(model, path)
 
