@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..documents.cell_mirror import CellChange, ChangeKind
 from ..documents.foreign_text import listed
 
-#: Changes that are remembered; an agent that looked before them is told so.
+#: Changes that are remembered; an agent that last looked before them is notified of that.
 _KEPT = 2000
 
 _WORDS: dict[ChangeKind, str] = {
@@ -24,7 +24,7 @@ _WORDS: dict[ChangeKind, str] = {
 _AWAY = "You were away for a while: others may have changed what you saw before."
 
 
-#: The author of what was reapplied, which a note reports.
+#: The author of reapplied changes, which a note reports.
 REAPPLIED = "<reapplied>"
 
 
@@ -48,7 +48,7 @@ class ChangeLog:
             self._entries.append(_Entry(version, author, change))
 
     def by_others(self, since: int, name: str) -> list[_Entry]:
-        """What anybody but this agent did after a version."""
+        """The changes after a version that others than this agent made."""
         found: list[_Entry] = []
         for entry in reversed(self._entries):
             if entry.version <= since:
@@ -58,10 +58,10 @@ class ChangeLog:
         return found[::-1]
 
     def summary(self, since: int, name: str, label: Callable[[str], str]) -> str | None:
-        """One line for an answer; None when nobody else did anything.
+        """One line for an answer; None if nobody else changed anything.
 
         Args:
-            label: How to show a cell that is named by its id.
+            label: Returns how to show a cell with a given id.
         """
         entries = self.by_others(since, name)
         if not entries:

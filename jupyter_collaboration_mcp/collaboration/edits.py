@@ -1,9 +1,9 @@
-"""One call's edit of a document: at once, or made on a copy in a thread if it is large.
+"""One call's edit of a document: made at once, or on a copy in a thread if it is large.
 
-The copy has the peer's client id, so what is made there is an update of the peer's own, which takes
-milliseconds to apply. It is applied only if nothing has changed meanwhile of what it is about:
-nobody comes in between what was looked at and what is done, as if it had been done at once. What
-others do in other cells does not matter: an update applies over that.
+The copy has the peer's client id, so what is made there is an update of the peer itself, which
+takes milliseconds to apply. It is applied only if the parts of the document that it is about have
+not changed in the meantime, as if the whole edit had been made at once. What others do in other
+cells does not matter: an update applies on top of that.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-#: Cells, and characters of text, from which on an edit is large. To copy a document takes longer
+#: Cells, and characters of text, from which on an edit is large. Copying a document takes longer
 #: than a small edit.
 LARGE_CELLS, LARGE_TEXT = 50, 10_000
 
 
 class CallRecord:
-    """What one call changed, kept so that it can be taken back."""
+    """What one call changed, kept so that it can be undone."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.undone: Sequence[Step] = ()
-        """Steps that it takes back; such a call leaves none itself."""
+        """Steps that the call undoes; such a call leaves no step itself."""
         self.wrote_text = False
-        """Whether the latest thing that was done is the insertion of text into a cell."""
+        """Whether the last action was to insert text into a cell."""
         self.written: tuple[int, int] | None = None
-        """The last character that was written, by client and clock, where that is known."""
+        """The last character that was written, by client and clock, if known."""
 
     def __call__(
         self, change: Change, wrote_text: bool = False, written: tuple[int, int] | None = None
@@ -58,7 +58,7 @@ class CallRecord:
 
 
 Work = Callable[[Any, CallRecord], T]
-"""Makes an edit in a document (a `Notebook`, or a `TextDocument`): checks all, then changes."""
+"""Makes an edit in a document (a `Notebook` or a `TextDocument`): checks first, then changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Edit(Generic[T]):
     """What one call does to a document."""
 
     begin: Callable[[], Work[T]]
-    """Looks at the live document, refuses what is stale, and gives the work; or the work again, if
-    the document has changed."""
+    """Checks the live document, refuses what is stale, and returns the work; called again if the
+    document has changed."""
     large: bool = False
 
 
@@ -76,7 +76,7 @@ class PreparedEdit(Generic[T]):
     """An edit as it was made on a copy."""
 
     update: bytes | None
-    """None: it changed nothing."""
+    """None if it changed nothing."""
     record: CallRecord
     result: T
 
@@ -84,7 +84,7 @@ class PreparedEdit(Generic[T]):
 def prepare(
     kind: type[Document], state: bytes, client_id: int, work: Work[T]
 ) -> PreparedEdit[T] | CollaborationError:
-    """Make an edit on a copy of a document, in any thread; also says why not."""
+    """Make an edit on a copy of a document, in any thread; returns the error if it is refused."""
     doc: Doc[Any] = Doc(client_id=client_id)
     document = kind(doc, follows=False)
     doc.apply_update(state)
@@ -95,7 +95,7 @@ def prepare(
         with doc.transaction():
             result = work(document, record)
     except CollaborationError as error:
-        return error.with_traceback(None)  # which has the copy, and would take it to other threads
+        return error.with_traceback(None)  # it would take the copy to other threads
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
             raise

@@ -1,12 +1,12 @@
 """Merge this process's own edits, line by line, into a text that lacks them.
 
 Agents of other processes reapply their own edits, perhaps at this very moment. So nothing that
-others wrote may come back here, although every step holds the whole text from before and after it:
-the steps are undone on the last text that had them all, and only what that removes is our own.
+others wrote may be restored here, although every step holds the whole text before and after it: the
+steps are undone on the last text that had them all, and only what that removes is our own.
 
-A save holds the first few of the steps or all of them, and may have gone unnoticed. The file is
-assumed to have as many of them as make the text most like it. What is missing is merged by lines:
-new lines find a place wherever they stood, and a changed line has to be there still.
+A save contains the first few of the steps or all of them, and may have gone unnoticed. We assume
+that the file has as many of them as make the text most like it. What is missing is merged by lines:
+new lines find a place wherever they stood, and a changed line must still be there.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from typing import NamedTuple, Protocol
 from ..documents.differ import WORK, Differ, Edit, Gap, patch
 from ..documents.merge import revert
 
-#: Texts that are compared with that of the file, beside the one without any of the steps.
+#: Texts that are compared with the file's, in addition to the one without any of the steps.
 _STAGES = 10
 
-#: Lines around a lost place that are looked for.
+#: Lines around a lost place that are searched for.
 _NEAR = 20
 
-#: Two lines with more than this in common may be one; pairs that are compared, and their length.
+#: Lines with more than this in common may be the same; most pairs compared, and their length.
 _ALIKE = 0.5
 _COMPARED = 400
 
 
 _Piece = tuple[int, int, Sequence[str]]
-"""Lines of a file, from one and before another, and what stands there instead."""
+"""A half-open range of lines in a file, and the lines that replace it."""
 
 
 class Rewrite(Protocol):
-    """A change of a text: all of it, as it was before and after."""
+    """A change of a text, with the whole text before and after it."""
 
     @property
     def before(self) -> str: ...
@@ -51,20 +51,20 @@ class MergedText(NamedTuple):
 
     text: str
     edits: list[Edit]
-    """What makes that text of the one before, line by line."""
+    """The edits that turn the previous text into this one, line by line."""
     there: int
-    """How many of the edits it had before, counted from the oldest."""
+    """How many of the edits the previous text had, counted from the oldest."""
     clash: bool
-    """Whether something may be lost: others wrote at the same place."""
+    """Whether something may be lost because others wrote at the same place."""
 
 
 def merge_lines(changes: Sequence[Rewrite], said: str, current: str) -> MergedText:
-    """Give a text what it lacks of the changes.
+    """Add to a text what it lacks of the changes.
 
     Args:
         changes: Made by this process, oldest first; others may have written in between.
-        said: The text that had all of them, as far as others had left them there.
-        current: The text now, which came from a file; others may have reapplied theirs.
+        said: The last text with all changes, as far as others had left them.
+        current: The text now, from a file; other processes may have reapplied their edits.
     """
     if said == current:
         return MergedText(current, [], len(changes), False)
@@ -94,7 +94,7 @@ def _merged(
     new: Sequence[str],
     differ: Differ,
 ) -> MergedText:
-    """A file with what made the own text of the base.
+    """A file, with the edits that turn the base into our own text.
 
     Args:
         first: The base without any of the changes.
@@ -110,9 +110,9 @@ def _merged(
 def _stages(
     changes: Sequence[Rewrite], said: str, differ: Differ
 ) -> tuple[list[tuple[int, str]], bool]:
-    """What was said, with fewer and fewer of the changes: how many, and the text.
+    """The last text with fewer and fewer of the changes: their number, and the text.
 
-    Also returns whether others wrote into what was changed, so that it cannot be told apart.
+    Also returns whether others wrote into the changed text, so that it cannot be told apart.
     """
     stages = [(len(changes), said)]
     text, mixed = said, False
@@ -121,7 +121,7 @@ def _stages(
         start = end - 1
         if len(stages) > _STAGES:
             while start and changes[start].before == changes[start - 1].after:
-                start -= 1  # nobody came in between
+                start -= 1  # nobody wrote in between
         without = _without(changes[start].before, changes[end - 1].after, text, differ)
         if without is None:
             mixed = True
@@ -136,7 +136,7 @@ def _stages(
 
 
 def _without(before: str, after: str, text: str, differ: Differ) -> str | None:
-    """A text without a change; None if others wrote into what was changed."""
+    """A text without a change; None if others wrote into the changed text."""
     if text in (before, after):
         return before
     lines, old, now = after.split("\n"), before.split("\n"), text.split("\n")
@@ -153,9 +153,9 @@ def _without(before: str, after: str, text: str, differ: Differ) -> str | None:
 def _without_unique(
     made: Sequence[Gap], lines: Sequence[str], old: Sequence[str], now: Sequence[str]
 ) -> list[str] | None:
-    """Lines without those that were inserted or changed, wherever others have moved them to.
+    """Lines without those that were inserted or changed, wherever others moved them.
 
-    None if some of them are not there exactly once.
+    None if some of them do not occur exactly once.
     """
     counts, left = Counter(lines), Counter(now)
     instead: dict[str, list[str]] = {}
@@ -173,8 +173,9 @@ def _without_unique(
 def _nearest(
     stages: Sequence[tuple[int, str]], current: str, differ: Differ
 ) -> list[tuple[int, str]]:
-    """The stages with the fewest other lines, and of those the ones that lack the least of what the
-    file says, which has only lost something then. First those with the most changes."""
+    """The stages with the fewest lines that the file lacks, and of those the ones that lack least
+    of the file, since then the file has only lost something. Those with the most changes come
+    first."""
     lines = Counter(current.split("\n"))
 
     def others(text: str) -> int:
@@ -196,20 +197,20 @@ def _nearest(
 
 
 class _Merge:
-    """The lines of a file, with own ones among them.
+    """Merges our own lines into the lines of a file.
 
     Args:
-        base: What both the file and the own text came from.
+        base: The common origin of the file and our own text.
         new: The file.
     """
 
     def __init__(self, base: Sequence[str], new: Sequence[str], differ: Differ) -> None:
         self._base, self._new, self._differ = base, new, differ
-        self._gaps = differ.gaps(base, new)  # where the file says something else
+        self._gaps = differ.gaps(base, new)  # where the file differs
         self._instead: list[_Piece] = []
 
     def add(self, own: Gap, lines: Sequence[str]) -> bool:
-        """Put own lines where they belong; False if that is not there any more."""
+        """Put our own lines where they belong; False if that place no longer exists."""
         start, end = own.old_start, own.old_end
         changed = self._overlapping(start, end)
         if start == end:
@@ -220,7 +221,7 @@ class _Merge:
             place = self._place(start)
             self._instead.append((place, place + end - start, lines))
             return True
-        if not lines and end - start > 1:  # others may have written between them
+        if not lines and end - start > 1:  # others may have written in between
             place = own.new_start
             each = [self.add(Gap(n, n + 1, place, place), []) for n in range(start, end)]
             return all(each)
@@ -237,10 +238,10 @@ class _Merge:
         return True
 
     def undid(self, own: Gap, first: Sequence[str]) -> bool:
-        """Whether the file has something else where own lines were written or removed.
+        """Whether the file differs where our own lines were written or removed.
 
         Args:
-            own: What makes the first text, without them, of the base.
+            own: The gap that turns the base into the first text, which lacks our lines.
         """
         start, end = own.old_start, own.old_end
         lines = first[own.new_start : own.new_end]
@@ -254,8 +255,8 @@ class _Merge:
         return any(removed.intersection(self._lines(gap)) for gap in self._touching(start, end))
 
     def edits(self) -> list[Edit]:
-        """What makes the result of the file. No edit takes a letter of the lines beside it, which
-        look the same, but may be of others who are about to remove them."""
+        """The edits that turn the file into the result. No edit touches a letter of adjacent lines:
+        they look the same, but may belong to others who are about to remove them."""
         starts = [0, *accumulate(len(line) + 1 for line in self._new)]
         last = len(self._new)
         edits: list[Edit] = []
@@ -266,10 +267,10 @@ class _Merge:
                 for edit in self._differ.edits(old, new):
                     edits.append(Edit(edit.start + offset, edit.end + offset, edit.text))
             elif start < last and (end < last or not start):
-                # With the line break behind it, or all there is.
+                # With the line break after it, or all there is.
                 stop = min(starts[end], starts[last] - 1)
                 edits.append(Edit(starts[start], stop, f"{new}\n" if lines else ""))
-            else:  # At the end, with the one before.
+            else:  # At the end, with the line break before it.
                 edits.append(Edit(starts[start] - 1, starts[end] - 1, f"\n{new}" if lines else ""))
         return edits
 
@@ -277,7 +278,7 @@ class _Merge:
         return self._new[gap.new_start : gap.new_end]
 
     def _touching(self, start: int, end: int) -> Sequence[Gap]:
-        """Where the file differs in some lines, or right before or after them."""
+        """Where the file differs within some lines, or right before or after them."""
         first = bisect_left(self._gaps, start, key=lambda gap: gap.old_end)
         return self._gaps[first : bisect_right(self._gaps, end, key=lambda gap: gap.old_start)]
 
@@ -287,13 +288,13 @@ class _Merge:
         ]
 
     def _insert(self, line: int, lines: Sequence[str]) -> None:
-        """Insert own lines before one of the base."""
+        """Insert our own lines before a line of the base."""
         around = self._overlapping(line, line)
         place = self._place_within(around[0], line) if around else self._place(line)
         self._instead.append((place, place, lines))
 
     def _place(self, line: int) -> int:
-        """Where in the file a line of the base is, behind what was inserted before it."""
+        """The place of a base line in the file, after what was inserted before it."""
         before = bisect_right(self._gaps, line, key=lambda gap: gap.old_end)
         if not before:
             return line
@@ -301,7 +302,7 @@ class _Merge:
         return gap.new_end + line - gap.old_end
 
     def _place_within(self, gap: Gap, line: int) -> int:
-        """A place among other lines: beside the nearest one that is still there, or at the end."""
+        """A place among other lines: next to the nearest one that still exists, or at the end."""
         counts = Counter(self._lines(gap))
         for distance in range(_NEAR):
             for number, after in ((line - 1 - distance, 1), (line + distance, 0)):
@@ -312,9 +313,9 @@ class _Merge:
     def _changed_within(
         self, gap: Gap, start: int, end: int, lines: Sequence[str]
     ) -> list[str] | None:
-        """Own lines instead of some of the base, without what the file has lost of those.
+        """Our lines for a part of the base, without what the file has lost of that part.
 
-        None if the file has not only lost something in them.
+        None if the file has done more than lose something there.
         """
         if gap.new_end - gap.new_start != gap.old_end - gap.old_start or len(lines) != end - start:
             return None
@@ -332,12 +333,12 @@ class _Merge:
 
     @staticmethod
     def _holds(changed: Sequence[Gap], start: int, end: int) -> bool:
-        """Whether one place where the file differs has all of some lines."""
+        """Whether a single gap of the file covers all of some lines."""
         return len(changed) == 1 and changed[0].old_start <= start <= end <= changed[0].old_end
 
 
 def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """The same, with those that touch each other as one."""
+    """The same pieces, with adjacent ones joined."""
     joined: list[_Piece] = []
     for start, end, lines in pieces:
         if joined and joined[-1][1] == start:
@@ -348,7 +349,7 @@ def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
 
 
 def _has(lines: Sequence[str], some: Sequence[str]) -> bool:
-    """Whether some lines stand among others, one after another."""
+    """Whether some lines occur among others, consecutively."""
     size, some = len(some), list(some)
     return not size or any(
         line == some[0] and list(lines[n : n + size]) == some for n, line in enumerate(lines)
@@ -356,7 +357,7 @@ def _has(lines: Sequence[str], some: Sequence[str]) -> bool:
 
 
 def _resemble(lines: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether one of some lines may have been made of another."""
+    """Whether one of some lines may be a changed version of another."""
     if not lines or not others:
         return False
     if len(lines) * len(others) > _COMPARED or max(map(len, [*lines, *others])) > _COMPARED:

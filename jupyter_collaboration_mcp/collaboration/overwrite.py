@@ -1,8 +1,8 @@
-"""Reapply what a change of the file on disk has taken from a room (B9).
+"""Reapply what a room has lost because its file changed on disk (B9).
 
-The room goes on, and its history too: there is no other state to compare with, as there is after a
-restart. What the cells said just before is all that is known; so what others had deleted of an
-agent's work by then is not brought back.
+The room and its history continue: unlike after a restart, there is no other state to compare with.
+Only the texts that the cells had just before are known, so what others had deleted of an agent's
+work by then is not restored.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def reapply_overwritten(
     late: Collection[str],
     merge: Merge = merge_lines,
 ) -> tuple[ReapplyReport, list[Change]]:
-    """Reapply steps, as far as they are missing. The caller has a transaction.
+    """Reapply steps, as far as they are missing. The caller holds the transaction.
 
     Args:
-        texts_before: What the cells said that the steps have changed, of those that were there.
-        find_stray_text: Finds what came to the document after the file, as edits that remove it.
-        late: The cells of steps that were not known to be with the room by then.
-        merge: How a text is given what it lacks.
+        texts_before: The texts that the changed cells had, for those that existed.
+        find_stray_text: Finds text that arrived after the file, as edits that remove it.
+        late: The cells of steps that the room was not known to have by then.
+        merge: Adds to a text what it lacks.
 
-    Returns what was done, and what of the steps is in the document now and perhaps in no file.
+    Returns a report, and the changes that are in the document now and perhaps in no file.
     """
     report = ReapplyReport()
     left: list[Change] = []
-    find_stray_text = cache(find_stray_text)  # which is rarely needed
+    find_stray_text = cache(find_stray_text)  # rarely needed
     for cell_id, changes in by_cell(steps).items():
         text = texts_before.get(cell_id)
         cell = OverwrittenCell(
@@ -53,7 +53,7 @@ def reapply_overwritten(
 
 
 def _reapply_in(cell: OverwrittenCell, changes: Sequence[Change]) -> Iterator[Change]:
-    """Reapply in a cell that was there when the file came."""
+    """Reapply changes in a cell that existed when the file came."""
     latest = existence(changes)
     if not cell.document.has(cell.cell_id):
         yield from latest.insert_again(cell)

@@ -1,7 +1,7 @@
-"""The heart: one peer for each open document, shared by all agents of this process.
+"""The heart of the package: one peer per open document, shared by all agents of this process.
 
-A peer has a replica of its own and sits in the room like anybody else. It catches up with the room
-before each read or edit, so that nobody acts on a stale text, and every edit is one transaction
+A peer has its own replica and is a member of the room like anybody else. It catches up with the
+room before each read or edit, so that nobody acts on stale text, and every edit is one transaction
 with no `await` in it.
 """
 
@@ -26,11 +26,11 @@ from .room_sync import RoomSync
 from .seats import Seat, Seats
 from .seen_sources import SeenSources
 
-#: How often, and each how many seconds, a reader waits for a change of the file: the server looks
-#: at it once a second.
+#: How often a reader waits for a change of the file, and how many seconds each time: the server
+#: checks the file once a second.
 _LOOKS, _LOOK = 16, 0.2
 
-#: Seconds before each new attempt to prepare a large edit that others came in between of.
+#: Seconds before each retry of a large edit that was interrupted by others.
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class RoomPeer:
         self.changes: ChangeLog = self._replica.changes
         self._seats = Seats(link)
         self.notes: list[str] = self._seats.notes
-        """What the next answer should say once, whoever gets it."""
+        """Notes for the next answer, whichever agent gets it."""
         self._sync = RoomSync(link, self._replica, self._seats.notify)
         self._preparing = asyncio.Lock()
         link.attach(self.doc)
@@ -57,7 +57,7 @@ class RoomPeer:
         link.on_arrival(self.show_presence)
 
     def close(self) -> None:
-        """Nobody uses this peer any more, whose link is closed."""
+        """Release a peer that is no longer used, whose link is closed."""
         self._replica.close()
 
     @property
@@ -74,25 +74,25 @@ class RoomPeer:
 
     @property
     def version(self) -> int:
-        """Grows with every change; milliseconds, so that it means the same after a restart."""
+        """Grows with every change; milliseconds, so that it stays comparable after a restart."""
         return self._replica.version
 
     @property
     def broken(self) -> bool:
-        """Whether the document is not what the room has: an edit failed halfway, or an update."""
+        """Whether the document differs from the room's: an edit or an update failed halfway."""
         return self._replica.broken
 
     # -- catching up -------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Have what the room has. Nothing may be awaited between this and an edit."""
+        """Receive what the room has. Do not await anything between this and an edit."""
         await self._sync.catch_up()
 
     async def catch_up_to_write(self) -> None:
-        """Have what the room has, for writing at once; after a large edit that is being prepared.
+        """Catch up in order to write at once; waits for a large edit that is being prepared.
 
-        All who write here are one client of the room. What comes from it meanwhile would make the
-        prepared one useless.
+        All writers here are one client of the room. An update that arrives in the meantime would
+        make the prepared edit useless.
         """
         if self._preparing.locked():
             async with self._preparing:
@@ -101,7 +101,7 @@ class RoomPeer:
             await self.catch_up()
 
     async def refresh(self) -> None:
-        """Have what the file has too, if somebody has changed it on disk."""
+        """Catch up with the file as well, if somebody has changed it on disk."""
         for _ in range(_LOOKS):
             if not await self.link.stale():
                 break
@@ -115,7 +115,7 @@ class RoomPeer:
 
     @contextmanager
     def edit(self, seat: Seat, call: str) -> Iterator[CallRecord]:
-        """One call's changes: one transaction, one step to undo, one author."""
+        """The changes of one call: one transaction, one step to undo, one author."""
         record = CallRecord()
         self._replica.author = seat.name
         with self._replica.transaction(seat.agent):
@@ -123,13 +123,13 @@ class RoomPeer:
         self._finish(seat, call, record)
 
     async def perform(self, seat: Seat, call: str, edit: Edit[T]) -> T:
-        """Make an edit, all or nothing, on a document that is current.
+        """Make an edit, all or nothing, on an up-to-date document.
 
         Args:
-            call: What the step to undo is called: the tool, as its caller knows it.
+            call: Names the step to undo: the tool, as its caller knows it.
 
         Raises:
-            DocumentBusy: Others kept changing what a large one is about.
+            DocumentBusy: Others kept changing the part that a large edit is about.
         """
         if not edit.large:
             if self._preparing.locked():
@@ -142,18 +142,18 @@ class RoomPeer:
                 if prepared is None:
                     continue
                 self._apply(seat, call, prepared)
-            await asyncio.sleep(0)  # others first: the answer may be large too
+            await asyncio.sleep(0)  # others first: the answer may be large, too
             return prepared.result
         raise DocumentBusy.while_preparing()
 
     def perform_now(self, seat: Seat, call: str, edit: Edit[T]) -> T:
-        """Make an edit at once, however long that takes."""
+        """Make an edit at once, however long it takes."""
         work = edit.begin()
         with self.edit(seat, call) as record:
             return work(self.document, record)
 
     async def _prepare(self, edit: Edit[T]) -> PreparedEdit[T] | None:
-        """Make an edit on a copy; None if the document has changed too much meanwhile."""
+        """Make an edit on a copy; None if the document has changed too much in the meantime."""
         await self.catch_up()
         work = edit.begin()
         mark, writes = self.document.mark(), self._replica.writes
@@ -163,7 +163,7 @@ class RoomPeer:
         if isinstance(prepared, CollaborationError):
             raise prepared
         await self.catch_up()
-        # Own writes have the clocks that the prepared update has, too.
+        # Our own writes use the same clocks as the prepared update.
         same_clocks = self._replica.writes == writes
         fits = same_clocks and self.document.is_unchanged(mark, prepared.record.touched)
         return prepared if fits else None
@@ -176,7 +176,7 @@ class RoomPeer:
         self._finish(seat, call, prepared.record)
 
     def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
-        """A call has made its changes: record whose they are, and how they can be undone."""
+        """Record the author of a call's changes, and how to undo them."""
         self._replica.writes += 1
         written = self._replica.attribute(seat.agent, call)
         if record.changes or record.undone:
@@ -193,7 +193,7 @@ class RoomPeer:
 
     @contextmanager
     def output(self, seat: Seat) -> Iterator[None]:
-        """What a run of an agent shows in its cell: no step to undo, no caret."""
+        """Write what a run shows in its cell: no step to undo, no caret."""
         self._replica.author = seat.name
         with self._replica.transaction(f"{seat.agent} run"):
             yield
@@ -201,65 +201,65 @@ class RoomPeer:
 
     # -- saving ------------------------------------------------------------------------------
 
-    async def acknowledged(self) -> None:
-        """Return when all edits are with the room, and would survive what it promises to survive.
+    async def wait_acknowledged(self) -> None:
+        """Wait until the room has all edits, and keeps them through what it promises to survive.
 
         Raises:
             RoomUnavailable: The room went away.
         """
-        await self._sync.acknowledged()
+        await self._sync.wait_acknowledged()
 
     async def save(self) -> None:
-        """Have the file saved, and return when it has all that agents wrote up to now.
+        """Save the file, and return when it has everything that agents wrote until now.
 
         Raises:
-            CollaborationError: It does not have it.
+            CollaborationError: The file does not have it.
         """
         await self._sync.save()
 
     async def between_saves(self) -> None:
-        """Wait a moment if the document is being saved: each change of it would cancel that."""
+        """Wait a moment if the document is being saved: any change would cancel the save."""
         await self._sync.between_saves()
 
     @property
     def unsaved(self) -> list[Step]:
-        """What is in no file yet: a change of the file, or a server that goes down, may take it."""
+        """Steps that are in no file yet: a change of the file or a crash may lose them."""
         return self._sync.unsaved.steps
 
     def has_unsaved_of(self, agent: str) -> bool:
-        """Whether an agent wrote something here that is in no file yet, as far as is known."""
+        """Whether an agent wrote something here that is in no file yet, as far as known."""
         return self._sync.unsaved.has_of(agent)
 
     def on_edit(self, tell: Callable[[], None]) -> None:
-        """Have a function called when there is something that no file has yet."""
+        """Set a function to call when there is something that no file has yet."""
         self._sync.on_edit = tell
 
     def inherit(self, lost: RoomPeer) -> None:
-        """Reapply what the room has lost since another peer did it."""
+        """Reapply what the room has lost of another peer's edits."""
         self._sync.inherit(lost._sync)
 
     # -- agents ------------------------------------------------------------------------------
 
     def take_notes(self, seat: Seat) -> Sequence[str]:
-        """What an answer to an agent should say now."""
+        """The notes for an answer to an agent; each is returned once."""
         return self._seats.take_notes(seat)
 
     def seat(self, seat: Seat, visible: bool = True) -> None:
-        """An agent has come; people see it, unless it is not really there any more."""
+        """Seat an agent; people see it, unless it has already left."""
         self._seats.add(seat, visible)
 
     def shows(self, seat: Seat) -> bool:
-        """Whether an agent is here, and people see it here and not in a room that is gone."""
+        """Whether an agent is here and people see it here, not in a room that is gone."""
         return seat in self._seats and seat.presence is not None
 
     def hide(self, seat: Seat) -> None:
-        """People no longer see an agent, whose seat is kept in case that it comes back."""
+        """Hide an agent from people; its seat is kept in case it comes back."""
         self._seats.hide(seat)
 
     def unseat(self, seat: Seat) -> None:
-        """An agent has gone."""
+        """Remove an agent that has gone."""
         self._seats.remove(seat)
 
     def show_presence(self) -> None:
-        """Tell the room who is here: regularly, and whenever somebody comes who cannot know."""
+        """Announce who is here: regularly, and whenever somebody joins who cannot know."""
         self._seats.show_presence()

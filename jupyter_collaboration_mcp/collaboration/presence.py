@@ -10,21 +10,21 @@ from pycrdt import Awareness, Doc, create_awareness_message
 
 from ..backends.protocols.rooms import RoomLink
 
-#: A moving caret is shown at most this often, in seconds: edits must not wait for their picture.
+#: Seconds between updates of a moving caret: edits must not wait for their picture.
 _DELAY = 0.05
 
 _COLOURS = 7
 
 
 class Presence:
-    """One agent in the awareness of one room, under a client id of its own."""
+    """One agent in the awareness of one room, under its own client id."""
 
     def __init__(self, link: RoomLink, key: str, name: str) -> None:
         self._link = link
         self._awareness = Awareness(Doc())
         digest = hashlib.sha256(key.encode()).hexdigest()
         self._user = {
-            # Must differ from every person's: JupyterLab hides a collaborator with one's own.
+            # Must differ from every person's: JupyterLab hides whoever has the user's own.
             "username": f"agent-{digest[:16]}",
             "name": name,
             "display_name": f"{name} (agent)",
@@ -41,12 +41,12 @@ class Presence:
         return str(self._user["display_name"])
 
     def write_at(self, client: int, clock: int) -> None:
-        """Show the caret behind a character, which is named by who wrote it and when.
+        """Show the caret after a character, which is identified by client and clock.
 
         A sticky index would do, but pycrdt's is wrong, or panics, in text that is not ASCII.
         """
         position = {
-            # All keys, also the empty ones: JupyterLab's editor throws without them (B11).
+            # All keys, even empty ones: JupyterLab's editor throws without them (B11).
             "type": None,
             "tname": None,
             "item": {"client": client, "clock": clock},
@@ -56,12 +56,12 @@ class Presence:
         self.show_soon()
 
     def show_soon(self) -> None:
-        """Tell the room before long; several calls in between are one message."""
+        """Announce the state soon; several calls in between are sent as one message."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_DELAY, self.show)
 
     def show(self) -> None:
-        """Tell the room now. Repeated often enough, or others think that the agent has left."""
+        """Announce the state now. Must be repeated, or others think that the agent has left."""
         self._stop_timer()
         state: dict[str, Any] = {"user": self._user, "autosave": self._autosave()}
         if self._caret is not None:
@@ -74,7 +74,7 @@ class Presence:
         self._send(None)
 
     def _autosave(self) -> bool:
-        # B16: a state without a word on autosave would switch it on for people who want it off.
+        # B16: a state without `autosave` would switch it on for people who want it off.
         wishes = [
             state.get("autosave", True)
             for client, state in self._link.states.items()

@@ -1,7 +1,7 @@
 """This process's own copy of a room's document: transactions, and who wrote what.
 
-A room's own Doc is never written (B1). An edit is made in the replica and sent to the room as one
-update, or not at all.
+A room's own Doc is never written to (B1). An edit is made in the replica and sent to the room as
+one update, or not at all.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ from ..errors import CollaborationError, InternalError
 from ..panics import contained, is_panic
 from .change_log import ChangeLog
 
-#: The origin of what comes from the room; an agent's own is its key.
+#: The origin of updates from the room; the origin of an agent's edits is its key.
 _ROOM = "room"
 
 Clocks = tuple[int, int]
-"""What a client wrote: from a clock on, and before another."""
+"""What a client wrote: from one clock up to another, half-open."""
 
 
 class Replica:
-    """A document of the same content as that of a room."""
+    """A document with the same content as a room's."""
 
     def __init__(self, link: RoomLink) -> None:
         self._link = link
         self.doc: Doc[Any] = Doc()
         self.document = _document(link.room_id, self.doc)
         self.version = _now()
-        """Grows with every change; milliseconds, so that it means the same after a restart."""
+        """Grows with every change; milliseconds, so that it stays comparable after a restart."""
         self.changes = ChangeLog(self.version)
         self.author: str | None = None
-        """Who makes the changes that come next."""
+        """The author of the next changes."""
         self.updates = 0
         """Transactions that changed something."""
         self.writes = 0
-        """Those of this process, and calls that changed nothing."""
+        """Transactions of this process, and calls that changed nothing."""
         self.broken = False
-        """Whether it is not what the room has: an edit failed halfway, or an update did."""
+        """Whether it differs from the room: an edit or an update failed halfway."""
         self._clock = 0
         self._receiving = False
         self._withholding = False
         self._subscription: Subscription | None = None
 
     def follow(self) -> None:
-        """Follow changes from now on: the document has come as a whole."""
+        """Start to follow changes, once the whole document has arrived."""
         self.document.on_change = self._on_change
         self._subscription = self.doc.observe(self._on_update)
 
     def close(self) -> None:
-        """Observe nothing any more.
+        """Stop observing.
 
-        B28: pycrdt refers to who observes a Doc in a way that Python's collector does not see, so
-        the document, the room and its store would stay in memory for ever.
+        B28: pycrdt refers to the observers of a Doc in a way that Python's garbage collector does
+        not see, so the document, the room and its store would stay in memory forever.
         """
         if self._subscription is not None:
             self.doc.unobserve(self._subscription)
@@ -72,8 +72,8 @@ class Replica:
     def transaction(self, origin: str) -> Iterator[None]:
         """A transaction of which the room gets nothing if it fails halfway.
 
-        pycrdt cannot roll back: the Doc keeps what was done until then. So it is given up, and
-        whoever goes on joins the room anew.
+        pycrdt cannot roll back: the Doc keeps what was done until then. So the replica is marked as
+        broken, and its users join the room again.
         """
         known = self.updates
         try:
@@ -96,18 +96,18 @@ class Replica:
 
     @contextmanager
     def receiving(self) -> Iterator[None]:
-        """A round of updates from the room, given to `receive`."""
+        """A round of updates from the room, passed to `receive`."""
         self._receiving = True
         try:
             yield
         except BaseException:
-            self._give_up()  # the rest of what came would be missing here for ever
+            self._give_up()  # the rest of the updates would be missing here forever
             raise
         finally:
             self._receiving = False
 
     def receive(self, update: bytes) -> bool:
-        """Apply an update from the room; returns whether it brought something."""
+        """Apply an update from the room; returns whether it changed anything."""
         known = self.updates
         self.author = self._name_of(sole_author(update))
         with contained(), self.doc.transaction(origin=_ROOM):
@@ -115,7 +115,7 @@ class Replica:
         return self.updates > known
 
     def attribute(self, agent: str, call: str) -> Clocks:
-        """What was written since this was asked last, which the link records as an agent's."""
+        """What was written since the last call, which the link records as an agent's."""
         start, end = self.advance()
         if start < end:
             client = self.doc.client_id
@@ -123,7 +123,7 @@ class Replica:
         return start, end
 
     def advance(self) -> Clocks:
-        """What was written since this was asked last."""
+        """What was written since the last call."""
         before = self._clock
         self._clock = decode_state(self.doc.get_state()).get(self.doc.client_id, 0)
         return before, self._clock

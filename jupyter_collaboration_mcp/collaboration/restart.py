@@ -1,9 +1,9 @@
 """Reapply edits that a server had not saved when it went down.
 
 A Jupyter server that crashes silently loses what it has not saved. If it comes back with an earlier
-state, it gets the same characters again: tabs that people left open bring those back too, and new
-ones would stand beside them. If it loaded the file instead, what is missing is found by comparing
-texts, so that nothing is reapplied twice.
+state, it gets the same characters again: tabs that people left open restore those too, and newly
+written ones would be duplicates. If it loaded the file instead, what is missing is found by
+comparing texts, so that nothing is reapplied twice.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def reapply_lost(
     """Reapply what a room lacks of some steps.
 
     Args:
-        document: As it is now.
-        before: As it was when the room went away.
+        document: The document as it is now.
+        before: The document as it was when the room went away.
         steps: What may be missing, oldest first.
-        authors: The clients that made them.
+        authors: The clients that wrote them.
         transaction: Begins one in the document, with an origin.
     """
     if _is_past(document, before):
         everybody = decode_state(before.doc.get_state())
-        for writers in (authors, everybody):  # the authors' may stand on what others wrote
+        for writers in (authors, everybody):  # the authors' text may depend on what others wrote
             given = _original(document, before, writers)
             if given is not None and _is_between(given.merged, document, before):
                 return ReapplyReport(_give_back(document, given, transaction))
@@ -68,11 +68,11 @@ class _Given(NamedTuple):
 
     update: bytes
     merged: Document
-    """As it would be with that."""
+    """The document as it would be with that."""
 
 
 def _original(document: Document, before: Document, authors: Collection[int]) -> _Given | None:
-    """None if what it stands on is not there, because the room has begun another history."""
+    """None if what it depends on is missing, because the room has started another history."""
     clocks, known = decode_state(before.doc.get_state()), decode_state(document.doc.get_state())
     since = {c: known.get(c, 0) if c in authors else clock for c, clock in clocks.items()}
     update = before.doc.get_update(encode_state(since))
@@ -83,13 +83,13 @@ def _original(document: Document, before: Document, authors: Collection[int]) ->
 
 
 def _is_past(document: Document, before: Document) -> bool:
-    """Whether nothing is in it that was not there before."""
+    """Whether it has nothing that was not there before."""
     merged = _merged(before, document.doc.get_update())
     return merged.ids == before.ids and _contents(merged) == _contents(before)
 
 
 def _is_between(merged: Document, document: Document, before: Document) -> bool:
-    """Whether each cell is as it is, or as it was."""
+    """Whether each cell is as it is now, or as it was."""
     now, then, with_it = _sources(document), _sources(before), _sources(merged)
     return now.keys() & then.keys() <= with_it.keys() and all(
         source in (now.get(cell_id), then.get(cell_id)) for cell_id, source in with_it.items()
@@ -99,7 +99,7 @@ def _is_between(merged: Document, document: Document, before: Document) -> bool:
 def _changes_only(
     cells: Collection[str], merged: Document, document: Document, before: Document
 ) -> bool:
-    """Whether no other cell changes, and what comes comes where it was, once."""
+    """Whether no other cell changes, and restored cells return once and to their old place."""
     now, with_it = _sources(document), _sources(merged)
     others = [cell_id for cell_id in now.keys() | with_it.keys() if cell_id not in cells]
     order = [cell_id for cell_id in merged.ids if before.has(cell_id)]
@@ -111,7 +111,7 @@ def _changes_only(
 def _give_back(
     document: Document, given: _Given, transaction: Callable[[str], AbstractContextManager[None]]
 ) -> list[str]:
-    """Returns the cells that it changed."""
+    """Apply the update. Returns the cells that it changed."""
     then = _contents(document)
     with transaction(REAPPLY):
         document.doc.apply_update(given.update)
@@ -122,7 +122,7 @@ def _give_back(
 def _merged(document: Document, update: bytes) -> Document:
     merged: Doc[Any] = Doc()
     merged.apply_update(document.doc.get_update())
-    # "block parent": something else is where it should stand.
+    # "block parent": something else is in its place.
     with contextlib.suppress(RuntimeError):
         merged.apply_update(update)
     return type(document)(merged)
@@ -144,15 +144,15 @@ def _contents(document: Document) -> dict[str, tuple[Any, ...]]:
 
 @dataclass(slots=True)
 class _Repairs:
-    """What the cells lack that some steps have changed."""
+    """What the changed cells lack."""
 
     report: ReapplyReport = field(default_factory=ReapplyReport)
-    """Of what is lost, and of the cells that lack something."""
+    """What is lost, and which cells lack something."""
     cells: list[RestartedCell] = field(default_factory=list)
-    """Those of them that are there, and were."""
+    """The cells that exist now and existed before."""
 
     def make(self, document: Document, before: Document) -> None:
-        """The caller has a transaction."""
+        """Make the repairs. The caller holds the transaction."""
         for cell_id in self.report.cells:
             is_there, was_there = document.has(cell_id), before.has(cell_id)
             if is_there and not was_there:
@@ -167,12 +167,12 @@ class _Repairs:
 def _compare(document: Document, before: Document, steps: Sequence[Step]) -> _Repairs:
     repairs = _Repairs()
     report = repairs.report
-    lacking = by_cell(steps[_kept(document, before, steps) :])
+    lacking = by_cell(steps[_count_kept(document, before, steps) :])
     for cell_id, changes in by_cell(steps).items():
         if cell_id not in lacking:
-            continue  # what it has not any more somebody has removed since
+            continue  # what it no longer has, somebody has removed since
         is_there, was_there = document.has(cell_id), before.has(cell_id)
-        # Undoing an insertion deletes, and the other way round: only the outcome counts.
+        # Undoing an insertion deletes, and vice versa: only the outcome counts.
         came_or_went = existence(changes).exists_after is not None
         if is_there and was_there:
             cell = RestartedCell(cell_id, document, before, report)
@@ -190,11 +190,11 @@ def _compare(document: Document, before: Document, steps: Sequence[Step]) -> _Re
     return repairs
 
 
-def _kept(document: Document, before: Document, steps: Sequence[Step]) -> int:
-    """How many steps the room surely has, counted from the oldest.
+def _count_kept(document: Document, before: Document, steps: Sequence[Step]) -> int:
+    """How many steps the room certainly has, counted from the oldest.
 
-    It got them one after another, and a file or a store holds the first of them or all. So it has
-    all that came before one that it has.
+    It received them in order, and a file or a store holds the first of them or all. So it has all
+    that came before one that it has.
     """
     kept = 0
     known: dict[str, list[Change]] = {}
@@ -213,7 +213,7 @@ def _kept(document: Document, before: Document, steps: Sequence[Step]) -> int:
 
 
 def _place(document: Document, before: Document, cell_id: str) -> int:
-    """Behind the nearest cell that it was behind."""
+    """The index after the nearest cell that it followed."""
     for previous in reversed(before.ids[: before.find(cell_id)]):
         if document.has(previous):
             return document.find(previous) + 1
@@ -221,6 +221,6 @@ def _place(document: Document, before: Document, cell_id: str) -> int:
 
 
 def _notebook(document: Document) -> Notebook:
-    """The document of changes that only a notebook can have."""
+    """The document, for changes that only a notebook can have."""
     assert isinstance(document, Notebook)
     return document

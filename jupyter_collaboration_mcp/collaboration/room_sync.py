@@ -1,7 +1,7 @@
-"""Keep a replica in step with its room, and what agents wrote until a file has it.
+"""Keep a replica in step with its room, and remember what agents wrote until a file has it.
 
-A change of the file on disk overwrites what is unsaved in the room (B9), and a server that goes
-down may lose it. Either is noticed here, and what is missing is reapplied.
+A change of the file on disk overwrites what is unsaved in the room (B9), and a server that dies may
+lose it. This notices both and reapplies what is missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .restart import REAPPLY, reapply_lost
 from .stray_text import find_stray_text
 from .unsaved_steps import Entry, Texts, UnsavedSteps
 
-#: How often a file is saved anew because somebody else wrote it meanwhile.
+#: How often a file is saved again because somebody else wrote it in the meantime.
 _SAVES = 3
 
 #: Seconds that output may have to wait for a save.
@@ -44,10 +44,10 @@ _log = logging.getLogger(__name__)
 
 
 class RoomSync:
-    """Between one replica and its room.
+    """Connects one replica with its room.
 
     Args:
-        notify: Tells the agents something with their next answers; even after a crash, if asked.
+        notify: Adds a note to the agents' next answers, on request even after a crash.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class RoomSync:
         """Called when there is something that no file has yet."""
         self.unsaved = UnsavedSteps(replica.document)
         self._link, self._replica, self._notify = link, replica, notify
-        self._clients = {replica.doc.client_id}  # as whom it has written, in rooms before too
+        self._clients = {replica.doc.client_id}  # client ids it has used, also in earlier rooms
         self._reapplying = asyncio.Lock()
         self._saving = asyncio.Lock()
-        self._unproven = -1  # updates after which nothing but the word of a save is believed
+        self._unproven = -1  # updates after which only a reported save counts
         self._overwritten: Texts | None = None
-        """What the cells with unsaved changes said before the file overwrote them."""
-        self._unsaved_then: Sequence[Entry] = ()  # with what was known then of the room having it
+        """The texts that cells with unsaved changes had before the file overwrote them."""
+        self._unsaved_then: Sequence[Entry] = ()  # with what was then known about acknowledgement
 
     # -- the room ----------------------------------------------------------------------------
 
     def receive(self) -> None:
-        """Apply what the room has sent."""
+        """Apply the updates that the room has sent."""
         self.unsaved.begin()
         with self._replica.receiving():
             for update in self._link.receive():
@@ -79,28 +79,28 @@ class RoomSync:
         overwrite = self._link.overwritten()
         if overwrite is not None and self._overwritten is None:
             self._overwritten = self.unsaved.texts_before(overwrite)
-            # What the room had at once was there before the file.
-            sent = () if self._link.at_once else self.unsaved.sent()
+            # What the room received at once was there before the file.
+            sent = () if self._link.at_once else self.unsaved.snapshot()
             self._unsaved_then = [replace(entry) for entry in sent]
 
     async def catch_up(self) -> None:
-        """Have what the room has. Nothing may be awaited between this and an edit."""
-        sent = self.unsaved.sent()
+        """Receive what the room has. Do not await anything between this and an edit."""
+        sent = self.unsaved.snapshot()
         await self._link.current()
         self.receive()
         self._acknowledge(sent)
         if self._overwritten is not None:
             await self._reapply_overwritten()
 
-    async def acknowledged(self) -> None:
-        """Return when all edits are with the room, and would survive what it promises to survive.
+    async def wait_acknowledged(self) -> None:
+        """Wait until the room has all edits, and keeps them through what it promises to survive.
 
         Raises:
             RoomUnavailable: The room went away.
         """
-        sent = self.unsaved.sent()
-        await self._link.acknowledged()
-        self.receive()  # what the room said of its saves before it had these edits
+        sent = self.unsaved.snapshot()
+        await self._link.wait_acknowledged()
+        self.receive()  # what the room reported about saves before it had these edits
         self._acknowledge(sent)
         self._follow_saves()  # without a room, every edit is saved by now
 
@@ -118,16 +118,16 @@ class RoomSync:
             self.on_edit()
 
     async def save(self) -> None:
-        """Have the file saved, and return when it has all that agents wrote up to now.
+        """Save the file, and return when it has everything that agents wrote until now.
 
         Raises:
-            CollaborationError: It does not have it.
+            CollaborationError: The file does not have it.
         """
         async with self._saving:
             await self._save()
 
     async def between_saves(self) -> None:
-        """Wait a moment if the document is being saved: each change of it would cancel that."""
+        """Wait a moment if the document is being saved: any change would cancel the save."""
         if self._saving.locked():
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SAVE_TIME), self._saving:
@@ -136,7 +136,7 @@ class RoomSync:
     async def _save(self) -> None:
         for _ in range(_SAVES):
             await self.catch_up()
-            sent = self.unsaved.sent()
+            sent = self.unsaved.snapshot()
             if not sent:
                 return
             failure: FileFailed | None = None
@@ -149,28 +149,28 @@ class RoomSync:
                 continue  # the file has what somebody else wrote: reapply, and save again
             if failure is not None:
                 raise failure
-            if not any(entry is sent[0] for entry in self.unsaved.sent()):
+            if not any(entry is sent[0] for entry in self.unsaved.snapshot()):
                 continue  # saved, or reapplied by another call after the save began
-            self.unsaved.saved(sent)
+            self.unsaved.mark_saved(sent)
             return
         raise FileFailed.to("save", self._link.path, "others change the file all the time")
 
     def _follow_saves(self) -> None:
-        """What was with the room before it saved is safe when it has saved."""
+        """Forget what the room had before its last save: it is safe."""
         proven = self._overwritten is None and self._replica.updates > self._unproven
         if self.unsaved and self._link.saved and proven:
-            self.unsaved.saved()
+            self.unsaved.mark_saved()
 
     # -- reapplying --------------------------------------------------------------------------
 
     def inherit(self, lost: RoomSync) -> None:
-        """Reapply what the room has lost since it was in another replica."""
-        if lost._replica.broken:  # and the room has lost nothing
+        """Reapply what the room has lost since another replica was in it."""
+        if lost._replica.broken:  # the room itself has lost nothing
             for step in lost.unsaved.steps:
                 self.keep(step, acknowledged=True)
             self._overwritten = lost._overwritten
             return
-        lost.receive()  # how it was in the end
+        lost.receive()  # its final state
         steps = lost.unsaved.steps
         self._replica.author = REAPPLIED
         self._clients |= lost._clients
@@ -192,13 +192,13 @@ class RoomSync:
         self._follow_saves()
 
     async def _reapply_overwritten(self) -> None:
-        """Reapply what a change of the file has taken of what is unsaved.
+        """Reapply unsaved steps that a change of the file has overwritten.
 
-        To compare large texts takes long. So it is rehearsed on a copy in a thread, and what was
-        found there is remembered.
+        Comparing large texts takes long. So this is rehearsed on a copy in a thread, and the
+        results are remembered.
         """
         async with self._reapplying:
-            if self._overwritten is None:  # somebody else has done it meanwhile
+            if self._overwritten is None:  # another call has done it in the meantime
                 return
             merge = cache(merge_lines)
             kind, doc = type(self._replica.document), self._replica.doc
@@ -210,7 +210,7 @@ class RoomSync:
             self._reapply_now(self._overwritten, merge)
 
     def _reapplication(self, texts_before: Texts, merge: Merge) -> _Reapplication:
-        """What reapplies in a document, the live one or a copy."""
+        """A function that reapplies steps in a document, the live one or a copy."""
         steps, late, then = self.unsaved.steps, self._late(), self._unsaved_then
         client = self._replica.doc.client_id
         return lambda document: reapply_overwritten(
@@ -223,7 +223,7 @@ class RoomSync:
         )
 
     def _late(self) -> Collection[str]:
-        """The cells of steps that were not known to be with the room when the file came."""
+        """The cells of steps that the room was not known to have when the file came."""
         return by_cell(entry.step for entry in self._unsaved_then if not entry.acknowledged)
 
     def _reapply_now(self, texts_before: Texts, merge: Merge) -> None:
@@ -244,7 +244,7 @@ class RoomSync:
         report.lost += self.unsaved.missing(texts_before)
         self.unsaved.clear()
         if self._late():
-            self._unproven = replica.updates  # what came after the file is in the room only
+            self._unproven = replica.updates  # what came after the file is only in the room
         if left:
             sent = written[0] < written[1]
             step = Step(replica.version, REAPPLY, tuple(left))
@@ -253,7 +253,7 @@ class RoomSync:
         self._follow_saves()
 
     def _report(self, report: ReapplyReport, cause: str) -> None:
-        """Tell all agents that are here: any of them may have made the edits."""
+        """Notify all agents that are here: any of them may have made the edits."""
         if str(report):
             self._notify(f"{cause}: {report}.", bool(report.lost))
 
@@ -262,7 +262,7 @@ _Reapplication = Callable[[Document], tuple[ReapplyReport, list[Change]]]
 
 
 def _rehearse(kind: type[Document], state: bytes, reapply: _Reapplication) -> None:
-    """Do on a copy what will be done; if it fails, it will be reported then."""
+    """Rehearse on a copy; if it fails, the real attempt will report it."""
     doc: Doc[Any] = Doc()
     document = kind(doc, follows=False)
     doc.apply_update(state)

@@ -1,4 +1,4 @@
-"""The agents at one document: what each has seen, could undo, and is still to be told."""
+"""The agents at one document: what each has seen, can undo, and has yet to be notified of."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Seat:
     """The version of the document that the agent last looked at."""
     used: float = field(default_factory=time.monotonic)
     presence: Presence | None = None
-    """How people see it, while it is there."""
+    """How people see the agent, while it is here."""
     bound: bool = False
-    """Whether the agent is there as long as this process is."""
+    """Whether the agent stays as long as this process runs."""
     runs: int = 0
     """Runs that it waits for: it does not leave before they are over."""
     notes: list[str] = field(default_factory=list)
-    """What its next answer should say once."""
+    """Notes for its next answer; each is shown once."""
     known: KnownRevisions = field(default_factory=KnownRevisions)
-    """What the agent knows of the document's text."""
+    """What the agent knows about the document's text."""
 
 
 class Seats:
@@ -43,7 +43,7 @@ class Seats:
         self._link = link
         self._seats: dict[str, Seat] = {}
         self.notes: list[str] = []
-        """What the next answer should say once, whoever gets it."""
+        """Notes for the next answer, whichever agent gets it."""
 
     def __contains__(self, seat: Seat) -> bool:
         return self._seats.get(seat.agent) is seat
@@ -72,10 +72,10 @@ class Seats:
                 seat.presence.show_soon()
 
     def notify(self, note: str, keep: bool) -> None:
-        """Tell all agents that are here with their next answers, or whoever comes first.
+        """Notify all agents that are here with their next answers, or else the next one to come.
 
         Args:
-            keep: Whether they are to be told even if the server crashes before.
+            keep: Whether to deliver it even if the server crashes first.
         """
         for notes in [seat.notes for seat in self._seats.values()] or [self.notes]:
             notes.append(note)
@@ -83,7 +83,7 @@ class Seats:
             self._link.remember(note)
 
     def take_notes(self, seat: Seat) -> Sequence[str]:
-        """What an answer to an agent should say now."""
+        """The notes for an answer to an agent; each is returned once."""
         notes = [*self.notes, *seat.notes]
         self.notes.clear()
         seat.notes.clear()

@@ -1,4 +1,4 @@
-"""What agents read lately, so that an answer can show what changed since."""
+"""What agents read lately, so that an answer can show what has changed since."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 _KEPT = 2_000_000
 
 
-#: Cells of which it is remembered what one agent knows.
+#: Cells for which we remember what one agent knows.
 _CELLS = 20_000
 
 
@@ -25,7 +25,7 @@ class Readable(Protocol):
 
 
 class SeenSources:
-    """The latest sources by revision; bounded, the oldest go first."""
+    """The latest sources by revision; bounded, drops the oldest first."""
 
     def __init__(self) -> None:
         self._sources: OrderedDict[str, str] = OrderedDict()
@@ -49,13 +49,13 @@ class SeenSources:
 
 
 class KnownRevisions:
-    """Which revision of each cell one agent was shown, or has written."""
+    """The revision of each cell that an agent was shown, or has written."""
 
     def __init__(self) -> None:
         self._revisions: dict[str, str] = {}
 
     def add(self, cell_id: str, revision: str) -> None:
-        """The agent knows what a cell says."""
+        """Record that the agent knows the text of a cell at a revision."""
         self._revisions[cell_id] = revision
         if len(self._revisions) > _CELLS:
             del self._revisions[next(iter(self._revisions))]

@@ -1,8 +1,8 @@
 """Find edits that reached the room after it reloaded a changed file (B9).
 
-The server replaces a text as a whole: it removes all that it knows of it and writes what the file
-says. An edit that arrives later finds nothing left of the text around it, and ends up before or
-behind everything. Its characters are found by the client and the clock that wrote them.
+The server replaces a text as a whole: it removes everything that it knows and writes the content of
+the file. An edit that arrives later finds nothing left of the text around it, and ends up before or
+after everything. Its characters are found by their client and clock.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def find_stray_text(
 
     Args:
         client: The client that made the edits.
-        unsaved: What was unsaved when the file overwrote the room.
+        unsaved: The entries that were unsaved when the file overwrote the room.
     """
-    # In a notebook, the server removes all that it knows of each cell that it changes.
+    # In a notebook, the server removes everything that it knows of each cell that it changes.
     late = [
         entry
         for entry in unsaved
@@ -55,7 +55,7 @@ def find_stray_text(
 
 
 def _is_late(document: Document, client: int, entry: Entry) -> bool:
-    """Whether a text has all that a step wrote, and the room may have got it after the file.
+    """Whether a text has all that a step wrote, and the room may have received it after the file.
 
     The server may keep letters that it knows where the file seems to have the same ones.
     """
@@ -95,5 +95,5 @@ def _keep_removals(found: dict[str, list[Edit]], cell: str, old: str, event: Any
 
 
 def _length(document: Document) -> int:
-    """The length of a text in the units of a clock."""
+    """The length of a text, in the units of a clock."""
     return len(document.source(0).encode("utf-16-le")) // 2

@@ -1,8 +1,8 @@
 """Undo what an agent did, and nothing that anybody else did.
 
-Every call of an agent leaves a step: what it changed, with what was there before. Undoing steps is
-planned first, without touching the document, so that the preview is exact: the plan is what will
-happen, or it is refused with the diff.
+Every call of an agent leaves a step: what it changed, with what was there before. Undoing is
+planned first, without touching the document, so that the preview is exact: either the plan is
+carried out, or it is refused with a diff.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import NothingToUndo, UndoRefused
 from .changes import SourceChange, Step
 from .changes.change import UndoPlan
 
-#: How much an agent can undo in one document: steps, and characters they may hold.
+#: How much an agent can undo in one document: steps, and characters in them.
 MAX_STEPS = 200
 MAX_CHARACTERS = 20_000_000
 
@@ -26,7 +26,7 @@ class UndoLog:
     def __init__(self) -> None:
         self._steps: deque[Step] = deque()
         self.characters = 0
-        """Of all steps."""
+        """The characters in all steps."""
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -61,8 +61,8 @@ def plan_undo(document: Document, steps: Sequence[Step], force: bool) -> UndoPla
     """
     if not steps:
         raise NothingToUndo(
-            "There is no change of yours to take back here.",
-            "Nothing to do; changes from before a restart of the server cannot be taken back.",
+            "There is no change of yours to undo here.",
+            "Nothing to do; changes from before a restart of the server cannot be undone.",
         )
     plan = UndoPlan(document)
     for step in steps:
@@ -78,7 +78,7 @@ def plan_undo(document: Document, steps: Sequence[Step], force: bool) -> UndoPla
                 plan.changes.append(SourceChange(cell_id, before, source))
     if plan.conflicts and not force:
         raise UndoRefused(
-            "Taking this back would remove or tear apart what others wrote; nothing was changed.\n"
+            "Undoing this would remove or tear apart what others wrote; nothing was changed.\n"
             + "\n".join(plan.conflicts),
             "Leave it, edit by hand, or repeat with force=true: "
             "that keeps every character of the others and drops yours around them.",

@@ -1,12 +1,13 @@
-"""What agents did that is in no file yet, and what the cells said before the file came.
+"""Agents' steps that are in no file yet, and the texts of their cells before the file came.
 
-A change of the file on disk overwrites it in the room (B9), and a server that goes down may lose
-it. Reapplying it takes what the cells said just before. The update with the content of the file is
-recognised by the mark that follows it. But a server reloads a large file bit by bit, and answers
-questions meanwhile with a `Piece`: what the cells said is remembered from before the first one.
+A change of the file on disk overwrites unsaved steps in the room (B9), and a server that dies may
+lose them. Reapplying them requires the texts that the cells had just before. The update with the
+file's content is recognised by the mark that follows it. But a server reloads a large file bit by
+bit, and answers requests in the meantime with a `Piece`: the texts are remembered from before the
+first one.
 
 While a server cannot save, steps pile up. The oldest of very many are forgotten, but not which
-cells they changed: if such a cell says something else in the end, that is reported.
+cells they changed: if such a cell has another text in the end, that is reported.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from ..documents.text_document import Document
 from .changes import Step, by_cell, cell_name
 from .replica import Clocks
 
-#: How much is remembered of one document: steps, and characters they may hold. A server that can
-#: save does so every second.
+#: How much is remembered of one document: steps, and characters in them. A server that can save
+#: does so every second.
 MAX_STEPS = 2_000
 MAX_CHARACTERS = 50_000_000
 
 Texts = Mapping[str, str]
-"""What cells say that have unsaved changes, of those that are there."""
+"""The texts of cells with unsaved changes, for those that exist."""
 
 
 @dataclass(slots=True)
@@ -42,11 +43,11 @@ class Entry:
 
 @dataclass(slots=True)
 class Before:
-    """How the cells were before an update from the room."""
+    """The texts of the cells before an update from the room."""
 
     texts: Texts
     since: list[Step] = field(default_factory=list)
-    """What was made after it, which would be lost with the rest."""
+    """Steps that were made after it, which would be lost with the rest."""
 
 
 class UnsavedSteps:
@@ -57,10 +58,10 @@ class UnsavedSteps:
         self._entries: deque[Entry] = deque()
         self._characters = 0
         self.forgotten: set[str] = set()
-        """The cells of unsaved steps that were too many to be remembered."""
-        self._last = Before({})  # the last update, and the pieces that came right before it
+        """The cells of unsaved steps that were too many to remember."""
+        self._last = Before({})  # before the last update and the pieces right before it
         self._in_pieces = False
-        self._each: list[Before] = []  # each update of this round
+        self._each: list[Before] = []  # before each update of this round
         self._before_round = self._last
         self._tracked: set[str] | None = None  # the cells of all steps
         self._latest: tuple[Mark, Texts] = (document.mark(), {})
@@ -88,8 +89,8 @@ class UnsavedSteps:
         self._keep([])
         self._last = Before({})
 
-    def sent(self) -> Sequence[Entry]:
-        """What will be with the room when it has answered, for `acknowledge`."""
+    def snapshot(self) -> Sequence[Entry]:
+        """What the room will have when it has answered; pass it to `acknowledge`."""
         return list(self._entries)
 
     def acknowledge(self, sent: Sequence[Entry]) -> None:
@@ -97,11 +98,11 @@ class UnsavedSteps:
             entry.acknowledged = True
 
     def has_of(self, agent: str) -> bool:
-        """Whether something of an agent is unsaved."""
+        """Whether an agent has unsaved steps."""
         return any(entry.step.agent in ("", agent) for entry in self._entries)
 
-    def saved(self, sent: Sequence[Entry] | None = None) -> None:
-        """The file has all that was with the room, or only what had been sent at some time."""
+    def mark_saved(self, sent: Sequence[Entry] | None = None) -> None:
+        """Forget what the room had when it saved, or only what had been sent by some time."""
         if self._entries:
             known = None if sent is None else {id(entry) for entry in sent}
             later = [
@@ -110,12 +111,12 @@ class UnsavedSteps:
                 if (not entry.acknowledged if known is None else id(entry) not in known)
             ]
             if len(later) < len(self._entries):
-                self.forgotten.clear()  # they were with the room before the others
+                self.forgotten.clear()  # the room had them before the others
             self._keep(later)
             self._last = Before(self.texts())
 
     def missing(self, said: Texts) -> list[str]:
-        """In words, where the oldest changes may be gone: those cells said something else."""
+        """Describe where the oldest changes may be lost: cells that now have another text."""
         now = self.texts()
         return [
             f"the oldest changes in {cell_name(cell)}, of which too many were unsaved"
@@ -139,34 +140,34 @@ class UnsavedSteps:
     # -- what the cells said -----------------------------------------------------------------
 
     def begin(self) -> None:
-        """A round of updates from the room begins."""
+        """Start a round of updates from the room."""
         self._each, self._before_round = [], self._last
 
     def before(self) -> Before:
-        """What to give to `after` if the update that is about to be applied brings something."""
+        """What to pass to `after` if the next update changes anything."""
         return self._last if self._in_pieces else Before(self.texts())
 
     def after(self, update: bytes, before: Before) -> None:
-        """An update from the room was applied, and brought something."""
+        """Record that an update from the room was applied and changed something."""
         self._each.append(before)
         self._last = before
         self._in_pieces = isinstance(update, Piece)
 
     def texts_before(self, overwrite: Overwrite) -> Texts:
-        """What the cells said before the file overwrote them.
+        """The texts of the cells before the file overwrote them.
 
-        Of the updates that may have brought it, it is the one that took the most of what was
-        unsaved, and of several the last.
+        Of the updates that may have brought the file, this chooses the one that removed the most of
+        what was unsaved, and of several the last.
         """
         candidates = [self._texts_before_update(n) for n in reversed(overwrite.updates)]
         if overwrite.or_previous:
             candidates.append(self._with_later_steps(self._before_round))
-        if len(candidates) == 1:  # the usual case; comparing takes long in large texts
+        if len(candidates) == 1:  # the usual case; comparing large texts takes long
             return candidates[0]
         return max(candidates, key=self._amount)
 
     def _amount(self, texts: Texts) -> int:
-        """How much texts have of what is unsaved, about."""
+        """About how much of the unsaved steps is in some texts."""
         lines = {cell: Counter(text.split("\n")) for cell, text in texts.items()}
         return sum(
             change.amount_in(lines.get(cell))
@@ -186,7 +187,7 @@ class UnsavedSteps:
         return texts
 
     def texts(self) -> Texts:
-        """What the cells say now. Only cells that changed since the last call are read."""
+        """The current texts of the cells. Only reads cells that changed since the last call."""
         mark, known = self._latest
         changed = self._document.changed_since(mark)
         if self._tracked is None or changed is None:
@@ -204,7 +205,7 @@ class UnsavedSteps:
         return known
 
     def _with(self, said: Texts, step: Step) -> Texts:
-        """What cells would say if a step had been made on what they said."""
+        """The texts that cells would have if a step had been made on given ones."""
         now = dict(said)
         for change in step.changes:
             change.replay(now, self._document)

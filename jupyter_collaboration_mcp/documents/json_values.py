@@ -37,7 +37,7 @@ class Flaw(NamedTuple):
     """Keys and indexes that lead to it, as one would write them: `.key[0]`."""
     why: str
 
-    def said(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """In words, for a value that goes by some name."""
         where = f"{name}{self.where}"
         return f"{where if len(where) <= _SHOWN else where[:_SHOWN] + '...'} {self.why}"
@@ -92,7 +92,7 @@ def require_storable(value: Any, name: str) -> None:
     """
     if (found := flaw(value)) is not None:
         raise InvalidArgument(
-            f"{found.said(name)}. Nothing was changed.",
+            f"{found.describe(name)}. Nothing was changed.",
             "Give a value that any program can read from JSON. Write such a number as a string.",
         )
 

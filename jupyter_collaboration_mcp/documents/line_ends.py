@@ -21,7 +21,7 @@ def plain(content: str) -> str:
     return content.replace(_CRLF, "\n")
 
 
-def restored(content: str, original: str) -> str:
+def restore(content: str, original: str) -> str:
     """A live text with the line ends that its file has; a new line gets what most others have.
 
     A carriage return that somebody puts right before a line break is no part of the text: it would

@@ -16,7 +16,7 @@ from .outputs import (
     as_on_screen,
     compact,
     data_of,
-    explained,
+    explain,
     joined,
     line_safe,
     says_something,
@@ -215,7 +215,7 @@ def _error(output: Mapping[str, Any], facts: dict[str, Any], uri: str | None) ->
     name = _clean(joined(output.get("ename")))[:100]
     said = _clean(as_on_screen(joined(output.get("evalue"))))
     value = clip(said, _LONGEST_MESSAGE)
-    where, whole = explained(output)
+    where, whole = explain(output)
     traceback = re.sub(r"^-+\n", "", traceback_text(output))
     facts = facts | {"kind": "error", "ename": name, "evalue": value}
     return OutputPart(

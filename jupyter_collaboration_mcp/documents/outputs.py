@@ -42,7 +42,7 @@ def kinds(outputs: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(map(_kind, outputs)))
 
 
-def explained(output: Mapping[str, Any]) -> tuple[str, bool]:
+def explain(output: Mapping[str, Any]) -> tuple[str, bool]:
     """What follows the headline of an error, and whether that is all of the traceback.
 
     The user's own frames come with the lines around the failing one; those of libraries are

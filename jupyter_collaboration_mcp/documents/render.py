@@ -279,7 +279,7 @@ def _block(
 def _metadata(metadata: Mapping[str, Any]) -> str:
     """Metadata as a text; people's programs may write there what is no JSON."""
     if (found := flaw(metadata, math.inf, None)) is not None:
-        return f"cannot be shown: {words(found.said('metadata'))}"
+        return f"cannot be shown: {words(found.describe('metadata'))}"
     return _json(metadata)
 
 

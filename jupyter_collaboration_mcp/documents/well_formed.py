@@ -111,7 +111,7 @@ def _run_problem(cell: Mapping[str, Any]) -> str | None:
 
 def _flaw(notebook: Mapping[str, Any], integers: float, floats: float | None) -> str | None:
     found = flaw(notebook, integers, floats, depth=-_ABOVE)
-    return None if found is None else found.said("").removeprefix(".")
+    return None if found is None else found.describe("").removeprefix(".")
 
 
 _MISSING = object()

@@ -1,1 +1,1 @@
-"""An agent at a kernel: runs, their queue, what they put out, and looking at variables."""
+"""Running code in kernels: runs, their queue, their outputs, and inspecting variables."""

@@ -1,7 +1,7 @@
-"""One kernel's queue: it makes runs one after another, and hands each its messages.
+"""One kernel's queue: performs runs one after another, and passes each its messages.
 
-It does not know where messages come from or where outputs go: a link brings the former, a run's
-target and the side files take the latter.
+It does not know where messages come from or where outputs go: a link delivers the messages, and a
+run's target and the side files take the outputs.
 """
 
 from __future__ import annotations
@@ -43,37 +43,37 @@ from .questions import Questions
 from .run import Run, RunState
 from .side_files import SideFiles
 
-#: Seconds between two looks at whether the kernel lives.
+#: Seconds between two checks that the kernel is alive.
 _WATCH = 0.25
 
 #: Seconds after which we stop waiting for the second half of "done": a message was lost.
 _LOST_MESSAGE = 10.0
 
-#: The same for the reply of code that was interrupted: kernels drop it if they are interrupted
-#: again while they write the traceback.
+#: The same for the reply of interrupted code: kernels drop it if they are interrupted again while
+#: they write the traceback.
 _LOST_REPLY = 0.5
 
-#: How often a request is sent again that the kernel dropped because another one failed.
+#: How often a request is resent that the kernel dropped because another one failed.
 _AGAIN = 5
 
 _BEFORE_IT = "a cell before it failed"
 
 
 class ExecutorSettings(NamedTuple):
-    """What configuration decides about running."""
+    """Settings for running code."""
 
     input_limit: float = 300.0
-    """Seconds that a run waits for an answer."""
+    """Seconds that a run waits for input."""
 
 
 class Executor:
     """Runs everything that agents run in one kernel process.
 
     Args:
-        link: To the kernel.
+        link: Connects to the kernel.
         interrupt: Interrupts the kernel.
-        side_files: Keep what is too large for a cell.
-        settings: What configuration decides.
+        side_files: Store what is too large for a cell.
+        settings: Time limits from configuration.
         log: For what no run can report.
     """
 
@@ -105,28 +105,28 @@ class Executor:
 
     @property
     def waiting(self) -> Sequence[Run]:
-        """Runs that have not begun."""
+        """Runs that have not started."""
         return tuple(self._queue)
 
     @property
     def under_way(self) -> Sequence[Run]:
-        """Runs that are not over, in the order in which they are made."""
+        """Runs that are not over, in the order in which they run."""
         return self.waiting if self.current is None else (self.current, *self.waiting)
 
     @property
     def busy(self) -> bool:
-        """Whether the kernel works on anything, whoever asked for it."""
+        """Whether the kernel is working, whoever started it."""
         return self.current is not None or bool(self._queue) or self.link.busy_with is not None
 
     @property
     def busy_for_others(self) -> bool:
-        """Whether it works on something that no agent asked for."""
+        """Whether it works on something that no agent started."""
         request = self.link.busy_with
         ours = (self._requests, self._questions, self._finished)
         return request is not None and not any(request in requests for requests in ours)
 
     def submit(self, runs: Iterable[Run]) -> None:
-        """Queue runs, to be made in this order."""
+        """Queue runs in this order."""
         self._queue.extend(runs)
         if self._worker is None or self._worker.done():
             self._worker = self._tasks.start(self._work())
@@ -134,14 +134,14 @@ class Executor:
             self._watcher = self._tasks.start(self._watch())
 
     async def interrupt(self) -> None:
-        """Interrupt what runs, and wait until it ends.
+        """Interrupt what is running, and wait until it ends.
 
         Raises:
-            InterruptIgnored: It went on.
+            InterruptIgnored: The code continued.
         """
         run = self.current
         deadline = time.monotonic() + INTERRUPT_LIMIT
-        # An interrupt before the code begins has no effect, so wait for that.
+        # An interrupt before the code starts has no effect, so wait for that.
         while self.busy and self.link.busy_with is None and not is_stopped(run):
             if time.monotonic() > deadline:
                 break
@@ -161,13 +161,13 @@ class Executor:
             await asyncio.sleep(0.01)
 
     def interrupted_since(self, moment: float) -> Run | None:
-        """The run that an interrupt has ended since then, if one has."""
+        """The run that an interrupt has ended since a moment, if any."""
         run = self._interrupted
         ended = None if run is None else run.ended
         return run if ended is not None and ended >= moment else None
 
     async def _signal(self, request: str | None) -> None:
-        """Interrupt the kernel, in what it works on for a request."""
+        """Interrupt the kernel while it works on a request."""
         run = self.current if request is None else self._requests.get(request)
         if run is not None:
             run.interrupted = time.monotonic()  # before the kernel can answer
@@ -180,11 +180,11 @@ class Executor:
             raise
 
     def reply_to_input(self, run: Run, text: str) -> None:
-        """Answer the question of a run.
+        """Answer the input request of a run.
 
         Raises:
-            NoInputWanted: It asks nothing.
-            KernelLost: The kernel that asked is not there any more.
+            NoInputWanted: It is not waiting for input.
+            KernelLost: The kernel that asked no longer exists.
         """
         if run.state is not RunState.input_required or run is not self.current:
             raise wants_no_input(run)
@@ -203,23 +203,23 @@ class Executor:
         return await self._questions.ask(expressions, timeout)
 
     def lose(self, fate: Fate) -> None:
-        """The kernel process is not there any more, and with it all that ran in it."""
+        """Fail everything that ran in a kernel process that no longer exists."""
         if self.lost is not None:
             return
         self.lost = fate
         self._questions.fail(kernel_lost(fate, None))
         self._finished.clear()
         self._done.set()
-        # What was not sent must not reach the process that is started in its place.
+        # What was not sent must not reach the process that replaces it.
         self._start("close the link to", self.link.close)
 
-    async def ended(self) -> None:
-        """Return when nothing of it writes to a cell any more."""
+    async def wait_ended(self) -> None:
+        """Wait until none of its runs writes to a cell any more."""
         if self._worker is not None:
             await asyncio.wait([self._worker])
 
     async def close(self) -> None:
-        """Stop; runs that are not over keep what their cells show, without the star."""
+        """Stop; the cells of unfinished runs keep their outputs, without the star."""
         left = [run for run in (self.current, *self._queue) if run is not None]
         await self._tasks.close()
         await self._interrupts.close()
@@ -242,7 +242,7 @@ class Executor:
             except BaseException as error:
                 if isinstance(error, ENDINGS):
                     raise
-                # pycrdt's panics are no Exceptions, and one bad run must not end all others.
+                # pycrdt's panics are not Exceptions, and one bad run must not end all others.
                 self._log.exception("Cannot run %s to its end", run.id)
                 await self._give_up(run, run_broken(error))
             finally:
@@ -252,15 +252,15 @@ class Executor:
 
     async def _perform(self, run: Run) -> None:
         if self.lost is None and (fate := await self.link.fate()) != "alive":
-            self.lose(fate)  # else it would be sent to the one that is started in its place
+            self.lose(fate)  # otherwise it would be sent to the process that replaces this one
         if self.lost is None and run.target is not None:
             await run.target.ready()
-        if self.lost is not None:  # by now: nothing is awaited between this and the request
+        if self.lost is not None:  # check again: nothing is awaited between this and the request
             raise kernel_lost(self.lost, None)
         self._done.clear()
         request = self._send(run)
         try:
-            self._begin(run)  # while the kernel works already
+            self._begin(run)  # while the kernel is already working
             for attempt in range(_AGAIN + 1):
                 await self._done.wait()
                 aborted = (run.reply or {}).get("status") == "aborted"
@@ -278,7 +278,7 @@ class Executor:
             self._follow_on(request, run)
 
     def _follow_on(self, request: str, run: Run) -> None:
-        """Keep listening to what a run may have left behind, such as a thread."""
+        """Keep listening for output of what a run may have left behind, such as a thread."""
         if run.over and self.lost is None:
             self.link.finish(request)
             self._finished.add(request, run)
@@ -324,8 +324,8 @@ class Executor:
             try:
                 await run.target.end(run.log, run.count, timings)
             except CollaborationError as error:
-                # The outcome of the code holds all the same, and an error of the kernel says
-                # more than that its notebook cannot be reached either.
+                # The outcome of the code still holds, and an error from the kernel is more useful
+                # than the error that its notebook is also unreachable.
                 self._log.warning("Cannot show the end of %s: %s", run.id, error)
                 run.error = run.error or error
         run.become(state)
@@ -359,7 +359,7 @@ class Executor:
             run.become(state)
 
     async def _watch(self) -> None:
-        """Check that the kernel lives while something runs, and that nothing waits forever."""
+        """While something runs, check that the kernel is alive and that nothing waits forever."""
         while self._worker is not None and not self._worker.done() and self.lost is None:
             await asyncio.wait([self._worker], timeout=_WATCH)
             try:
@@ -393,7 +393,7 @@ class Executor:
         if run is None:
             self._finished.receive(message)
             return
-        if not run.idle:  # a thread may go on printing when only the reply is missing
+        if not run.idle:  # a thread may keep printing when only the reply is missing
             run.heard = time.monotonic()
         if message.channel == "shell":
             take_reply(run, message)
@@ -407,7 +407,7 @@ class Executor:
             self._done.set()
 
     def _update_display(self, message: KernelMessage) -> None:
-        """A display may be updated from anywhere."""
+        """Update a display, which any run may have created."""
         run = self.current
         if run is not None and update_display(run.log, message):
             self._writer.write_soon(run)

@@ -1,6 +1,6 @@
-"""The names in the line of a cell that failed, for a reader who wonders what they held.
+"""The names in the failing line of a cell, so that an answer can show their values.
 
-Only in a line outside of functions: what is inside of one the kernel does not know by then.
+Only for lines outside of functions: by then the kernel no longer knows what was inside one.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from ..documents.outputs import traceback_text
 
-#: Names that are looked at.
+#: The most names that are looked up.
 _MOST = 5
 
 #: The line at which IPython's arrow points, in a frame of a cell.
 _FRAME = re.compile(r"^(?:Cell In\s?\[|File <ipython|Input In|<ipython-input)", re.MULTILINE)
 _ARROW = re.compile(r"^-+> *\d+ (.*)$", re.MULTILINE)
 
-#: A name that is no attribute, and no argument that is named in a call.
+#: A name that is neither an attribute nor a keyword argument.
 _NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w|\s*=(?!=))")
 _TEXTS = re.compile(r"""(\b[rbfuRBFU]{1,2})?("[^"]*"|'[^']*')|\#.*""")
 

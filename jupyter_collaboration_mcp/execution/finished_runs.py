@@ -1,7 +1,7 @@
-"""Runs that are over, whose threads, tasks and callbacks may still produce output.
+"""Finished runs whose threads, tasks and callbacks may still produce output.
 
-Such output goes to the log of the run, and to its cell for as long as the cell shows this run.
-The state of the run stays as it was.
+Such output goes to the log of the run, and to its cell for as long as the cell shows this run. The
+state of the run does not change.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from .kernel_messages import log_output, update_display
 from .output_writer import OutputWriter
 from .run import Run
 
-#: Runs of one kernel that are followed after their end, and the characters and bytes of their
-#: output. Those go first whose cell was run again, then those that were silent longest.
+#: Finished runs of one kernel that are followed, and the characters and bytes of their output. Runs
+#: whose cell was run again are dropped first, then those that have been silent the longest.
 _FOLLOWED = 500
 _FOLLOWED_SIZE = 50_000_000
 
@@ -24,14 +24,14 @@ class FinishedRuns:
     """Follows the runs of one kernel process after their end.
 
     Args:
-        writer: Takes their output.
-        forget: Called with a request of which no more messages are wanted.
+        writer: Writes their output.
+        forget: Called with a request whose messages are no longer needed.
     """
 
     def __init__(self, writer: OutputWriter, forget: Callable[[str], None]) -> None:
         self._writer = writer
         self._forget = forget
-        self._runs: OrderedDict[str, Run] = OrderedDict()  # who was heard last is last
+        self._runs: OrderedDict[str, Run] = OrderedDict()  # the last one heard from is last
         self._last = ""
 
     def __contains__(self, request: str) -> bool:
@@ -52,10 +52,10 @@ class FinishedRuns:
             self._forget(forgotten)
 
     def receive(self, message: KernelMessage) -> None:
-        """Take what the kernel says of one of them, or of a question of ours.
+        """Handle a message about one of these runs, or about one of our own questions.
 
-        Questions have no output. It comes from a thread: Python kernels name the latest request
-        as the cause of what threads print, whatever it was.
+        Questions have no output. It comes from a thread: Python kernels name the latest request as
+        the cause of what threads print, whatever it was.
         """
         request = message.parent if message.parent in self._runs else self._last
         run = self._runs.get(request)
@@ -65,11 +65,11 @@ class FinishedRuns:
             self._writer.write_soon(run)
 
     def update_display(self, message: KernelMessage) -> None:
-        """Update a display wherever they show it."""
+        """Update a display wherever these runs show it."""
         for run in self._runs.values():
             if update_display(run.log, message):
                 self._writer.write_soon(run)
 
     def clear(self) -> None:
-        """Follow none of them any more: their kernel is gone."""
+        """Stop following all of them: their kernel is gone."""
         self._runs.clear()

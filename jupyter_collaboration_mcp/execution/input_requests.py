@@ -1,4 +1,4 @@
-"""Code that asks its user for input: who may answer, and what if nobody does."""
+"""Code that requests input: who may answer, and what happens if nobody does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .run import Run, RunState
 
 
 def take_input_request(run: Run, message: KernelMessage) -> bool:
-    """Have a run wait for an answer; False if it asks for a secret, and must be interrupted."""
+    """Make a run wait for input; False if it asks for a secret, and must be interrupted."""
     prompt = str(message.content.get("prompt", ""))
     if message.content.get("password"):
         run.error = SecretRefused(
@@ -29,7 +29,7 @@ def take_input_request(run: Run, message: KernelMessage) -> bool:
 
 
 def take_answer(run: Run, text: str) -> None:
-    """Have a run go on. As in JupyterLab, question and answer stay to be read."""
+    """Continue a run. As in JupyterLab, question and answer stay in the output."""
     run.log.print("stdout", f"{run.prompt or ''}{text}\n")
     run.prompt = None
     run.heard = time.monotonic()
@@ -37,7 +37,7 @@ def take_answer(run: Run, text: str) -> None:
 
 
 def wants_no_input(run: Run) -> NoInputWanted:
-    """The error of somebody who answers a run that asks nothing."""
+    """The error for an answer to a run that is not waiting for one."""
     return NoInputWanted(
         f"{run.id} does not wait for an answer; it is {run.state}.",
         Intent.CHECK_RUN,
@@ -47,7 +47,7 @@ def wants_no_input(run: Run) -> NoInputWanted:
 
 
 def input_missing(run: Run, limit: float) -> InputMissing:
-    """The error of a run that nobody has answered for so many seconds."""
+    """The error of a run whose question nobody answered in time."""
     return InputMissing(
         f"The code asked {quoted(run.prompt or '')} and nobody answered for {limit:g} s; it was "
         "interrupted.",

@@ -1,7 +1,7 @@
-"""Interrupts of one kernel, of which those that come together are sent as one.
+"""Interrupts of one kernel; simultaneous ones are sent as one.
 
-A kernel that is interrupted again while it reports the first KeyboardInterrupt drops its reply,
-and nobody hears how the run ended.
+A kernel that is interrupted again while it reports the first KeyboardInterrupt drops its reply, and
+nobody learns how the run ended.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from ..owned_tasks import OwnedTasks
 
-#: Seconds within which interrupts of the same request count as one. Code that goes on for longer
-#: has caught the first.
+#: Seconds within which interrupts of the same request count as one. Code that runs for longer has
+#: caught the first.
 APART = 1.0
 
 
@@ -23,7 +23,7 @@ class _Signal:
     request: str | None
     sending: asyncio.Task[None]
     sent: float | None = None
-    """When the kernel had it; None while it is on its way."""
+    """When the kernel received it; None while it is being sent."""
 
 
 class Interrupts:
@@ -39,17 +39,17 @@ class Interrupts:
         self._tasks = OwnedTasks()
 
     async def interrupt(self, request: str | None) -> None:
-        """Interrupt the kernel in what it works on, unless that has just been done."""
+        """Interrupt what the kernel is working on, unless that has just been done."""
         signal = self._last
         if signal is None or signal.request != request or _is_old(signal):
             sending = self._tasks.start(self._sending())
             signal = self._last = _Signal(request, sending)
             sending.add_done_callback(self._sent)
-        # Whoever asked first may go away while others still wait for it.
+        # The first caller may go away while others still wait.
         await asyncio.shield(signal.sending)
 
     async def close(self) -> None:
-        """Wait for no interrupt any longer."""
+        """Stop waiting for interrupts."""
         await self._tasks.close()
 
     async def _sending(self) -> None:

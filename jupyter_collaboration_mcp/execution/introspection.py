@@ -1,4 +1,4 @@
-"""What variables a live kernel holds, without leaving a trace in it.
+"""The variables of a live kernel, without leaving a trace in it.
 
 An `execute_request` without code, silent and not stored, carries `expression` as a user
 expression; `parse` reads the reply. The work itself is done by `in_kernel`, in the kernel.
@@ -15,13 +15,13 @@ from typing import Any, Self
 from ..documents.foreign_text import MESSAGE, inline
 from . import in_kernel
 
-#: Under this name the expression goes into `user_expressions`.
+#: The name of the expression in `user_expressions`.
 KEY = "variables"
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a variable holds, in few words; all texts come from the kernel and are bounded."""
+    """A variable in a few words; all texts come from the kernel and are bounded."""
 
     name: str
     type: str
@@ -36,14 +36,14 @@ class Inspection:
     """Variables of a kernel: data first, then what the user defined."""
 
     variables: list[Variable]
-    #: Asked for by name, but not defined.
+    #: Requested by name, but not defined.
     missing: list[str]
     #: How many were left out.
     more: int
 
 
 class InspectionFailed(Exception):
-    """The kernel could not tell what variables it has."""
+    """The kernel could not report its variables."""
 
     @classmethod
     def raised(cls, ename: object, evalue: object) -> Self:
@@ -56,16 +56,16 @@ class InspectionFailed(Exception):
 
 
 def expression(names: Sequence[str] | None, max_variables: int, max_preview: int) -> str:
-    """A Python expression whose value, in a kernel, tells its variables; it binds no name there.
+    """A Python expression that reports a kernel's variables; it binds no name there.
 
     Args:
-        names: Plain names to look at; `None` for all that the user made.
-        max_variables: How many at most; the others are counted.
-        max_preview: Characters of a preview at most.
+        names: Plain names to look at; `None` for everything that the user made.
+        max_variables: The most variables to describe; the others are counted.
+        max_preview: The most characters of a preview.
     """
     arguments = (None if names is None else list(names), max_variables, max_preview)
-    # The user may have called a variable `exec` or `locals`, hence `__import__`. `locals()` of
-    # the expression itself is the user's namespace also where a kernel is embedded in a program.
+    # `__import__`, because the user may have called a variable `exec` or `locals`. `locals()` of
+    # the expression itself is the user's namespace even if a kernel is embedded in a program.
     return (
         f"(lambda space, here, python: (python.exec({in_kernel.source()!a}, here), "
         f"here['report'](space, *{arguments!a}), here.clear())[1])"
@@ -74,10 +74,10 @@ def expression(names: Sequence[str] | None, max_variables: int, max_preview: int
 
 
 def parse(reply: Mapping[str, Any]) -> Inspection:
-    """The inspection out of the content of an `execute_reply`.
+    """Read the inspection from the content of an `execute_reply`.
 
     Raises:
-        InspectionFailed: The kernel raised, is not an IPython kernel, or answered nonsense.
+        InspectionFailed: The kernel raised, is not an IPython kernel, or sent nonsense.
     """
     status = reply.get("status")
     if status == "error":
@@ -96,7 +96,7 @@ def parse(reply: Mapping[str, Any]) -> Inspection:
 
 
 def _value(data: object) -> Any:
-    """What the kernel reported: JSON, in a Python string, in a MIME bundle."""
+    """The kernel's report: JSON, in a Python string, in a MIME bundle."""
     plain = data.get("text/plain") if isinstance(data, Mapping) else None
     if isinstance(plain, list) and all(isinstance(line, str) for line in plain):
         plain = "".join(plain)
@@ -141,6 +141,6 @@ def _optional(value: object) -> str | None:
 
 
 def _text(value: object) -> str:
-    """Text that can be sent on: lone surrogates are escaped, as no UTF-8 can hold them."""
+    """Text that can be encoded: escapes lone surrogates, which UTF-8 cannot hold."""
     text = "" if value is None else str(value)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""What the messages of a kernel say of a run: its reply, its progress and its outputs."""
+"""What a kernel's messages mean for a run: its reply, its progress and its outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .run import Run, RunState
 
 
 def take_reply(run: Run, message: KernelMessage) -> None:
-    """Note the reply to the request of a run."""
+    """Record the reply to the request of a run."""
     run.reply = message.content
     run.timings["shell.execute_reply"] = message.date
     if started := message.metadata.get("started"):
@@ -21,14 +21,14 @@ def take_reply(run: Run, message: KernelMessage) -> None:
 
 
 def take_progress(run: Run, message: KernelMessage) -> bool:
-    """Note where the kernel is with a run; False if the message is not about that."""
+    """Record the progress of a run; False if the message is not about that."""
     if message.type == "status":
         state = message.content.get("execution_state")
         run.timings[f"iopub.status.{state}"] = message.date
         if state == "idle":
             run.idle = True
         elif state == "busy" and run.state is RunState.queued:
-            run.become(RunState.working)  # else it asks already, on another channel
+            run.become(RunState.working)  # unless it already waits for input, on another channel
     elif message.type == "execute_input":
         run.timings["iopub.execute_input"] = message.date
         _take_count(run, message)
@@ -58,7 +58,7 @@ def log_output(run: Run, message: KernelMessage) -> None:
 
 
 def update_display(log: OutputLog, message: KernelMessage) -> bool:
-    """Change the content of displays in a log; returns whether there are any of this id."""
+    """Update displays in a log; returns whether it has any with this id."""
     content, display_id = message.content, _display_id(message)
     if display_id is None:
         return False
@@ -72,8 +72,8 @@ def _display_id(message: KernelMessage) -> str | None:
 
 
 def restore_error(run: Run) -> None:
-    """Take the error from the reply of a run, if it is not among its outputs: those come on
-    another channel, of which some are missing."""
+    """Take the error from the reply of a run if its outputs lack it: they arrive on another
+    channel, and some of them may be missing."""
     failed = (run.reply or {}).get("status") == "error"
     if failed and not any(output["output_type"] == "error" for output in run.log.outputs()):
         run.log.add(_output("error", run.reply or {}), 0)

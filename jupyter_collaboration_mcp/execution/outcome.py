@@ -1,4 +1,4 @@
-"""How a run ended, and how that is reported."""
+"""How a run ended, and how to report it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import KernelLost, RunBroken
 from ..remedies import Intent
 from .run import Run, RunState
 
-#: Seconds that an interrupt has to work.
+#: Seconds that an interrupt has to take effect.
 INTERRUPT_LIMIT = 5.0
 
 #: What Python raises in code that is interrupted.
@@ -32,7 +32,7 @@ _FATES: dict[Fate, tuple[str, str]] = {
 
 
 def outcome(run: Run) -> RunState:
-    """The state that a run ends in, according to what the kernel said of it."""
+    """The state in which a run ends, according to the kernel."""
     status = (run.reply or {}).get("status")
     if status == "ok":
         return RunState.completed
@@ -44,8 +44,8 @@ def outcome(run: Run) -> RunState:
 def was_interrupted(run: Run) -> bool:
     """Whether code that ended with an error did so because it was interrupted.
 
-    Coroutines and libraries make other errors of an interruption. Where the kernel dropped its
-    reply, only what it printed shows that a person interrupted it.
+    Coroutines and libraries turn an interrupt into other errors. If the kernel dropped its reply,
+    only the output shows that a person interrupted it.
     """
     if run.interrupted is not None and run.heard - run.interrupted < INTERRUPT_LIMIT:
         return True
@@ -64,21 +64,25 @@ def is_stopped(run: Run | None) -> bool:
 
 
 def has_failed_predecessor(run: Run) -> bool:
-    """Whether a run that this one was to follow did not end well."""
+    """Whether a run that this one was to follow did not succeed."""
     return run.batch.stop_on_error and any(
         before.over and before.state is not RunState.completed for before in run.batch.after
     )
 
 
 def why_cancelled(run: Run) -> str:
-    """The reason of a run whose outcome is `cancelled`."""
+    """Why a run was cancelled."""
     if (run.reply or {}).get("status") == "aborted":
         return "the kernel dropped it each time, because something before it failed"
     return "it was interrupted"
 
 
 def kernel_lost(fate: Fate, run: Run | None) -> KernelLost:
-    """The error of a run whose kernel is not there any more; None if it had not begun."""
+    """The error of a run whose kernel no longer exists.
+
+    Args:
+        run: None if it had not started.
+    """
     happened, more = _FATES[fate]
     when = "before this could run" if run is None else "while this ran"
     kept = "" if run is None else " What this had put out until then is kept."
@@ -92,7 +96,7 @@ def kernel_lost(fate: Fate, run: Run | None) -> KernelLost:
 
 
 def kernel_lost_output(fate: Fate) -> dict[str, Any]:
-    """The last output of a cell whose kernel is not there any more."""
+    """The last output of a cell whose kernel no longer exists."""
     happened, more = _FATES[fate]
     said = f"The kernel {happened} while this ran.{more}"
     name = "KernelDied" if fate == "died" else "KernelLost"

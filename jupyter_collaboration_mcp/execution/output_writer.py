@@ -1,4 +1,4 @@
-"""Writes the output of runs to their cells and side files: in batches, not by messages."""
+"""Writes the output of runs to their cells and side files, in batches instead of per message."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .side_files import SideFiles
 #: Seconds between two changes of a cell that prints: at most 20 transactions a second.
 _FLUSH = 0.05
 
-#: Seconds, doubled each time, after which a run that is over is written again if that failed, and
-#: how often. Before its end a run needs none of this: the end writes it all.
+#: Seconds, doubled each time, after which a failed write of a finished run is retried, and how
+#: often. Before its end a run needs no retry: the end writes everything.
 _RETRY, _ATTEMPTS = 0.25, 6
 
-#: Not failures of a write, but the end of the task or of the process.
+#: Not failed writes, but the end of the task or of the process.
 ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class OutputWriter:
-    """Brings the logs of runs to where they are shown and kept."""
+    """Brings the logs of runs to where they are shown and stored."""
 
     def __init__(self, side_files: SideFiles, log: Logger) -> None:
         self._side_files = side_files
@@ -33,10 +33,10 @@ class OutputWriter:
         self._closed = False
 
     def write_soon(self, run: Run) -> None:
-        """Show what a run has put out, together with what follows in the next moment."""
+        """Show a run's new output, together with what follows in the next moment."""
         if run not in self._writes and run.log.changed and not self._closed:
             loop = asyncio.get_running_loop()
-            # What prints for minutes is drawn less often: each change is stored for ever.
+            # Long-running output is drawn less often: each change is stored forever.
             run.writes += 1
             delay = _FLUSH * min(10, 1 + run.writes // 200)
             if failures := self._failures.get(run):
@@ -44,7 +44,7 @@ class OutputWriter:
             self._writes[run] = loop.call_later(delay, self._write_now, run)
 
     async def finish(self, run: Run) -> None:
-        """Stop writing to the cell, so that the end has the last word; keep what is too large."""
+        """Stop writing to the cell, so that the end has the last word; store what is too large."""
         write = self._writes.get(run)
         if isinstance(write, asyncio.Task):
             await asyncio.wait([write])
@@ -86,7 +86,7 @@ class OutputWriter:
             self._failures.pop(run, None)
 
     def _fail(self, run: Run) -> None:
-        """Try again with the next output, and when a run is over, also without one."""
+        """Retry with the next output or, after the end of a run, by itself."""
         failures = self._failures[run] = self._failures.get(run, 0) + 1
         if not run.over or failures > _ATTEMPTS:
             del self._failures[run]
@@ -102,5 +102,5 @@ class OutputWriter:
         if overflow := run.log.overflow():
             try:
                 await self._side_files.keep(run.room_id.file_id, run.id, overflow)
-            except OSError as error:  # a full disk must not keep the run from its end
+            except OSError as error:  # a full disk must not prevent the run from ending
                 self._log.warning("Cannot keep the whole output of %s: %s", run.id, error)

@@ -1,4 +1,4 @@
-"""Questions to a kernel that are no runs: they leave no output, no history and no count."""
+"""Questions to a kernel that are not runs: they leave no output, no history and no count."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..backends.protocols.kernels import KernelLink, KernelMessage
 from ..errors import KernelLost, KernelUnavailable
 from ..remedies import Intent
 
-#: Questions that are remembered: one may go on in the kernel after its timeout.
+#: Questions that are remembered: the kernel may still work on one after its timeout.
 _REMEMBERED = 50
 
 
 class Questions:
-    """What is asked of one kernel process besides all runs."""
+    """The questions to one kernel process, apart from all runs."""
 
     def __init__(self, link: KernelLink) -> None:
         self._link = link
@@ -28,7 +28,7 @@ class Questions:
         return request in self._asked
 
     async def ask(self, expressions: Mapping[str, str], timeout: float) -> dict[str, Any]:
-        """Evaluate expressions silently; the content of the kernel's reply.
+        """Evaluate expressions silently; returns the content of the kernel's reply.
 
         Raises:
             KernelUnavailable: The kernel did not answer in time.
@@ -57,12 +57,12 @@ class Questions:
         return dict(content)
 
     def receive(self, message: KernelMessage) -> None:
-        """Take what the kernel says of any request."""
+        """Handle a message about any request."""
         if (question := self._unanswered.get(message.parent)) is not None:
             question.receive(message)
 
     def fail(self, error: KernelLost) -> None:
-        """The kernel will answer none of them."""
+        """Fail all questions: the kernel will answer none of them."""
         for question in self._unanswered.values():
             if not question.answer.done():
                 question.answer.set_exception(error)
@@ -75,7 +75,7 @@ class _Question:
         self._idle = False
 
     def receive(self, message: KernelMessage) -> None:
-        """It is answered when the kernel is done with it, which is said on another channel."""
+        """Handle a message. The kernel reports on another channel that it is done."""
         if message.type == "execute_reply":
             self._reply = message.content
         elif message.type == "status":

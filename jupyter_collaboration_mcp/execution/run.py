@@ -1,6 +1,6 @@
-"""A run: some code on its way through a kernel, with a life of its own.
+"""A run: some code on its way through a kernel, with its own life cycle.
 
-The call that started it may end, its client may go away; the run goes on and can be asked for.
+The call that started it may end and its client may go away; the run continues and can be queried.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import CollaborationError
 
 
 class RunState(StrEnum):
-    """Where a run is in its life."""
+    """The state of a run."""
 
     queued = "queued"
     working = "working"
@@ -38,36 +38,36 @@ class Target(Protocol):
     """The cell that shows a run."""
 
     async def ready(self) -> None:
-        """Be current, so that `begin` can follow at once.
+        """Become current, so that `begin` can follow at once.
 
         Raises:
             CellNotFound: The cell is gone.
         """
 
     def begin(self) -> None:
-        """Show that the cell runs, with no outputs."""
+        """Show that the cell is running, with no outputs."""
 
     async def write(self, log: OutputLog) -> bool:
-        """Show what is in the log by now, also after the end.
+        """Show what is in the log now; also after the end.
 
-        Returns whether the cell still shows this run: when it has ended, the cell may be run
-        again, cleared or deleted. Nothing is shown then.
+        Returns whether the cell still shows this run: after the end, the cell may have been run
+        again, cleared or deleted. Then nothing is written.
         """
 
     async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
-        """Show all of it, and that the cell has ended; durable when this returns."""
+        """Show all outputs and that the cell has ended; durable when this returns."""
 
     async def skip(self) -> None:
-        """The cell will not run after all: leave it as it was."""
+        """Leave the cell as it was, because it will not run after all."""
 
 
 @dataclass(eq=False, slots=True)
 class Batch:
-    """Runs that were asked for together."""
+    """Runs that were requested together."""
 
     stop_on_error: bool = True
     after: list[Run] = field(default_factory=list)
-    """Runs of others that were under way already: if one fails, these do not run."""
+    """Runs of others that were already under way: if one fails, these do not run."""
 
 
 @dataclass(eq=False, slots=True)
@@ -77,27 +77,27 @@ class Run:
     code: str
     log: OutputLog
     agent: str
-    """The name of the agent that asked for it."""
+    """The name of the agent that requested it."""
     path: str
     room_id: RoomId
     id: str
     session: str
-    """Of the room, for the addresses of its outputs."""
+    """The session of the room, for the URIs of its outputs."""
     cell_id: str | None = None
     revision: str | None = None
     target: Target | None = None
     batch: Batch = field(default_factory=Batch)
     state: RunState = RunState.queued
     count: int | None = None
-    """The execution count, when it is known."""
+    """The execution count, once known."""
     error: CollaborationError | None = None
-    """Why it did not run to its end, if that was not the code's own doing."""
+    """Why it did not finish, if that was not the code's own fault."""
     reason: str | None = None
     """Why it was cancelled."""
     missing: str | None = None
-    """Why some of its output is not here, if some was lost on the way."""
+    """Why some of its output is missing, if some was lost on the way."""
     prompt: str | None = None
-    """What the code asks, while it waits for an answer."""
+    """The code's question, while it waits for input."""
     timings: dict[str, str] = field(default_factory=dict)
     asked: float = field(default_factory=time.monotonic)
     started: float | None = None
@@ -105,15 +105,15 @@ class Run:
     reply: Mapping[str, Any] | None = None
     """The kernel's reply to the request."""
     idle: bool = False
-    """Whether the kernel has said that it is done with it."""
+    """Whether the kernel has reported that it is done with it."""
     heard: float = 0.0
-    """When the kernel last said something about it, before it was done with it."""
+    """When the kernel last reported something about it, before it was done."""
     interrupted: float | None = None
     """When it was last interrupted."""
     waiting_since: float = 0.0
-    """Since when it waits for an answer."""
+    """When it started to wait for input."""
     writes: int = 0
-    """How often its output has been brought to its cell."""
+    """How often its output has been written to its cell."""
     when_over: Callable[[Run], None] | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -123,17 +123,17 @@ class Run:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing will happen without somebody's doing."""
+        """Whether nothing will happen unless somebody acts."""
         return self.over or self.state is RunState.input_required
 
     @property
     def seconds(self) -> float:
-        """How long it has worked, or waited if it has not begun."""
+        """How long it has run, or waited if it has not started."""
         now = time.monotonic() if self.ended is None else self.ended
         return now - (self.asked if self.started is None else self.started)
 
     def become(self, state: RunState) -> None:
-        """Go on to another state and tell everybody who waits."""
+        """Change the state and wake up everybody who waits."""
         self.state = state
         if state in _BEGUN and self.started is None:
             self.started = time.monotonic()
@@ -144,12 +144,12 @@ class Run:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def settled(self, timeout: float) -> bool:
-        """Wait until it is over or wants an answer, or until the time is up."""
+    async def wait_settled(self, timeout: float) -> bool:
+        """Wait until it is over or waits for input; returns False on a timeout."""
         return await self._until(lambda: self.at_rest, timeout)
 
-    async def finished(self, timeout: float) -> bool:
-        """Wait until it is over, or until the time is up."""
+    async def wait_finished(self, timeout: float) -> bool:
+        """Wait until it is over; returns False on a timeout."""
         return await self._until(lambda: self.over, timeout)
 
     async def _until(self, condition: Callable[[], bool], timeout: float) -> bool:
@@ -166,11 +166,11 @@ class Run:
         return True
 
     def short_uri(self, index: int) -> str:
-        """The URI of one of its outputs, for an answer, in which every character counts."""
+        """The short URI of one of its outputs, for an answer, where every character counts."""
         return RunOutput(self.id, index).format()
 
     def uri(self, index: int) -> str:
-        """The URI of one of its outputs, for the notebook: it says whose output it is."""
+        """The full URI of one of its outputs, for the notebook: it names the notebook."""
         notebook = self.room_id.file_id
         if self.cell_id is None:
             return ExecutionOutput(self.session, notebook, self.id, index).format()

@@ -1,4 +1,4 @@
-"""Output that is too large for a document, kept in files beside it: for some time, up to a size."""
+"""Output that is too large for a document, stored in files for a limited time and size."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _NAME = re.compile(r"[\w-]{1,80}")
 
-#: Seconds between two looks at whether something is too old or too much.
+#: Seconds between two checks for files that are too old or too many.
 _SWEEP = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class SideLimits:
-    """How long, and how much of it, output is kept."""
+    """How long, and how much, output is kept."""
 
     run: int = 200_000_000
     """Bytes of one run."""
     total: int = 1_000_000_000
-    """Bytes of all runs; the oldest go first."""
+    """Bytes of all runs; the oldest are deleted first."""
     age: float = 24 * 3600
-    """Seconds."""
+    """Seconds for which output is kept."""
 
 
 class Page(NamedTuple):
@@ -58,34 +58,34 @@ class SideFiles:
         self.limits = limits
         self._sizes: dict[str, int] = {}
         self._swept = -_SWEEP
-        self._lock = threading.Lock()  # nobody reads half of what is being written
+        self._lock = threading.Lock()  # so that nobody reads a half-written file
 
     async def keep(self, notebook: str, run_id: str, overflow: Sequence[Overflow]) -> None:
-        """Keep more of a run."""
+        """Store more output of a run."""
         await asyncio.to_thread(self._keep, notebook, run_id, overflow)
 
     async def page(self, notebook: str, run_id: str, index: int, start: int, length: int) -> Page:
-        """A part of a printed text that is kept here.
+        """A page of a printed text that is stored here.
 
         Raises:
-            OutputGone: It is not, or not any more.
+            OutputGone: It is not stored here, or no longer.
         """
         return await asyncio.to_thread(self._page, notebook, run_id, index, start, length)
 
     async def output(self, notebook: str, run_id: str, index: int) -> dict[str, Any]:
-        """A result, a display or an error that is kept here.
+        """A result, a display or an error that is stored here.
 
         Raises:
-            OutputGone: It is not, or not any more.
+            OutputGone: It is not stored here, or no longer.
         """
         return await asyncio.to_thread(self._output, notebook, run_id, index)
 
     async def kind(self, notebook: str, run_id: str, index: int) -> Kind | None:
-        """What is kept of an output, if anything."""
+        """What is stored of an output; None if nothing is."""
         return await asyncio.to_thread(self._kind, notebook, run_id, index)
 
     async def notebook_of(self, run_id: str) -> str | None:
-        """The notebook of a run of which something is kept here."""
+        """The notebook of a run that has something stored here."""
         return await asyncio.to_thread(self._notebook_of, run_id)
 
     async def sweep(self) -> None:
@@ -93,7 +93,7 @@ class SideFiles:
         await asyncio.to_thread(self._sweep)
 
     def gone(self, run_id: str, index: int) -> OutputGone:
-        """What to say of an output that is not here."""
+        """The error for an output that is not here."""
         return OutputGone(
             f"Output {index} of {run_id} is not kept any more, or never was: large outputs are "
             f"kept for {self.limits.age / 3600:g} hours and up to "
@@ -122,7 +122,7 @@ class SideFiles:
         if part.begins:
             self._forget(directory, part.index)
         elif not file.exists():
-            return  # what came before has been deleted, and this alone is not the whole
+            return  # the earlier part has been deleted, and this alone is incomplete
         content = text.encode(errors="replace")
         room = self.limits.run - self._sizes.get(directory.name, 0)
         if len(content) > room:
@@ -130,7 +130,7 @@ class SideFiles:
                 return
             said = f"\n[not kept beyond {self.limits.run:,} bytes of one run]\n".encode()
             content = content[: boundary(content, room)] + said
-            self._sizes[directory.name] = self.limits.run + 1  # nothing may follow this
+            self._sizes[directory.name] = self.limits.run + 1  # so that nothing can follow this
         else:
             self._grow(directory, len(content))
         with file.open("ab") as opened:
@@ -215,16 +215,16 @@ class SideFiles:
 
 
 def page_of(content: bytes, start: int, length: int, size: int) -> Page:
-    """At most `length` bytes, without half a character at either end.
+    """At most `length` bytes, without a partial character at either end.
 
     Args:
-        content: What follows `start`, a few bytes more than `length` if there are any.
+        content: The bytes after `start`: a few more than `length`, if there are any.
     """
     first = 0
     while first < min(3, len(content)) and _continues(content[first]):
         first += 1
     last = boundary(content, length)
-    if last <= first:  # a page smaller than a character would never end
+    if last <= first:  # a page smaller than one character would never end
         last = min(first + 1, len(content))
         while last < len(content) and _continues(content[last]):
             last += 1
@@ -233,7 +233,7 @@ def page_of(content: bytes, start: int, length: int, size: int) -> Page:
 
 
 def boundary(content: bytes, length: int) -> int:
-    """The end of the last whole character of UTF-8 within a length."""
+    """The end of the last whole UTF-8 character within a length."""
     end = min(length, len(content))
     while 0 < end < len(content) and _continues(content[end]):
         end -= 1
@@ -241,5 +241,5 @@ def boundary(content: bytes, length: int) -> int:
 
 
 def _continues(byte: int) -> bool:
-    """Whether a byte of UTF-8 is not the first one of its character."""
+    """Whether a UTF-8 byte continues a character."""
     return byte & 0xC0 == 0x80

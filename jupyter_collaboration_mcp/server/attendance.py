@@ -36,9 +36,9 @@ class Attendance:
         if agent not in agents:
             agents.add(agent)
             self._sessions[agent] += 1
-            connection.exit_stack.callback(self._ended, agent)
+            connection.exit_stack.callback(self._end_session, agent)
 
-    def _ended(self, agent: str) -> None:
+    def _end_session(self, agent: str) -> None:
         self._sessions[agent] -= 1
         if not self._sessions[agent]:
             del self._sessions[agent]

@@ -64,7 +64,7 @@ class ConnectionOptions:
             _only(filter(None, given.get("agent", ()))),
             toolsets,
             permission,
-            _switched(given.get("structured", ())),
+            _parse_switch(given.get("structured", ())),
         )
 
 
@@ -77,7 +77,7 @@ def _only(given: filter[str]) -> str | None:
     return names[0] if names else None
 
 
-def _switched(given: Sequence[str]) -> bool | None:
+def _parse_switch(given: Sequence[str]) -> bool | None:
     for value in given:
         if value.lower() not in _SWITCH:
             raise InvalidArgument(

@@ -74,7 +74,7 @@ def build_server(
         title="Jupyter Collaboration",
         instructions=_INSTRUCTIONS + (_SEVERAL if parts.is_standalone else ""),
         version=__version__,
-        tools=[_served(tool, gate) for tool in tools],
+        tools=[_serve(tool, gate) for tool in tools],
         middleware=[gate],
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="private")},
     )
@@ -113,7 +113,7 @@ class CollaborationServer(MCPServer[Any]):
 
     async def _read(self, context: Context[Any, Any], uri: str) -> Sequence[Content]:
         call = self.gate.call(context, _READ)
-        async with call.rechecked():
+        async with call.recheck_before_answer():
             for _, kind in self.resources:
                 contents = await kind.read(call, uri)
                 if contents is not None:
@@ -172,7 +172,7 @@ class _ServedTool(Tool):
             call = self._gate.tool_call(context, registered)
             await self._gate.ready()
             with contained():
-                async with call.rechecked():
+                async with call.recheck_before_answer():
                     answer = await registered.function(call, **validated)
             answer = add_news(answer, self._gate.news(call.agent.key))
         except CollaborationError as error:
@@ -183,7 +183,7 @@ class _ServedTool(Tool):
         return success(answer, echoes, registered.wording)
 
 
-def _served(registered: RegisteredTool, gate: Gate) -> Tool:
+def _serve(registered: RegisteredTool, gate: Gate) -> Tool:
     served = _ServedTool(
         fn=registered.function,
         name=registered.name,

@@ -233,7 +233,7 @@ async def _browser(api: JupyterApi) -> Check:
         said = f"JupyterLab {version} does not take part: collaboration is turned off for it."
         remedy = "Remove `disable_rtc` from that server's configuration and restart it."
         return Check("browser", "warning", said, remedy)
-    with api.understood("JupyterLab"):
+    with api.expecting("JupyterLab"):
         names = {str(part["name"]) for part in config.get("federated_extensions") or ()}
     if names.isdisjoint({"@jupyter/docprovider-extension", "@jupyter/collaboration-extension"}):
         said = f"JupyterLab {version} does not take part: it lacks the extension for it."
@@ -310,14 +310,14 @@ def _cause(error: BaseException) -> str:
 
 async def _contents(api: JupyterApi) -> Check:
     listing = await api.contents("", content="1", type="directory")
-    with api.understood("files"):
+    with api.expecting("files"):
         count = len(listing["content"])
     return Check("contents", "ok", f"{count} files and directories at the top.")
 
 
 async def _kernels(api: JupyterApi) -> Check:
     specs, running = await asyncio.gather(api.get("api", "kernelspecs"), api.get("api", "kernels"))
-    with api.understood("its kernels"):
+    with api.expecting("its kernels"):
         names, count = sorted(map(str, specs["kernelspecs"])), len(running)
     if not names:
         remedy = "Run `pip install ipykernel` in that server's environment."

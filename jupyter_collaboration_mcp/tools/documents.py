@@ -178,7 +178,7 @@ class DocumentTools(SiteTools):
         limits, before = here.site.workspace.limits, here.peer.text.view()
         known = here.seat.known.get(WHOLE)
         written = await here.perform(change_text(here, changes, limits, if_revision))
-        await here.peer.acknowledged()
+        await here.peer.wait_acknowledged()
         guarded = here.expected is not None or if_revision is not None
         unread = known is None or len(before.source) > _LARGE
         expected = guarded or unread or before.revision == known

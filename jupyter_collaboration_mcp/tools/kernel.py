@@ -99,7 +99,7 @@ class KernelTools(SiteTools):
             return answer(here, ["The kernel is idle; nothing was interrupted."], facts)
         if run is None:
             return answer(here, ["Interrupted what a person had started."], facts)
-        await run.finished(2)
+        await run.wait_finished(2)
         report = await self._runs.report([run], here)
         facts["runs"] = report.facts
         return answer(here, ["Interrupted.", *report.lines], facts, pictures=report.pictures)
@@ -208,7 +208,7 @@ class KernelTools(SiteTools):
 
     async def _cleared(self, here: SiteDocument, cells: Sequence[str | int] | None) -> list[str]:
         cleared = await here.perform(editing.clear_outputs(here, cells, here.site.workspace.limits))
-        await here.peer.acknowledged()
+        await here.peer.wait_acknowledged()
         return cleared
 
     async def _run(self, call: Call, level: Level, run_id: str) -> tuple[Site, Run]:

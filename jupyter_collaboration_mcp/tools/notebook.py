@@ -239,7 +239,7 @@ class NotebookTools(SiteTools):
         here.site.runs.check(here, targets.indexes)
         guards.guard_cells(here, targets)
         ids = [notebook.id_at(index) for index in targets.indexes]
-        expected = targets.expected(notebook)
+        expected = targets.expected_revisions(notebook)
         runs = await here.site.runs.run_cells(here, ids, stop_on_error, expected)
         return await self._runs.answer(call, here, runs, timeout)
 
@@ -278,7 +278,7 @@ class NotebookTools(SiteTools):
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
 
     async def _deleted(self, here: SiteDocument, gone: list[str]) -> Answer:
-        await here.peer.acknowledged()
+        await here.peer.wait_acknowledged()
         left = len(here.peer.notebook)
         facts = {**about(here), "deleted": gone, "cell_count": left}
         text = f"Deleted {how_many(len(gone))}; {left} left."
@@ -348,8 +348,8 @@ class NotebookTools(SiteTools):
         """Undo your own latest calls in a notebook or text file, one call per step. Other people's
         text stays as it is; if that is impossible, nothing happens and you get the diff."""
         here = await self._open(call, Level.write, path, None)
-        done = await here.perform(editing.take_back(here, steps, since, force))
-        await here.peer.acknowledged()
+        done = await here.perform(editing.undo(here, steps, since, force))
+        await here.peer.wait_acknowledged()
         left = len(here.seat.undo)
         head = f"Undid {done.steps} of your calls ({', '.join(done.calls)}); {left} left."
         if isinstance(here.peer.document, TextDocument):
@@ -396,7 +396,7 @@ class NotebookTools(SiteTools):
         unexpected: Mapping[str, str] | None = None,
     ) -> Answer:
         """What an edit did, after it is durable; and what came of running the cells."""
-        await here.peer.acknowledged()
+        await here.peer.wait_acknowledged()
         cells = cell_facts(here, ids)
         surprises = surprising(here, unexpected or {})
         learnt(here, cells)

@@ -130,7 +130,7 @@ class RunAnswers:
                 left = began + timeout - time.monotonic()
                 if left <= 0 or run.state is RunState.input_required:
                     return
-                if not await run.settled(min(left, _REPORT)):
+                if not await run.wait_settled(min(left, _REPORT)):
                     await call.report(time.monotonic() - began, _progress(run))
 
     async def _current(self, here: SiteDocument) -> SiteDocument:

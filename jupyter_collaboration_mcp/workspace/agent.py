@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-#: How an agent is called that gives no name.
+#: The name of an agent that gives none.
 ANONYMOUS = "Agent"
 
 _LONGEST_NAME = 60
@@ -12,12 +12,12 @@ _LONGEST_NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Who acts. Never the person's own user name."""
+    """The agent that acts. It never has the person's own user name."""
 
     credential: str
     name: str
     bound: bool = field(default=False, compare=False)
-    """Whether it is there as long as this process is; else it may leave without a word."""
+    """Whether the agent stays as long as this process runs; others may leave without notice."""
 
     @property
     def key(self) -> str:
@@ -26,7 +26,7 @@ class Agent:
 
     @classmethod
     def named(cls, credential: str, *names: str | None, bound: bool = False) -> Agent:
-        """An agent by the first name that says something."""
+        """An agent with the first name that is not empty."""
         for name in names:
             if name and (shown := " ".join(name.split())[:_LONGEST_NAME]):
                 return cls(credential, shown, bound)

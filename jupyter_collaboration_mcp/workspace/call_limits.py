@@ -1,4 +1,4 @@
-"""How much one call may ask for or bring, and refusing more."""
+"""Limits on the size of one call."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..errors import InvalidArgument, TooLarge
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one call may ask for or bring."""
+    """The most that one call may request or send."""
 
     cells_per_call: int = 1000
     source_length: int = 4_000_000
-    """Characters of one cell, and of all cells of a call."""
+    """Characters of source in one cell, and in all cells of a call."""
 
 
 _CELL_TYPES = ("code", "markdown", "raw")
@@ -35,10 +35,10 @@ def check_contents(limits: Limits, contents: Sequence[str], what: str) -> None:
 
 
 def check_count(limits: Limits, count: int, next_step: str = "Split the call.") -> None:
-    """Refuse to change more cells than one call may.
+    """Refuse to change more cells than one call may change.
 
     Raises:
-        TooLarge: They are more.
+        TooLarge: There are more.
     """
     if count > limits.cells_per_call:
         raise TooLarge(

@@ -1,4 +1,4 @@
-"""Looking at many cells without holding up everybody else."""
+"""Reading many cells without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from ..documents.notebook import Notebook
 
 T = TypeVar("T")
 
-#: Seconds after which others get their turn.
+#: Seconds after which the loop yields to other tasks.
 _SLICE = 0.01
 
-#: Cells that are looked at in one go at most.
+#: The most cells that are read without yielding.
 _MOST = 200
 
-#: How often it begins anew because cells came or went. After that nobody gets a turn.
+#: How often reading starts over because cells came or went. After that it no longer yields.
 _ATTEMPTS = 3
 
-#: Cells, and characters in them, from which on they are made into text in a thread.
+#: Cells, and characters in them, from which on they are rendered in a thread.
 _MANY, _MUCH = 100, 50_000
 
-#: Characters that every cell has in a text beside its source: index, id, revision, type.
+#: Characters that every cell adds to a text beside its source: index, id, revision, type.
 _FRAME = 20
 
 
 async def read_cells(
     notebook: Notebook, choose: Callable[[], Sequence[int]], outputs: bool, enough: int | None
 ) -> list[CellView]:
-    """Cells as plain values, each as it is when it is looked at.
+    """Read cells as plain values, each as it is at the moment it is read.
 
     Args:
-        choose: Says which; asked again if cells came or went meanwhile.
-        enough: Characters of text that these cells are for; None if all are wanted.
+        choose: Picks the cells; called again if cells came or went in the meantime.
+        enough: Characters of text that the caller can use; None to read all cells.
     """
     for attempt in range(_ATTEMPTS + 1):
         structure = notebook.structure
@@ -59,7 +59,7 @@ async def read_cells(
 
 
 def _slice(notebook: Notebook, indexes: Sequence[int], outputs: bool) -> list[CellView]:
-    """The first of some cells, as many as can be looked at in one go."""
+    """The first of some cells, as many as can be read without yielding."""
     found: list[CellView] = []
     end = time.perf_counter() + _SLICE
     with closing(notebook.views(indexes, outputs)) as views:
@@ -71,6 +71,6 @@ def _slice(notebook: Notebook, indexes: Sequence[int], outputs: bool) -> list[Ce
 
 
 async def render_in_thread(cells: Sequence[CellView], make: Callable[[], T]) -> T:
-    """What is made of cells, in a thread if they are much."""
+    """Render cells, in a thread if there is a lot to render."""
     much = len(cells) > _MANY or sum(cell.weight for cell in cells) > _MUCH
     return await asyncio.to_thread(make) if much else make()

@@ -1,4 +1,4 @@
-"""Which cells a call means: by id, handle, index, range, or by words that only one cell has."""
+"""Which cells a call means: by id, handle, index, range, or by text that only one cell has."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ..errors import (
 from ..remedies import Intent
 
 CellRef = str | int
-"""A cell by its id, by the beginning of it, by its handle, or by its index."""
+"""A cell's id or the beginning of it, its handle, or its index."""
 
 _Ref = TypeVar("_Ref", CellRef, CellRef | None)
 
-#: Cells of a call that can be named by what they say: to look for them takes time.
+#: The most cells of a call that can be named by their text: searching for them takes time.
 _MOST_TEXTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Cells that a call names, with the revisions at which its caller has read them, if it says."""
+    """The cells that a call names, each with the revision its caller has read, if it gives one."""
 
     indexes: list[int]
     revisions: list[str | None]
@@ -39,8 +39,8 @@ class Targets:
         pairs = list(named)
         return cls([index for index, _ in pairs], [revision for _, revision in pairs])
 
-    def expected(self, notebook: Notebook) -> dict[str, str]:
-        """The same by id, of those with a revision."""
+    def expected_revisions(self, notebook: Notebook) -> dict[str, str]:
+        """The expected revisions by cell id, for the cells that have one."""
         pairs = zip(self.indexes, self.revisions, strict=True)
         return {notebook.id_at(index): revision for index, revision in pairs if revision}
 
@@ -73,7 +73,7 @@ def targets(
 
 
 def _with_ids(notebook: Notebook, cells: Sequence[_Ref]) -> list[_Ref | str]:
-    """The same cells, with ids in place of what they say: looked for once."""
+    """The same cells, with ids in place of texts, so that each text is searched for only once."""
     texts = {
         cell: cell.removeprefix(TEXT)
         for cell in cells
@@ -124,7 +124,7 @@ def code_indexes(
     """The code cells of a half-open range, or of the whole notebook.
 
     Raises:
-        InvalidArgument: There are none, and some are wanted.
+        InvalidArgument: There are none, and the call needs some.
     """
     if start_index is None and end_index is None:
         indexes: Sequence[int] = range(len(notebook))
@@ -146,7 +146,7 @@ def code_cells(notebook: Notebook) -> list[str]:
 def locate(
     notebook: Notebook, cell: CellRef | None, if_revision: str | None = None
 ) -> tuple[int, str | None]:
-    """The index of a cell, and the revision at which the caller has read it."""
+    """The index of a cell, and the revision that the caller has read."""
     if cell is None:
         raise InvalidArgument(
             "An update does not say which cell it is for.",
@@ -156,7 +156,7 @@ def locate(
     given = parse_revision(if_revision) if if_revision is not None else None
     if isinstance(cell, int):
         return notebook.position(cell), given
-    # Ids have no at-sign and no colon, unless a program made them that does not care.
+    # Ids contain no at-sign and no colon, unless a careless program made them.
     if cell.startswith(TEXT) and not notebook.has(cell):
         return _only_with(notebook, cell.removeprefix(TEXT)), given
     handle = Handle(cell) if notebook.has(cell) else parse_cell(cell)
@@ -171,7 +171,7 @@ def locate(
 def by_old_text(
     notebook: Notebook, cells: Sequence[CellRef | None], old_texts: Sequence[str | None]
 ) -> list[CellRef | None]:
-    """The cells of updates, of which some are only named by what they say.
+    """The cells of updates, some of which are named only by their text.
 
     Raises:
         TextMismatch: No cell has such a text.
@@ -195,7 +195,7 @@ def by_old_text(
 
 
 def _only_with(notebook: Notebook, wanted: str) -> int:
-    """The one cell whose source has a text in it."""
+    """The one cell whose source contains a text."""
     return _only(notebook, wanted, with_texts(notebook, [wanted])[wanted] if wanted else [])
 
 
@@ -218,10 +218,10 @@ def _only(notebook: Notebook, wanted: str, found: Sequence[int]) -> int:
 
 
 def with_texts(notebook: Notebook, wanted: Sequence[str]) -> dict[str, list[int]]:
-    """The cells whose source has each of some texts in it, literally.
+    """The cells whose source contains each of some texts, literally.
 
     Raises:
-        TooLarge: They are more than can be looked for while everybody waits.
+        TooLarge: There are too many to search for while everybody waits.
     """
     if len(wanted) > _MOST_TEXTS:
         raise TooLarge(

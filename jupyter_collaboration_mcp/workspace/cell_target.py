@@ -1,4 +1,4 @@
-"""A cell as the place where a run shows its outputs, found by its id each time."""
+"""A cell that shows the outputs of a run, found by its id each time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .workspace import Workspace
 
 
 class CellTarget:
-    """One code cell of a live notebook, wherever people move it meanwhile."""
+    """One code cell of a live notebook, even if people move it in the meantime."""
 
     def __init__(self, workspace: Workspace, here: OpenDocument, cell_id: str) -> None:
         self._workspace = workspace
@@ -57,8 +57,8 @@ class CellTarget:
         except PathError:
             return False  # the notebook was deleted
         notebook = self._peer.notebook
-        # Whoever runs or clears a cell removes its count first, here and in JupyterLab, and no
-        # other run of the same kernel gets this one.
+        # Running or clearing a cell, here and in JupyterLab, first removes its count, and no
+        # other run of the same kernel gets this count.
         if index is None or not notebook.has_count(index, self._count):
             return False
         outputs = notebook.outputs(index)
@@ -68,7 +68,7 @@ class CellTarget:
         self._identity = identity
         with self._peer.output(self._seat):
             log.write(outputs)
-        await self._peer.acknowledged()
+        await self._peer.wait_acknowledged()
         return True
 
     async def end(self, log: OutputLog, count: int | None, timings: Mapping[str, str]) -> None:
@@ -82,7 +82,7 @@ class CellTarget:
         with self._peer.output(self._seat):
             log.write(notebook.outputs(index))
             notebook.end_run(index, count, timings)
-        await self._peer.acknowledged()
+        await self._peer.wait_acknowledged()
 
     async def skip(self) -> None:
         index = await self._find()
@@ -91,7 +91,7 @@ class CellTarget:
                 self._peer.notebook.set_running(index, False)
 
     async def _find(self) -> int | None:
-        """Where the cell is now. Nothing may be awaited between this and an edit."""
+        """The cell's current index. Do not await anything between this and an edit."""
         self._peer = await self._workspace.peer(self._room_id)
         notebook = self._peer.notebook
         index = notebook.find(self._cell_id) if notebook.has(self._cell_id) else None

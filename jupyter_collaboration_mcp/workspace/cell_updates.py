@@ -25,7 +25,7 @@ from .open_document import OpenDocument
 
 @dataclass(frozen=True, slots=True)
 class CellUpdate:
-    """What to change in one cell; what is None stays."""
+    """What to change in one cell; a field that is None is left alone."""
 
     cell: CellRef | None = None
     content: str | None = None
@@ -41,22 +41,22 @@ class UpdateResult:
     """What an update did."""
 
     ids: list[str]
-    """Of the cells, in the order of the updates."""
+    """Ids of the cells, in the order of the updates."""
     unexpected: dict[str, str] = field(default_factory=dict)
-    """By cell: what it said before, where the caller replaced a part of a text that others had
-    changed since it read it."""
+    """By cell: the text before the update, for cells in which the caller replaced a part of a text
+    that others had changed since it read it."""
 
 
 @dataclass(slots=True)
 class CellChanges:
-    """All that one call wants of one cell."""
+    """Everything that one call changes in one cell."""
 
     source: str
     before: str
     cell_type: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     whole: bool = False
-    """Whether the caller has given all of it."""
+    """Whether the caller gave the whole text."""
 
 
 def update_cells(
@@ -102,7 +102,7 @@ def update_cells(
 
 
 def _is_large(here: OpenDocument, cells: Sequence[CellRef | None], written: int) -> bool:
-    """Whether changing the cells would noticeably hold up others."""
+    """Whether changing the cells would noticeably block others."""
     if len(cells) > LARGE_CELLS or written > LARGE_TEXT:
         return True
     notebook = here.peer.notebook
@@ -117,7 +117,7 @@ def _has_much(updates: Sequence[CellUpdate]) -> bool:
 def _combine(
     notebook: Notebook, pending: dict[int, CellChanges], index: int, update: CellUpdate
 ) -> None:
-    """Check one update and add it to what is wanted of its cell."""
+    """Check one update and add it to the changes of its cell."""
     replaces = update.old_text is not None or update.new_text is not None
     if replaces and update.content is not None:
         raise InvalidArgument(
@@ -145,7 +145,7 @@ def _combine(
         try:
             wanted.source = replace_once(wanted.source, update.old_text, update.new_text)
         except TextMismatch as error:
-            raise _placed(error, notebook, index, update.old_text) from error
+            raise _with_handle(error, notebook, index, update.old_text) from error
     if update.cell_type is not None:
         check_cell_type(update.cell_type)
         wanted.cell_type = update.cell_type
@@ -153,8 +153,10 @@ def _combine(
         wanted.metadata.update(update.metadata)
 
 
-def _placed(error: TextMismatch, notebook: Notebook, index: int, old_text: str) -> TextMismatch:
-    """The same error, with the handle of the cell that was meant, if there is only one."""
+def _with_handle(
+    error: TextMismatch, notebook: Notebook, index: int, old_text: str
+) -> TextMismatch:
+    """The same error, with the handle of the cell that the caller probably meant."""
     if error.detail.get("matches"):
         return error
     found = with_texts(notebook, [old_text])[old_text]  # it is not in the cell itself
@@ -182,6 +184,6 @@ def apply_changes(
         notebook.set_metadata(index, wanted.metadata)
         record(changes.MetadataChange(cell_id, before, dict(wanted.metadata)))
     if wanted.cell_type is not None and wanted.cell_type != notebook.cell_type(index):
-        # Last: it replaces the cell, with whatever it holds by then.
+        # Last: it replaces the cell with whatever it holds at that point.
         record(changes.TypeChange(cell_id, notebook.value(index), wanted.cell_type))
         notebook.set_type(index, cast("CellType", wanted.cell_type))

@@ -1,8 +1,8 @@
 """Editing a live notebook: each function is one call, all or nothing, in one transaction.
 
-Each gives an edit, which the notebook's peer performs when it is current: everything is resolved
-and checked before anything changes, and nobody comes in between. What such an edit reads and
-changes is the notebook that it is given: a large one is prepared on a copy.
+Each function returns an edit, which the notebook's peer performs once it is current. The edit
+resolves and checks everything before it changes anything, and nobody can change the notebook in
+between. It works on the notebook that it is given: large edits are prepared on a copy.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def insert_cells(
             places = [1] * len(cells)
         for number, place in list(enumerate(places))[filled:]:
             groups.setdefault(place, []).append(number)
-        for place in sorted(groups, reverse=True):  # so that lower places keep their meaning
+        for place in sorted(groups, reverse=True):  # so that lower positions stay valid
             numbers = groups[place]
             values = [new_cell(cells[n].cell_type, cells[n].content) for n in numbers]
             for number, cell_id in zip(numbers, notebook.insert(place, values), strict=True):
@@ -108,11 +108,11 @@ def delete_cells(
         ids = [notebook.id_at(index) for index in indexes]
         for index in indexes:
             running.check(notebook.cell_type(index))
-        # Last first: undone in reverse, each finds the one before it in place.
+        # Last first: when this is undone in reverse, each cell finds its predecessor in place.
         for index in sorted(indexes, reverse=True):
             value = notebook.value(index)
             if "execution_state" in value:
-                value["execution_state"] = "idle"  # a run may be over when it comes back
+                value["execution_state"] = "idle"  # a run may be over when it is restored
             record(changes.CellDeletion(str(value["id"]), value, cell_before(notebook, index)))
         notebook.delete(indexes)
         return ids
@@ -161,23 +161,23 @@ class UndoResult:
     steps: int
     calls: list[str]
     cell_ids: list[str]
-    """The cells that were changed or came back."""
+    """The cells that were changed or restored."""
     removed: list[str]
     notes: list[str]
 
 
-def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit[UndoResult]:
+def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit[UndoResult]:
     """Undo this agent's latest calls, and only what they did."""
     if steps < 1:
-        raise InvalidArgument(f"steps is {steps}.", "Give how many calls to take back, at least 1.")
+        raise InvalidArgument(f"steps is {steps}.", "Give how many calls to undo, at least 1.")
     seat = here.seat
 
-    def wanted() -> list[changes.Step]:
+    def latest() -> list[changes.Step]:
         return seat.undo.last(steps) if since is None else seat.undo.since(since)
 
     def begin() -> Work[UndoResult]:
         guard_text(here, here.expected)
-        taken = wanted()
+        taken = latest()
 
         def work(document: Document, record: CallRecord) -> UndoResult:
             made = plan_undo(document, taken, force)
@@ -193,21 +193,21 @@ def take_back(here: OpenDocument, steps: int, since: int | None, force: bool) ->
 
         return work
 
-    steps_wanted = wanted()
+    pending = latest()
     large = (
-        sum(len(step.changes) for step in steps_wanted) > LARGE_CELLS
-        or sum(step.characters for step in steps_wanted) > LARGE_TEXT
+        sum(len(step.changes) for step in pending) > LARGE_CELLS
+        or sum(step.characters for step in pending) > LARGE_TEXT
     )
     return Edit(begin, large)
 
 
 def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:
-    """The code cells that have outputs or a count, of all or of those named.
+    """The code cells with outputs or a count, among all cells or those named.
 
     Raises:
-        NotCode: One that is named is no code cell.
-        KernelBusy: One that is named is running: its outputs would go on coming.
-        TooLarge: They are more than a call may change.
+        NotCode: A named cell is not a code cell.
+        KernelBusy: A named cell is running and would produce more outputs.
+        TooLarge: There are more than a call may change.
     """
     if cells is None:
         indexes = code_indexes(notebook, None, None, wanted=False)
@@ -235,7 +235,7 @@ def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits
 def clear_outputs(
     here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
 ) -> Edit[list[str]]:
-    """Clear the outputs of code cells, of all if none is named; returns those that had any."""
+    """Clear the outputs of the named code cells, or of all; returns the cells that had any."""
 
     def work(notebook: Notebook, record: CallRecord) -> list[str]:
         indexes = to_clear(notebook, cells, limits)
@@ -255,7 +255,7 @@ def clear_outputs(
 
 
 class _Selection:
-    """Cells that a call means, wherever they are when the edit is performed."""
+    """The cells that a call means, wherever they are when the edit is performed."""
 
     def __init__(self, here: OpenDocument, targets: Targets) -> None:
         self._here = here
@@ -271,14 +271,14 @@ class _Selection:
         ]
 
     def guarded(self, work: Work[list[str]]) -> Work[list[str]]:
-        """The work, if the live cells still say what the caller has read."""
+        """Refuse the work if the live cells no longer match what the caller has read."""
         now = self.indexes(self._here.peer.notebook)
         guard_cells(self._here, Targets(now, self._targets.revisions))
         return work
 
 
 def _is_blank(notebook: Notebook) -> bool:
-    """Whether there is nothing but the empty cell that Jupyter puts into a new notebook."""
+    """Whether there is only the empty cell that Jupyter puts into a new notebook."""
     return (
         len(notebook) == 1
         and not notebook.source(0)

@@ -1,4 +1,4 @@
-"""Changing files so that a change that fails leaves nothing behind."""
+"""Changing files so that a failed change leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import (
     InvalidArgument,
 )
 
-#: Entries of a folder that are counted to say how many there are.
+#: Entries of a folder that are counted for an error message.
 _COUNTED = 100
 
 
@@ -31,7 +31,7 @@ async def require_empty(files: Files, path: str) -> None:
     """Refuse to delete a folder with something in it.
 
     Raises:
-        FolderNotEmpty: There is something, even if it is hidden.
+        FolderNotEmpty: It has an entry, even if that is hidden.
     """
     inside = await files.children(path, lambda at, kind: True, _COUNTED)
     if inside.entries or await _has_hidden(files, path):
@@ -40,7 +40,7 @@ async def require_empty(files: Files, path: str) -> None:
         many = many if inside.complete else f"more than {many}"
         raise FolderNotEmpty(
             f"The folder {path!r} has {many}. Nothing was deleted.",
-            "Repeat with recursive=true if all of it is to be deleted.",
+            "Repeat with recursive=true to delete all of it.",
             path=path,
         )
 
@@ -55,21 +55,21 @@ async def _has_hidden(files: Files, path: str) -> bool:
 
 
 @asynccontextmanager
-async def create_parents(files: Files, path: str, place: str) -> AsyncIterator[list[str]]:
-    """Create the folders that a new file needs; they are removed again if what follows fails.
+async def create_parents(files: Files, path: str, canonical: str) -> AsyncIterator[list[str]]:
+    """Create the folders that a new file needs, and remove them again if what follows fails.
 
     Args:
         path: The file, as the caller names it.
-        place: Where it really is, which differs if a folder on the way is a link.
+        canonical: Its canonical path, which differs if a folder on the way is a link.
 
-    Gives the new folders, named as the caller would name them.
+    Yields the new folders, named as the caller would name them.
     """
     made: list[str] = []
     try:
-        for folder in await _missing_parents(files, place):
+        for folder in await _missing_parents(files, canonical):
             await files.create(folder, "directory", None)
             made.append(folder)
-        yield [path.rsplit("/", place[len(folder) :].count("/"))[0] for folder in made]
+        yield [path.rsplit("/", canonical[len(folder) :].count("/"))[0] for folder in made]
     except CollaborationError:
         with contextlib.suppress(CollaborationError):
             for folder in reversed(made):
@@ -96,11 +96,11 @@ async def _missing_parents(files: Files, path: str) -> list[str]:
 async def remove_on_failure(
     files: Files, path: str, source: str | None = None
 ) -> AsyncIterator[None]:
-    """Remove what a failed write leaves at a path where nothing was before.
+    """Remove what a failed write leaves at a path that was free before.
 
     Args:
-        source: Where it is moved from. A folder on its way to another disk is in two halves; what
-            exists nowhere else is kept.
+        source: The path it is moved from. A folder that was being moved to another disk may be in
+            two halves; what exists nowhere else is kept.
     """
     try:
         yield

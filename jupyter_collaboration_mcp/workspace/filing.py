@@ -1,4 +1,4 @@
-"""What agents do with files and folders, within what configuration lets them see."""
+"""What agents do with files and folders, within the limits that configuration sets."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from .permissions import Level, PathRules
 from .permits import Permit
 from .text_editing import replace_text
 
-#: How often something is looked at that is another file by then.
+#: How often a path is looked at again because it led to another file by then.
 _LOOKS = 10
 
-#: Seconds for which thousands of paths are asked about before others get their turn.
+#: Seconds of checking thousands of paths before other tasks get their turn.
 _TURN = 0.001
 
 
 class OpenDocuments(Protocol):
-    """What filing needs to know of documents that are open, and of paths that agents may see."""
+    """What `Filing` needs to know about open documents, and about the paths agents may see."""
 
     @property
     def rules(self) -> PathRules: ...
@@ -77,7 +77,7 @@ class Filing:
     def __init__(self, workspace: OpenDocuments, files: Files) -> None:
         self._workspace = workspace
         self._files = files
-        # Whether something is there is asked before it is written: no other call comes between.
+        # Checking that a path is free and writing to it must not be interrupted by another call.
         self._changing = asyncio.Lock()
 
     # -- looking -----------------------------------------------------------------------------
@@ -86,51 +86,51 @@ class Filing:
         """What is at a path.
 
         Raises:
-            PathError: Nothing, or nothing that may be seen.
+            PathError: There is nothing, or nothing that the caller may see.
         """
         path = permit.path
         for _ in range(_LOOKS):
-            real = self._files.resolved(path)
-            await self._require(path, real, permit)
+            link_target = self._files.link_target(path)
+            await self._require(path, link_target, permit)
             entry = await self._files.look(path)
-            if self._files.resolved(path) == real:
+            if self._files.link_target(path) == link_target:
                 return entry
         raise FileFailed.to("look at", path, "it keeps changing which file it leads to")
 
     async def read(self, permit: Permit, kind: Kind) -> Any:
-        """What a file says, with what is unsaved in its room.
+        """The content of a file, including what is unsaved in its room.
 
         Raises:
-            PathError: It is no such document.
-            TooLarge: It is too large to be opened.
+            PathError: There is no such document.
+            TooLarge: It is too large to open.
         """
-        with contextlib.suppress(RoomUnavailable):  # as it is on disk, then
+        with contextlib.suppress(RoomUnavailable):  # then read it from disk
             here = await self._workspace.open(permit, kind)
             await here.peer.link.flush()
         path = permit.path
         return await self._files.read(path, kind, lambda at: self._require(path, at, permit))
 
-    async def _require(self, path: str, real: str, permit: Permit) -> None:
-        """Refuse a path that leads to what may not be touched."""
-        self._workspace.rules.check(path, real)
-        await permit.check(real)
+    async def _require(self, path: str, link_target: str, permit: Permit) -> None:
+        """Refuse a path that leads to something the caller may not touch."""
+        self._workspace.rules.check(path, link_target)
+        await permit.check(link_target)
 
     async def exists(self, permit: Permit) -> bool:
         return await find_entry(self._files, permit.path) is not None
 
     async def is_taken(self, path: str) -> bool:
-        """Whether a path that looks like a handle is the name of a file all the same."""
+        """Whether a path that looks like a handle is nevertheless the name of a file."""
         return await find_entry(self._files, path) is not None
 
     async def notebooks(self, permit: Permit, limit: int) -> Listing:
-        """Notebooks whose path begins with a permitted one."""
+        """Notebooks whose path begins with the permitted one."""
         prefix = permit.path
         start = await self._folder_of(prefix)
         return await self._files.walk(
             start,
             FileQuery(
                 lambda path, kind: (
-                    kind == "notebook" and path.startswith(prefix) and self._seen(path)
+                    kind == "notebook" and path.startswith(prefix) and self._is_visible(path)
                 ),
                 (".ipynb",),
             ),
@@ -149,7 +149,7 @@ class Filing:
         await self._require_folder(path)
         return await self._files.children(
             path,
-            lambda at, kind: self._seen(at) or (kind == "directory" and self._entered(at)),
+            lambda at, kind: self._is_visible(at) or (kind == "directory" and self._may_enter(at)),
             limit,
         )
 
@@ -160,7 +160,7 @@ class Filing:
         await self._require_folder(permit.path)
         fits_type, fits_path = file_types.of_type(file_type), file_types.at_path(path_filter)
         wanted = FileQuery(
-            lambda at, kind: fits_path(at, kind) and fits_type(at, kind) and self._seen(at),
+            lambda at, kind: fits_path(at, kind) and fits_type(at, kind) and self._is_visible(at),
             file_types.endings(file_type),
             file_types.part(path_filter),
             folders=(file_type or "").lower() in ("directory", "folder"),
@@ -172,12 +172,12 @@ class Filing:
     async def create(
         self, permit: Permit, kind: FileType, content: Any, overwrite: bool
     ) -> tuple[FileEntry, list[str], bool]:
-        """Write a new file, or make a folder.
+        """Write a new file, or create a folder.
 
-        Returns it, folders that were made for it, and whether it is saved.
+        Returns the entry, the folders that were created for it, and whether it is saved.
 
         Raises:
-            AlreadyExists: Something is there, and it is not to be overwritten.
+            AlreadyExists: Something is there, and `overwrite` is not set.
         """
         _require_name(permit.path)
         async with self._changing:
@@ -187,25 +187,25 @@ class Filing:
         self, permit: Permit, kind: FileType, content: Any, overwrite: bool
     ) -> tuple[FileEntry, list[str], bool]:
         path = permit.path
-        place = await self._settle(permit, follow=True)
-        there = await find_entry(self._files, place)
+        canonical = await self._permitted_path(permit, follow=True)
+        there = await find_entry(self._files, canonical)
         if there is None:
-            await self._workspace.forget(place)
+            await self._workspace.forget(canonical)
             async with (
-                create_parents(self._files, path, place) as made,
-                remove_on_failure(self._files, place),
+                create_parents(self._files, path, canonical) as made,
+                remove_on_failure(self._files, canonical),
             ):
-                entry = await self._files.create(place, kind, content)
+                entry = await self._files.create(canonical, kind, content)
                 return replace(entry, path=path), made, True
         if not overwrite or there.type != kind or kind == "directory":
             raise AlreadyExists.at(path, there.type)
         if not there.writable:
             raise ReadOnly.at(path)
-        entry, saved = await self._overwrite(permit.at(place), kind, content)
+        entry, saved = await self._overwrite(permit.at(canonical), kind, content)
         return replace(entry, path=path), [], saved
 
     async def _overwrite(self, permit: Permit, kind: Kind, content: Any) -> tuple[FileEntry, bool]:
-        """A text is changed in its room: its people see it at once, and the agent can undo it."""
+        """Change a text in its room: people see it at once, and the agent can undo it."""
         path = permit.path
         try:
             here = await self._workspace.open(permit, kind)
@@ -214,11 +214,11 @@ class Filing:
         if kind == "file":
             replaced = replace_text(here, content, self._workspace.limits)
             await here.perform(replaced)
-            await here.peer.acknowledged()
+            await here.peer.wait_acknowledged()
             await here.peer.link.flush()
             await here.peer.catch_up()
             return await self._files.look(path), here.peer.link.saved
-        # The room then loads what is on disk. Nothing from before may be reapplied to it.
+        # The room then loads what is on disk. No earlier edit may be reapplied to that.
         await here.peer.link.flush()
         await here.peer.refresh()
         entry = await self._files.create(path, kind, content)
@@ -226,29 +226,29 @@ class Filing:
         return entry, True
 
     async def delete(self, permit: Permit, recursive: bool) -> tuple[FileEntry, bool | None]:
-        """Delete something; returns what it was, and whether it is in the trash.
+        """Delete a file or folder; returns what it was, and whether it is in the trash.
 
-        The authorizer is asked about all that is in a folder, as it was about the folder.
+        Asks the authorizer about everything in a folder, as well as about the folder.
 
         Raises:
             FolderNotEmpty: A folder has something in it, and `recursive` is not set.
-            PermissionRefused: Something in a folder may not be touched.
+            PermissionRefused: The caller may not touch something in the folder.
         """
         _require_name(permit.path)
         async with self._changing:
-            place = await self._settle(permit)
-            entry = replace(await self._files.look(place), path=permit.path)
+            canonical = await self._permitted_path(permit)
+            entry = replace(await self._files.look(canonical), path=permit.path)
             if entry.type == "directory" and not recursive:
-                await require_empty(self._files, place)
-            real = self._files.resolved(place)
-            await self._require_all_allowed(entry, real, [Level.write], permit)
-            return entry, await self._delete(place)
+                await require_empty(self._files, canonical)
+            link_target = self._files.link_target(canonical)
+            await self._require_all_allowed(entry, link_target, [Level.write], permit)
+            return entry, await self._delete(canonical)
 
     async def _delete(self, path: str) -> bool | None:
         try:
             return await self._files.delete(path)
         except FileFailed as error:
-            if "not empty" not in str(error.detail.get("reason")):  # in the server's words
+            if "not empty" not in str(error.detail.get("reason")):  # the server's own wording
                 raise
             raise FolderNotEmpty(
                 f"The folder {path!r} is not empty, and this server has no trash. Nothing was "
@@ -259,32 +259,32 @@ class Filing:
             ) from error
 
     async def rename(self, old: Permit, new: Permit) -> list[str]:
-        """Rename or move something; returns folders that were made for it.
+        """Rename or move a file or folder; returns the folders that were created for it.
 
-        The authorizer is asked about all that is in a folder, where it is and where it would be.
+        Asks the authorizer about everything in a folder, at its old and its new path.
 
         Raises:
-            InUse: It would become another kind of document under the hands of people.
-            PermissionRefused: Something in a folder may not be touched, or not be there.
+            InUse: It would become another kind of document while people have it open.
+            PermissionRefused: The caller may not touch something at the old or the new path.
         """
         async with self._changing:
-            source, target = await self._prepare(old, new)
+            source, destination = await self._prepare(old, new)
             other_kind = source.type != "directory" and _is_notebook(old) != _is_notebook(new)
             if other_kind:
                 await self._require_nobody_in(old, new.path)
-            await self._files.vacate(target)
+            await self._files.vacate(destination)
             async with (
-                create_parents(self._files, new.path, target) as made,
-                remove_on_failure(self._files, target, source.place),
+                create_parents(self._files, new.path, destination) as made,
+                remove_on_failure(self._files, destination, source.canonical),
             ):
-                await self._files.rename(source, target, same_kind=not other_kind)
+                await self._files.rename(source, destination, same_kind=not other_kind)
             if other_kind:
-                await self._workspace.forget(target)
+                await self._workspace.forget(destination)
             return made
 
     async def _require_nobody_in(self, permit: Permit, new_path: str) -> None:
         path = permit.path
-        with contextlib.suppress(NotText, TooLarge, CorruptDocument):  # they have no room
+        with contextlib.suppress(NotText, TooLarge, CorruptDocument):  # these have no room
             here = await self._workspace.open(permit, None)
             await here.peer.link.flush()
             await here.peer.catch_up()
@@ -301,28 +301,28 @@ class Filing:
             )
 
     async def copy(self, old: Permit, new: Permit) -> tuple[list[str], Sequence[str]]:
-        """Copy something; returns folders that were made for it, and what has to be said.
+        """Copy a file or folder; returns the folders created for it, and notes for the answer.
 
-        The authorizer is asked as for `rename`.
+        Asks the authorizer as `rename` does.
         """
         async with self._changing:
-            source, target = await self._prepare(old, new)
+            source, destination = await self._prepare(old, new)
             async with (
-                create_parents(self._files, new.path, target) as made,
-                remove_on_failure(self._files, target),
+                create_parents(self._files, new.path, destination) as made,
+                remove_on_failure(self._files, destination),
             ):
                 if source.type != "directory":
-                    await self._be_there(old)
-                return made, await self._files.copy(source, target)
+                    await self._join_room(old)
+                return made, await self._files.copy(source, destination)
 
-    async def _be_there(self, permit: Permit) -> None:
+    async def _join_room(self, permit: Permit) -> None:
         """Join the room: people may have unsaved edits, and only a member can save them."""
-        with contextlib.suppress(CollaborationError):  # what is no document is copied as it is
+        with contextlib.suppress(CollaborationError):  # what is not a document is copied as is
             await self._workspace.open(permit, None)
 
     async def _prepare(self, old: Permit, new: Permit) -> tuple[Source, str]:
-        """What is to be copied or moved, and the place for it, if it may be; a link that leads
-        elsewhere later does not count."""
+        """Check a copy or move, and fix its source and destination, so that it does not matter if
+        a link leads elsewhere later."""
         path, new_path = old.path, new.path
         _require_name(path)
         _require_name(new_path)
@@ -330,32 +330,34 @@ class Filing:
             raise InvalidArgument(
                 f"{new_path!r} is the same place, or inside of it.", "Choose another path."
             )
-        place = await self._settle(old)
-        target = await self._settle(new)
-        entry = replace(await self._files.look(place), path=path)
-        if (there := await find_entry(self._files, target)) is not None:
+        canonical = await self._permitted_path(old)
+        destination = await self._permitted_path(new)
+        entry = replace(await self._files.look(canonical), path=path)
+        if (there := await find_entry(self._files, destination)) is not None:
             raise AlreadyExists.at(new_path, there.type)
-        real = self._files.resolved(place)
-        # What was refused in the old place could be read in the new one.
+        link_target = self._files.link_target(canonical)
+        # What was refused at the old path could otherwise be read at the new one.
         levels = [Level.read, Level.write]
-        self._workspace.rules.check(path, real)
+        self._workspace.rules.check(path, link_target)
         for level in levels:
-            await old.authorize(level, real)
-        names = await self._require_all_allowed(entry, real, levels, old, [new_path, target])
-        await self._workspace.forget(target)
-        return Source(path, entry.type, place, real, names), target
+            await old.authorize(level, link_target)
+        names = await self._require_all_allowed(
+            entry, link_target, levels, old, [new_path, destination]
+        )
+        await self._workspace.forget(destination)
+        return Source(path, entry.type, canonical, link_target, names), destination
 
     # -- parts -------------------------------------------------------------------------------
 
-    async def _settle(self, permit: Permit, follow: bool = False) -> str:
-        """Where something is to be changed: if it may be there, and whatever links lead to later.
+    async def _permitted_path(self, permit: Permit, follow: bool = False) -> str:
+        """The canonical path of what the call may change: links that change later do not matter.
 
         Args:
-            follow: Where a link leads to, not the link itself.
+            follow: Use the target of a link, not the link itself.
         """
-        place = self._files.place(permit.path, follow)
-        await self._require(permit.path, place, permit)
-        return place
+        canonical = self._files.canonical_path(permit.path, follow)
+        await self._require(permit.path, canonical, permit)
+        return canonical
 
     async def _require_folder(self, path: str) -> None:
         if path and (entry := await self._files.look(path)).type != "directory":
@@ -365,34 +367,34 @@ class Filing:
             )
 
     async def _folder_of(self, prefix: str) -> str:
-        """Where to begin to look for paths with a prefix."""
+        """The folder in which to start looking for paths with a prefix."""
         entry = await find_entry(self._files, prefix)
         is_folder = entry is not None and entry.type == "directory"
         return prefix if is_folder else prefix.rpartition("/")[0]
 
-    def _seen(self, path: str) -> bool:
+    def _is_visible(self, path: str) -> bool:
         return self._workspace.visible(path)
 
-    def _entered(self, path: str) -> bool:
-        """Whether a folder may be looked into; one that is not allowed may have in it what is."""
+    def _may_enter(self, path: str) -> bool:
+        """Whether agents may look into a folder: one that is not allowed may contain what is."""
         return not any(map(self._workspace.rules.denies, self._workspace.path_and_target(path)))
 
     async def _require_all_allowed(
         self,
         entry: FileEntry,
-        real: str,
+        link_target: str,
         levels: Sequence[Level],
         permit: Permit,
-        targets: Sequence[str] = (),
+        new_folders: Sequence[str] = (),
     ) -> frozenset[str] | None:
-        """A folder with something in it that may not be touched stays as it is.
+        """Refuse to touch a folder that contains something the caller may not touch.
 
         Args:
-            real: Where the folder is.
-            levels: What is done to what is in it.
-            targets: Names of where the folder would be; nothing may be made there that may not.
+            link_target: Where the folder really is.
+            levels: What the call does to the contents.
+            new_folders: Names of the folder's new path, checked for everything in it.
 
-        Returns what is in it, by paths within it; None if nobody had to decide about that.
+        Returns the paths in the folder, relative to it; None if no check was necessary.
         """
         rules = self._workspace.rules
         if entry.type != "directory":
@@ -401,14 +403,14 @@ class Filing:
             return None
         decided: list[str] = []
         turn_ends = time.monotonic() + _TURN
-        async with aclosing(self._files.everything(real)) as everything:
+        async with aclosing(self._files.everything(link_target)) as everything:
             async for some in everything:
                 for path, leads_to in some:
-                    within = path[len(real) :]
+                    within = path[len(link_target) :]
                     names = dict.fromkeys([entry.path + within, path, leads_to])
-                    new_names = [target + within for target in dict.fromkeys(targets)]
+                    new_names = [folder + within for folder in dict.fromkeys(new_folders)]
                     if not all(map(rules.visible, (*names, *new_names))):
-                        raise _kept(entry, "this server's configuration keeps from agents")
+                        raise _withheld(entry, "this server's configuration keeps from agents")
                     if permit.by_path:
                         await self._authorize(entry, permit, levels, names, new_names)
                     decided.append(within[1:])
@@ -431,10 +433,10 @@ class Filing:
                     await permit.authorize(level, name)
             await permit.authorize(Level.write, *new_names)
         except PermissionRefused as error:
-            raise _kept(entry, "Jupyter's authorizer keeps from you") from error
+            raise _withheld(entry, "Jupyter's authorizer keeps from you") from error
 
 
-def _kept(folder: FileEntry, by: str) -> PermissionRefused:
+def _withheld(folder: FileEntry, by: str) -> PermissionRefused:
     return PermissionRefused(
         f"The folder {folder.path!r} has, or would have, files that {by}. Nothing was changed.",
         "Ask the person to do it, or work on single files in it.",

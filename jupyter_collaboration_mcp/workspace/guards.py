@@ -1,4 +1,4 @@
-"""Refusing to change what is no longer as the caller has read it: revisions are compared."""
+"""Refusing to change what the caller has not read in its current state: compares revisions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SHOWN_TEXT = 4000
 
 
 def guard_cells(here: OpenDocument, targets: Targets) -> None:
-    """See that cells still say what the caller has read.
+    """Check that cells are still as the caller has read them.
 
     Raises:
-        StaleRevision: One does not.
+        StaleRevision: A cell has changed.
     """
     for index, wanted in zip(targets.indexes, targets.revisions, strict=True):
         if wanted is not None and wanted != here.peer.notebook.revision(index):
@@ -67,7 +67,7 @@ def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:
 
 
 def expected_revision(here: OpenDocument, if_revision: str | None) -> str | None:
-    """The revision that the caller has read, however it says so."""
+    """The revision that the caller has read, whether it gives it in the path or by itself."""
     given = None if if_revision is None else parse_revision(if_revision)
     if given and here.expected and given != here.expected:
         raise InvalidArgument(
@@ -79,10 +79,10 @@ def expected_revision(here: OpenDocument, if_revision: str | None) -> str | None
 
 
 def guard_text(here: OpenDocument, wanted: str | None) -> None:
-    """See that the text still says what the caller has read.
+    """Check that the text is still as the caller has read it.
 
     Raises:
-        StaleRevision: It does not.
+        StaleRevision: It has changed.
     """
     if wanted is None:
         return
@@ -108,13 +108,13 @@ def guard_text(here: OpenDocument, wanted: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Whether the code cells that a call touches are to be run, and what forbids it."""
+    """Whether to run the code cells that a call touches, and why that is refused, if it is."""
 
     wanted: bool
     refusal: CollaborationError | None = None
 
     def check(self, cell_type: str) -> None:
-        """Refuse a cell that would have to be run; before anything has been changed."""
+        """Refuse a cell that would have to run; called before anything has changed."""
         if not self.wanted or cell_type != "code" or self.refusal is None:
             return
         raise type(self.refusal)(

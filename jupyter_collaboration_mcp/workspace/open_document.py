@@ -1,4 +1,4 @@
-"""An agent at a document that is open."""
+"""An agent at an open document."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class OpenDocument:
     peer: RoomPeer
     seat: Seat
     tool: str
-    """Which opened it: what steps to undo are called."""
+    """The tool that opened it, which names the steps to undo."""
     alias: str = ""
-    """Of the server, if it has one."""
+    """The alias of the server, if it has one."""
     other_path: str | None = None
-    """Of the room, if the path is a link or the room was opened through one."""
+    """The path of the room, if the given path is a link or the room was opened through one."""
     loads: int = 0
-    """How often the room had been loaded when it was decided that the agent may be here."""
+    """How often the room had been loaded when the agent's access was checked."""
     link_path: str = ""
-    """Of the room when it was opened; another one now if it was renamed since."""
+    """The path of the room when it was opened; outdated if the file was renamed since."""
     expected: str | None = None
-    """The revision at which the caller has read it, if its handle says so."""
+    """The revision that the caller has read, if its handle gives one."""
 
     async def perform(self, edit: Edit[T]) -> T:
         """Make an edit, all or nothing."""
@@ -39,16 +39,16 @@ class OpenDocument:
 
     @property
     def room_path(self) -> str:
-        """The path by which people have it open, and its kernel; it follows a rename."""
+        """The path under which people and the kernel have it open; follows a rename."""
         now = self.peer.link.path
         return now if self.link_path not in ("", now) else self.other_path or self.path
 
     @property
     def name(self) -> str:
-        """The path as agents know it."""
+        """The path as agents write it, with the server's alias."""
         return f"{self.alias}:{self.path}" if self.alias else self.path
 
     @property
     def label(self) -> str:
-        """The same, as a text names it."""
+        """`name`, made safe to put into a sentence."""
         return inline(self.name, PATH)

@@ -1,4 +1,5 @@
-"""The rooms that this process is in: joined, kept alive, followed until saved, left when idle."""
+"""The rooms that this process has joined: keeps them alive, watches until edits are saved, and
+leaves them when idle."""
 
 from __future__ import annotations
 
@@ -18,27 +19,27 @@ from ..documents.foreign_text import inline
 from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
 from .agent import Agent
 
-#: Seconds between announcements of presence. Without any for 30 seconds somebody counts as gone.
+#: Seconds between announcements of presence. After 30 seconds without one, a member counts as gone.
 _HEARTBEAT = 10.0
 
-#: Seconds without a call after which an agent counts as gone, as most leave without a word. Its
-#: seat is kept for longer.
+#: Seconds without a call after which an agent counts as gone: most leave without notice. Its seat
+#: is kept for longer.
 _SILENCE = 45.0
 
-#: Seconds until the first look at whether an edit is saved; a server saves after about one.
+#: Seconds until the first check whether an edit is saved; a server saves after about one.
 _FOLLOW = 0.5
 
-#: Seconds after which an edit is saved that the server has not saved by itself; if that fails, it
-#: is reported.
+#: Seconds after which we save an edit that the server has not saved by itself, and report it if
+#: that fails.
 _LATE = 4.0
 
-#: Agents at documents whose undo steps are kept after they left.
+#: Agents whose undo steps are kept after they left a document.
 _SEATS = 500
 
-#: Characters of all these steps.
+#: Characters in all of these steps.
 _KEPT = 50_000_000
 
-#: Documents whose notes are kept until somebody opens them again; those left last.
+#: Documents whose notes are kept until somebody opens them again; the oldest are dropped.
 _UNSAID = 500
 
 K = TypeVar("K", bound=Hashable)
@@ -47,15 +48,15 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class OpenRoom:
-    """A room with our peer in it, and the agents that it is for."""
+    """A room with our peer in it, and the agents that use it."""
 
     peer: RoomPeer
     agents: dict[str, Seat] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     gone: bool = False
-    """Whether there is no such document any more."""
+    """Whether the document no longer exists."""
     paths: set[str] = field(default_factory=set)
-    """By which it was opened."""
+    """The paths by which it was opened."""
 
 
 class TaskPerKey(Generic[K, T]):
@@ -65,7 +66,7 @@ class TaskPerKey(Generic[K, T]):
         self._tasks: dict[K, asyncio.Task[T]] = {}
 
     def ensure(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
-        """The task that runs for a key, started now if there is none."""
+        """Return the running task of a key; start one if there is none."""
         task = self._tasks.get(key)
         if task is None or task.done():
             task = self._tasks[key] = asyncio.get_running_loop().create_task(work())
@@ -90,15 +91,15 @@ class OpenRooms:
     def __init__(self, backend: Backend, idle_timeout: float, log: Logger) -> None:
         self.idle_timeout = idle_timeout
         self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
-        """Called with a peer that has just come into its room."""
+        """Called with a peer that has just joined its room."""
         self._backend = backend
         self._log = log
         self._open: dict[RoomId, OpenRoom] = {}
         self._joining = TaskPerKey[RoomId, RoomPeer]()
-        self._seats: dict[tuple[str, str], Seat] = {}  # outlive an idle agent's leaving
+        self._seats: dict[tuple[str, str], Seat] = {}  # kept after an idle agent has left
         self._rejoining = TaskPerKey[RoomId, None]()
         self._following = TaskPerKey[RoomId, None]()
-        self._unsaid: dict[str, list[str]] = {}  # by room, for who opens it again
+        self._unsaid: dict[str, list[str]] = {}  # notes by room, for whoever opens it again
         self._sweeping = TaskPerKey[None, None]()
 
     def __iter__(self) -> Iterator[OpenRoom]:
@@ -108,11 +109,11 @@ class OpenRooms:
         return len(self._open)
 
     def get(self, room_id: RoomId) -> OpenRoom | None:
-        """A room, if we are in it; it may have died."""
+        """The room, if we are in it; it may have died."""
         return self._open.get(room_id)
 
     async def forget(self, paths: tuple[str, ...]) -> None:
-        """Leave the rooms of what was at some paths, or below them, without keeping anything."""
+        """Leave the rooms of everything at or below some paths, and keep nothing of them."""
         gone = tuple(f"{path}/" for path in paths)
         for room_id, opened in list(self._open.items()):
             if f"{opened.peer.link.path}/".startswith(gone):
@@ -130,17 +131,17 @@ class OpenRooms:
         self._open.clear()
 
     async def enter(self, room_id: RoomId) -> OpenRoom:
-        """Be in a room: join it if we are not there, or if it has died."""
+        """Return the room; join it if we are not in it, or if it has died."""
         opened = self._open.get(room_id)
         if opened is None or not opened.peer.link.alive:
             opened = await self._join(room_id)
         return opened
 
     async def _join(self, room_id: RoomId) -> OpenRoom:
-        """One peer for a room, however many agents ask for it at once."""
+        """Create one peer for a room, however many agents request it at once."""
         await asyncio.shield(self._joining.ensure(room_id, lambda: self._new_peer(room_id)))
         self._sweeping.ensure(None, self._sweep)
-        # What was forgotten since is closed, and does not come back.
+        # A room that was forgotten in the meantime is closed and stays closed.
         return self._open.get(room_id) or await self._join(room_id)
 
     async def _new_peer(self, room_id: RoomId) -> RoomPeer:
@@ -160,11 +161,11 @@ class OpenRooms:
     async def _take_over(
         self, room_id: RoomId, link: RoomLink, before: OpenRoom | None
     ) -> tuple[RoomPeer, dict[str, Seat]]:
-        """A peer in a room, with the agents and edits of the one before it, if its room died."""
+        """Make a peer in a room, with the agents and edits of its predecessor if the room died."""
         peer = RoomPeer(link)
         peer.on_edit(lambda: self._follow_soon(room_id))
         link.on_end = lambda: self._rejoin_soon(room_id)
-        await asyncio.sleep(0)  # to take over a large document takes as long as others may wait
+        await asyncio.sleep(0)  # taking over a large document takes as long as others may wait
         if self.on_join is not None:
             await self.on_join(peer)
         if before is None:
@@ -182,7 +183,7 @@ class OpenRooms:
         return peer, agents
 
     def _rejoin_soon(self, room_id: RoomId) -> None:
-        """A room has ended: join it again as soon as possible."""
+        """Join a room that has ended again as soon as possible."""
         if room_id in self._open:
             self._rejoining.ensure(room_id, lambda: self._rejoin(room_id))
 
@@ -201,11 +202,11 @@ class OpenRooms:
                 pause = min(10.0, 2 * pause)
 
     def _follow_soon(self, room_id: RoomId) -> None:
-        """Somebody has edited: follow the document until it is saved."""
+        """Watch a document that somebody has edited until it is saved."""
         self._following.ensure(room_id, lambda: self._follow(room_id))
 
     async def _follow(self, room_id: RoomId) -> None:
-        """Until everything is saved: reapply what a file overwrites, report late saves."""
+        """Until everything is saved, reapply what a file overwrites and report late saves."""
         pause, waited, told = _FOLLOW, 0.0, False
         oldest: Step | None = None
         while True:
@@ -214,26 +215,26 @@ class OpenRooms:
             if opened is None or not opened.peer.unsaved or not opened.peer.link.alive:
                 return
             peer = opened.peer
-            if peer.unsaved[0] is not oldest:  # what was unsaved before is saved by now
+            if peer.unsaved[0] is not oldest:  # everything that was unsaved before has been saved
                 oldest, pause, waited, told = peer.unsaved[0], _FOLLOW, 0.0, False
             waited += pause
             pause = min(_HEARTBEAT, 1.5 * pause)
             late = waited > _LATE
             try:
                 if late and peer.link.autosaves:
-                    # Each output of a run and each key press postpones the server's own save. It
-                    # neither retries nor reports one that failed.
+                    # Each output of a run and each key press postpones the server's own save. The
+                    # server neither retries nor reports a failed one.
                     await peer.save()
                 await peer.catch_up()
             except CollaborationError as error:
                 self._log.debug("%s: %s", room_id, error.happened)
-            except Exception:  # what is unsaved has to be followed all the same
-                self._log.exception("Could not look at %s", room_id)
+            except Exception:  # keep watching what is unsaved
+                self._log.exception("Could not check %s", room_id)
             if late and not told and peer.unsaved:
                 told = True
                 peer.notes.append(
                     f"The server has not saved {inline(peer.link.path)} for {waited:.0f} s; "
-                    "what is unsaved is in the live document only."
+                    "the latest edits are in the live document only."
                 )
 
     def seat(self, room_id: RoomId, opened: OpenRoom, agent: Agent) -> Seat:
@@ -244,7 +245,7 @@ class OpenRooms:
             if not seat.seen:
                 seat.seen = opened.peer.version
             opened.agents[agent.key] = seat
-        if not opened.peer.shows(seat):  # it has left, or the room died while it came
+        if not opened.peer.shows(seat):  # it has left, or the room died while it joined
             opened.peer.seat(seat)
             self._forget_seats()
         seat.bound = agent.bound
@@ -252,14 +253,14 @@ class OpenRooms:
         return seat
 
     def leave(self, agent: str) -> None:
-        """An agent has ended its session: hide it. Its runs go on, and its seats are kept for a
-        while, because it may come back."""
+        """Hide an agent that has ended its session. Its runs continue, and its seats are kept for a
+        while because it may come back."""
         for opened in self._open.values():
             if (seat := opened.agents.get(agent)) is not None:
                 opened.peer.hide(seat)
 
     def _forget_seats(self) -> None:
-        """Bound what is kept for agents that have left; the one that left first goes first."""
+        """Limit what is kept for agents that have left; drops the longest gone first."""
         left = {key: seat for key, seat in self._seats.items() if seat.presence is None}
         kept = sum(seat.undo.characters for seat in left.values())
         for key, seat in sorted(left.items(), key=lambda item: item[1].used):
@@ -282,12 +283,12 @@ class OpenRooms:
                         opened.peer.hide(seat)
                 if opened.agents:
                     opened.peer.show_presence()
-                elif opened.since < idle_since:  # else who opened it is about to sit down
+                elif opened.since < idle_since:  # otherwise its opener is about to take a seat
                     await self._leave(room_id, opened)
 
     async def _leave(self, room_id: RoomId, opened: OpenRoom) -> None:
         if not await self._nothing_unsaved(room_id, opened):
-            return  # else it would be lost with the server that is away just now
+            return  # otherwise it would be lost with the server that is unreachable just now
         if not opened.agents and self._open.get(room_id) is opened:
             del self._open[room_id]
             if opened.peer.notes:
@@ -296,11 +297,11 @@ class OpenRooms:
                     del self._unsaid[next(iter(self._unsaid))]
             try:
                 await self._close(opened)
-            except Exception:  # the others have to be looked after all the same
-                self._log.exception("Could not leave %s in good order", room_id)
+            except Exception:  # the other rooms still need attention
+                self._log.exception("Could not leave %s cleanly", room_id)
 
     async def _nothing_unsaved(self, room_id: RoomId, opened: OpenRoom) -> bool:
-        """Save what agents wrote; returns whether it is saved, or its file is gone."""
+        """Save what agents wrote; returns whether it is saved or its file is gone."""
         peer = opened.peer
         try:
             await peer.link.flush()

@@ -34,7 +34,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathRules:
-    """Globs on Jupyter paths; a denied path wins over an allowed one."""
+    """Globs of Jupyter paths; `denied` takes precedence over `allowed`."""
 
     allowed: Sequence[str] = ()
     denied: Sequence[str] = ()
@@ -43,26 +43,26 @@ class PathRules:
         """Whether there are any."""
         return bool(self.allowed or self.denied)
 
-    def check(self, path: str, *real: str) -> None:
+    def check(self, path: str, *target: str) -> None:
         """Refuse a path that configuration keeps from agents.
 
         Args:
-            real: What it leads to, if it is a link.
+            target: What the path leads to, if it is a link.
         """
-        if not all(map(self.visible, (path, *real))):
-            raise _kept(path)
+        if not all(map(self.visible, (path, *target))):
+            raise _withheld(path)
 
-    def check_folder(self, path: str, real: str) -> None:
-        """Refuse to look into a folder. One that is not allowed may have in it what is."""
-        if self.denies(path) or self.denies(real):
-            raise _kept(path)
+    def check_folder(self, path: str, target: str) -> None:
+        """Refuse to look into a folder. One that is not allowed may contain what is."""
+        if self.denies(path) or self.denies(target):
+            raise _withheld(path)
 
     def denies(self, path: str) -> bool:
-        """Whether a path is denied, whatever is allowed."""
+        """Whether a path is denied, even if it is also allowed."""
         return _fits(path, self.denied)
 
     def visible(self, path: str) -> bool:
-        """Whether agents may know of a path."""
+        """Whether agents may know about a path."""
         return not self.denies(path) and (not self.allowed or _fits(path, self.allowed))
 
 
@@ -70,7 +70,7 @@ def _fits(path: str, globs: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(path, glob) for glob in globs)
 
 
-def _kept(path: str) -> PermissionRefused:
+def _withheld(path: str) -> PermissionRefused:
     return PermissionRefused(
         f"This server's configuration keeps {path!r} from agents.",
         "Work on another path, or ask the person to allow this one.",
@@ -78,15 +78,15 @@ def _kept(path: str) -> PermissionRefused:
     )
 
 
-#: Characters of a path, and folders in it: each of them is looked up.
+#: The most characters of a path, and folders in it: each folder is looked up.
 _LONGEST_PATH, _DEEPEST_PATH = 1_000, 50
 
 
 def clean_path(path: str) -> str:
-    """A Jupyter path relative to the server's root, in its one normal form.
+    """Normalize a Jupyter path relative to the server's root.
 
     Raises:
-        PathRefused: It is none, or leads out of the root, also when it is percent-encoded.
+        PathRefused: It is not a path, or leads out of the root, percent-encoded or not.
     """
     if len(path) > _LONGEST_PATH:
         raise _too_long(path)
@@ -95,7 +95,7 @@ def clean_path(path: str) -> str:
         raise PathRefused(
             f"{path!r} {wrong}.",
             Intent.USE_LISTED_PATH,
-            path=path.encode(errors="backslashreplace").decode(),  # or no answer could hold it
+            path=path.encode(errors="backslashreplace").decode(),  # so that an answer can hold it
         )
     cleaned = posixpath.normpath(path.strip("/"))
     if cleaned.count("/") > _DEEPEST_PATH:
@@ -112,7 +112,7 @@ def _too_long(path: str) -> PathRefused:
 
 
 def _wrong(path: str) -> str | None:
-    """What is wrong with a path, if anything is."""
+    """What is wrong with a path; None if nothing is."""
     if "\0" in path:
         return "has a NUL character in it, which no path can have"
     if any("\ud800" <= character <= "\udfff" for character in path):

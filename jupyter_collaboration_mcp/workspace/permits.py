@@ -1,7 +1,7 @@
-"""What one call may do. Tools, resources and everything to come ask here, and only here.
+"""What one call may do. Tools and resources check permissions here, and nowhere else.
 
-A call asks with `Call.permit` for a path and gets a `Permit`. To open a document, or to do anything
-with a file, takes such a permit.
+A call requests a `Permit` for a path with `Call.permit`. Opening a document, or doing anything
+with a file, requires such a permit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import PermissionRefused
 from .agent import Agent
 from .permissions import Level
 
-#: What Jupyter's authorizer is asked for each level: action and resource.
+#: The action and resource that Jupyter's authorizer checks for each level.
 _AUTHORIZER = {
     Level.read: ("read", "contents"),
     Level.write: ("write", "contents"),
@@ -24,34 +24,34 @@ _AUTHORIZER = {
 }
 
 Authorizer = Callable[[str, str, str | None], Awaitable[bool]]
-"""Jupyter's authorizer: whether the caller may take an action on a resource, at a path if any."""
+"""Jupyter's authorizer: whether the caller may take an action on a resource, perhaps at a path."""
 
 
 class Paths(Protocol):
-    """The paths of a server, and what its configuration decides about them."""
+    """The paths of a server, and what its configuration allows."""
 
     def allowed_path(self, path: str) -> str:
-        """The path in its normal form, if agents may touch it."""
+        """The normalized path, if agents may touch it."""
 
     def allowed_folder(self, path: str) -> str:
-        """The path of a folder in its normal form, if agents may look into it."""
+        """The normalized path of a folder, if agents may look into it."""
 
     def path_and_target(self, path: str) -> Sequence[str]:
-        """A path, and what it leads to if it is a link."""
+        """A path and, if it is a link, its target."""
 
 
 class Server(Protocol):
-    """A Jupyter server on which a call wants to do something."""
+    """A Jupyter server that a call uses."""
 
     @property
     def workspace(self) -> Paths: ...
 
     def require(self, level: Level) -> None:
-        """Refuse what is beyond what agents may do there."""
+        """Refuse a level above what agents may do there."""
 
 
 def require_level(level: Level, allowed: Level) -> None:
-    """Refuse what needs a higher level than a connection has."""
+    """Refuse a level above that of the connection."""
     if level > allowed:
         raise PermissionRefused(
             f"This needs the permission level {level.name}; this connection has {allowed.name}.",
@@ -62,20 +62,20 @@ def require_level(level: Level, allowed: Level) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool, or one read of a resource: who calls, and what it may do."""
+    """One tool call, or one read of a resource: the caller, and what it may do."""
 
     tool: str
-    """The name of the tool; of a resource, the name of its kind."""
+    """The name of the tool, or of the kind of resource."""
     agent: Agent
     allowed: Level
     """The most that the connection may do."""
     declared: Level
-    """The most that the client was told that this does."""
+    """The highest level that was declared to the client for this call."""
     authorizer: Authorizer
     by_path: bool
-    """Whether the authorizer may decide otherwise for another path."""
+    """Whether the authorizer's decision may depend on the path."""
     report: Callable[[float, str], Awaitable[None]]
-    """Reports progress to a client that wants to know; also keeps it from giving up."""
+    """Reports progress to a client that wants it, which also keeps the client from giving up."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)
     _rechecks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
@@ -83,17 +83,17 @@ class Call:
         """Decide whether the call may do something at a path.
 
         Path rules come first, then the server's level, the connection's level, and Jupyter's
-        authorizer. Rules and authorizer decide about all names of the path: that of a link, and
-        that of what it leads to.
+        authorizer. Rules and authorizer check all names of the path: that of a link, and that of
+        its target.
 
         Raises:
-            PathRefused: It is no path, or leads out of the root.
-            PermissionRefused: It may not.
+            PathRefused: It is not a path, or leads out of the root.
+            PermissionRefused: The call may not do it.
         """
         return await self._permit(server, level, server.workspace.allowed_path(path))
 
     async def permit_listing(self, server: Server, folder: str) -> Permit:
-        """The same for a look into a folder, which may have more in it than may be touched."""
+        """The same for listing a folder, which may contain more than the caller may touch."""
         return await self._permit(server, Level.read, server.workspace.allowed_folder(folder))
 
     async def _permit(self, server: Server, level: Level, path: str) -> Permit:
@@ -106,7 +106,7 @@ class Call:
         """Refuse what the connection or Jupyter's authorizer does not allow.
 
         Args:
-            path: What it is about; None if it is about no path.
+            path: The path in question; None if there is none.
         """
         if level > self.declared:
             raise RuntimeError(f"declared up to {self.declared.name}, and asks for {level.name}")
@@ -123,7 +123,7 @@ class Call:
             self._granted.add((level, path))
 
     async def may_see(self, path: str) -> bool:
-        """Whether the authorizer lets the caller know of a path that the path rules show."""
+        """Whether the authorizer lets the caller know about a path that the path rules show."""
         try:
             await self.authorize(Level.read, path)
         except PermissionRefused:
@@ -131,12 +131,12 @@ class Call:
         return True
 
     def recheck(self, check: Callable[[], Awaitable[None]]) -> None:
-        """Have something checked again before the answer is given."""
+        """Register a check to repeat before the answer is returned."""
         self._rechecks.append(check)
 
     @asynccontextmanager
-    async def rechecked(self) -> AsyncIterator[None]:
-        """Give no answer, nor an error that may quote something, that may not be given any more."""
+    async def recheck_before_answer(self) -> AsyncIterator[None]:
+        """Withhold an answer, or an error that may quote a document, that is no longer allowed."""
         try:
             yield
         finally:
@@ -146,14 +146,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """What was decided: a call may do so much at a path of a server. `Call.permit` makes it."""
+    """The decision that a call may act at a level on a path of a server; see `Call.permit`."""
 
     call: Call
     paths: Paths
-    """Of the server; the permit is good for no other."""
+    """The paths of the server; the permit is not valid for any other."""
     level: Level
     path: str
-    """In its normal form."""
+    """The normalized path."""
 
     @property
     def agent(self) -> Agent:
@@ -161,19 +161,19 @@ class Permit:
 
     @property
     def by_path(self) -> bool:
-        """Whether the authorizer may decide otherwise for another path."""
+        """Whether the authorizer's decision may depend on the path."""
         return self.call.by_path
 
     async def check(self, *names: str) -> None:
-        """Refuse what the path leads to by now, if it may not be touched in the same way."""
+        """Refuse if the path now leads to something that may not be touched in the same way."""
         await self.authorize(self.level, *names)
 
     async def authorize(self, level: Level, *names: str) -> None:
-        """Refuse other paths at any level, where the authorizer decides by path."""
+        """Check other paths at any level, if the authorizer decides by path."""
         if self.by_path:
             for name in names:
                 await self.call.authorize(level, name)
 
     def at(self, path: str) -> Permit:
-        """The same permit for another name of what it is about, which has been checked."""
+        """The same permit for another name of the same file, which has been checked."""
         return replace(self, path=path)

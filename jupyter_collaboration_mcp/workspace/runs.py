@@ -1,4 +1,4 @@
-"""What agents run: in the notebook's own kernel, whose session is looked up each time."""
+"""What agents run, always in the notebook's own kernel, whose session is looked up each time."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .cell_target import CellTarget
 from .open_document import OpenDocument
 from .workspace import Workspace
 
-#: Runs that can be asked for after their end.
+#: Finished runs that are remembered.
 _KEPT = 100
 
-#: Characters and bytes of what they put out, all together.
+#: Characters and bytes of the output of all of them.
 _KEPT_SIZE = 50_000_000
 
-#: Seconds that looking at variables may take; after a failure, and characters of each then.
+#: Time limit for inspecting variables, in seconds; after a failure, and characters of each then.
 _INSPECTION_LIMIT = 10.0
 _AT_FAILURE, _PREVIEW = 0.5, 60
 
@@ -43,13 +43,13 @@ class KernelState:
     info: KernelInfo | None
     busy: bool
     by_others: bool
-    """Whether it works on something that no agent asked for."""
+    """Whether it works on something that no agent started."""
     current: Run | None
     waiting: Sequence[Run]
 
 
 class Runs:
-    """All runs of this server, and the kernels they are made in."""
+    """All runs on this server, and the kernels they run in."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class Runs:
     # -- running -----------------------------------------------------------------------------
 
     def check(self, here: OpenDocument, indexes: Sequence[int]) -> None:
-        """Refuse cells that hold no code.
+        """Refuse cells that contain no code.
 
         Raises:
-            NotCode: One of them.
+            NotCode: A cell is not a code cell.
         """
         notebook = here.peer.notebook
         for index in indexes:
@@ -90,10 +90,10 @@ class Runs:
                 )
 
     async def available(self, here: OpenDocument) -> None:
-        """See that there is a kernel or that one could be started; starts nothing.
+        """Check that there is a kernel or that one could be started; starts nothing.
 
         Raises:
-            KernelUnavailable: There is none and the notebook's is not installed.
+            KernelUnavailable: There is none, and the notebook's kernelspec is not installed.
         """
         if await self._kernels.find(here.room_path) is None:
             await self._spec(here)
@@ -105,10 +105,10 @@ class Runs:
         stop_on_error: bool,
         expected: Mapping[str, str] | None = None,
     ) -> list[Run]:
-        """Start code cells in order; a cell that runs already, unchanged, is not run again.
+        """Start code cells in order; a cell that is already running, unchanged, is not run again.
 
         Args:
-            expected: Revisions that cells must still have when they are started.
+            expected: Revisions that cells must still have when they start.
 
         Raises:
             CellError: A cell is gone or has changed while the kernel started; nothing was run.
@@ -127,11 +127,11 @@ class Runs:
         for cell_id in dict.fromkeys(cell_ids):
             run = self._alive(here, cell_id)
             if run is not None and run in ahead:
-                # What follows it here has to come after it there.
+                # What follows it here has to run after it there.
                 del ahead[: ahead.index(run) + 1]
                 batch.after.append(run)
             else:
-                # Behind something new all have to run again: that may change what they do.
+                # After something new, all cells have to run again: it may change what they do.
                 ahead.clear()
                 run = self._new_run(here, cell_id, batch)
                 new.append(run)
@@ -141,9 +141,9 @@ class Runs:
         return runs
 
     async def run_code(self, here: OpenDocument, code: str) -> Run:
-        """Start code that leaves nothing in the notebook."""
+        """Run code without storing anything in the notebook."""
         executor = await self._executor(here)
-        run = self._prepared(here, code)
+        run = self._prepare_run(here, code)
         self._submit(here, executor, [run])
         return run
 
@@ -155,7 +155,7 @@ class Runs:
         """A run by its id.
 
         Raises:
-            RunNotFound: There is none, or it was too long ago.
+            RunNotFound: There is none, or it is no longer remembered.
         """
         run = self._runs.get(run_id)
         if run is None:
@@ -168,7 +168,7 @@ class Runs:
         return run
 
     async def reply_to_input(self, run: Run, text: str, agent: str) -> list[str]:
-        """Answer what a run asks. Returns what the answer should say of unsaved files."""
+        """Answer a run's input request. Returns notes for the answer about unsaved files."""
         notes = await self._workspace.save_before_run(agent)
         for executor in self._executors.values():
             if executor.current is run:
@@ -179,14 +179,14 @@ class Runs:
     # -- kernels -----------------------------------------------------------------------------
 
     async def state(self, here: OpenDocument) -> KernelState:
-        """How the notebook's kernel is."""
+        """The state of the notebook's kernel."""
         info = await self._kernels.find(here.room_path)
         executor = self._executors.get(info.id) if info is not None else None
         if info is None or executor is None or executor.lost is not None:
             busy = info is not None and info.state == "busy"
             return KernelState(info, busy, busy, None, ())
         if info.state == "busy" and not executor.busy:
-            info = replace(info, state="idle")  # the server hears of it a moment later than we do
+            info = replace(info, state="idle")  # the server learns this a moment later than we do
         by_others = executor.busy_for_others
         return KernelState(info, executor.busy, by_others, executor.current, executor.waiting)
 
@@ -204,19 +204,19 @@ class Runs:
         ]
 
     async def interrupt(self, here: OpenDocument, force: bool) -> tuple[bool, Run | None]:
-        """Interrupt the notebook's kernel, if it works on anything.
+        """Interrupt the notebook's kernel if it is working.
 
-        Returns whether it did, and the run that was hit, if it was an agent's.
+        Returns whether it was, and the interrupted run if it was an agent's.
 
         Raises:
-            KernelBusy: It would hit what somebody else runs.
-            InterruptIgnored: The code goes on.
+            KernelBusy: It would interrupt what somebody else runs.
+            InterruptIgnored: The code continues.
         """
         asked = time.monotonic()
         info = await self._existing(here)
         executor = await self._executor_of(info)
         if (run := executor.interrupted_since(asked)) is not None:
-            return True, run  # by somebody who asked at the same time; spare what came after it
+            return True, run  # interrupted by a simultaneous call; spare what came after it
         if executor.busy_for_others and not force:
             raise KernelBusy(
                 "The kernel works on something that no agent started; a person did, in JupyterLab.",
@@ -229,19 +229,19 @@ class Runs:
         return True, run
 
     async def restart(self, here: OpenDocument) -> KernelInfo:
-        """Restart the notebook's kernel; what runs in it is lost."""
+        """Restart the notebook's kernel; whatever it was running is lost."""
         info = await self._existing(here)
         await self._save_before_run(here)
         lost = self._lose(info.id, "restarted")
         await self._kernels.restart(info.id)
         if lost is not None:
-            await lost.ended()
+            await lost.wait_ended()
         return await self._existing(here)
 
     async def change(self, here: OpenDocument, name: str) -> tuple[KernelInfo, KernelInfo | None]:
-        """Give the notebook another kernel, and say so in its metadata.
+        """Give the notebook another kernel, and record it in its metadata.
 
-        Returns the new kernel, and the one that ended if there was one.
+        Returns the new kernel, and the one that was shut down, if any.
         """
         specs, _ = await self._kernels.specs()
         if name not in specs:
@@ -250,19 +250,19 @@ class Runs:
         before = await self._kernels.find(here.room_path)
         info = await self._kernels.change(here.room_path, name)
         if before is not None and (lost := self._lose(before.id, "gone")) is not None:
-            await lost.ended()
+            await lost.wait_ended()
         await here.peer.catch_up_to_write()
         self._write_spec(here, specs[name])
-        await here.peer.acknowledged()
+        await here.peer.wait_acknowledged()
         return info, before
 
     async def inspect(
         self, here: OpenDocument, names: Sequence[str] | None, most: int, preview: int
     ) -> introspection.Inspection:
-        """Look at variables without leaving a trace.
+        """Inspect variables without leaving a trace.
 
         Raises:
-            KernelBusy: The kernel works on something.
+            KernelBusy: The kernel is working.
         """
         info = await self._existing(here)
         executor = await self._executor_of(info)
@@ -288,9 +288,9 @@ class Runs:
             ) from error
 
     async def at_failure(self, here: OpenDocument, run: Run) -> list[introspection.Variable]:
-        """What the variables hold that are in the line at which a run failed.
+        """The values of the variables in the line at which a run failed.
 
-        Nothing, if the kernel is busy again, does not answer at once, or is none of Python.
+        Empty if the kernel is busy again, does not answer at once, or is not a Python kernel.
         """
         names = names_at_failure(run.log.outputs())
         asked = introspection.expression(names, len(names), _PREVIEW)
@@ -304,10 +304,10 @@ class Runs:
             reply = await executor.ask({introspection.KEY: asked}, _AT_FAILURE)
             return introspection.parse(reply).variables
         except (CollaborationError, introspection.InspectionFailed):
-            return []  # it was a kindness
+            return []  # this was only an extra
 
     async def close(self) -> None:
-        """Stop following runs."""
+        """Stop watching runs."""
         for executor in self._executors.values():
             await executor.close()
         self._executors.clear()
@@ -317,14 +317,14 @@ class Runs:
     def _new_run(self, here: OpenDocument, cell_id: str, batch: Batch) -> Run:
         notebook = here.peer.notebook
         index = notebook.find(cell_id)
-        run = self._prepared(here, notebook.source(index))
+        run = self._prepare_run(here, notebook.source(index))
         run.cell_id = cell_id
         run.revision = notebook.revision(index)
         run.target = CellTarget(self._workspace, here, cell_id)
         run.batch = batch
         return run
 
-    def _prepared(self, here: OpenDocument, code: str) -> Run:
+    def _prepare_run(self, here: OpenDocument, code: str) -> Run:
         link = here.peer.link
         kept = _hours(self.side_files.limits.age)
 
@@ -336,7 +336,7 @@ class Runs:
         return run
 
     def _alive(self, here: OpenDocument, cell_id: str) -> Run | None:
-        """The run of this cell that is under way, if the cell has not changed since."""
+        """The current run of this cell, if the cell has not changed since."""
         run = self._live.get((here.peer.link.room_id, cell_id))
         notebook = here.peer.notebook
         if run is None or run.over or not notebook.has(cell_id):
@@ -369,7 +369,7 @@ class Runs:
         executor.submit(runs)
 
     def _forget(self) -> None:
-        """Remember only so many runs that are over, and only so much of what they put out."""
+        """Limit how many finished runs are remembered, and how much of their output."""
         size = 0
         for newer, run in enumerate(reversed(list(self._runs.values()))):
             size += run.log.size
@@ -377,7 +377,7 @@ class Runs:
                 del self._runs[run.id]
 
     async def heal(self, peer: RoomPeer) -> None:
-        """Take away the stars that a crash left: without a kernel nothing can be running."""
+        """Remove the stars that a crash left: without a kernel nothing can be running."""
         if not isinstance(peer.document, Notebook):
             return
         if peer.notebook.running() and await self._kernels.find(peer.link.path) is None:
@@ -387,9 +387,9 @@ class Runs:
                     peer.notebook.set_running(index, False)
 
     async def _executor(self, here: OpenDocument) -> Executor:
-        """The queue of the notebook's kernel, which is started if there is none.
+        """The queue of the notebook's kernel; starts a kernel if there is none.
 
-        Whatever is run next finds on disk what the agent has written.
+        Saves first, so that the next run finds on disk what the agent has written.
         """
         await self._save_before_run(here)
         info = await self._kernels.find(here.room_path)
@@ -413,8 +413,8 @@ class Runs:
         executor = self._executors.get(info.id)
         if executor is not None and (executor.lost is not None or executor.link is not link):
             executor.lose("restarted")
-            # Its runs must not write to cells, nor be joined, once others have begun.
-            await executor.ended()
+            # Its runs must not write to cells, nor be joined, once others have started.
+            await executor.wait_ended()
             executor = self._executors.get(info.id)
             if executor is not None and executor.link is not link:
                 executor = None
@@ -429,7 +429,7 @@ class Runs:
         return executor
 
     async def _drop_dead(self, wanted: str) -> None:
-        """Forget the queues of kernels that are not there any more."""
+        """Forget the queues of kernels that no longer exist."""
         for kernel_id, executor in list(self._executors.items()):
             if kernel_id != wanted and not executor.busy and await executor.link.fate() != "alive":
                 self._executors.pop(kernel_id, None)

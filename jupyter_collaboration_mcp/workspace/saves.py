@@ -1,4 +1,4 @@
-"""Saving what an agent wrote before a kernel runs anything: code may import or read it."""
+"""Saving an agent's edits before a kernel runs anything: the code may import or read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMIT = 5.0
 
 
 async def save_before_run(peers: Sequence[RoomPeer], files: Files, alias: str) -> str | None:
-    """Save documents, all at once and for a limited time.
+    """Save documents, all at once and with a time limit.
 
     Returns a sentence for the answer if some could not be saved.
     """
@@ -37,7 +37,7 @@ async def save_before_run(peers: Sequence[RoomPeer], files: Files, alias: str) -
 
 
 async def _save(peer: RoomPeer, files: Files) -> str | None:
-    """Save one document. Returns why it could not be saved."""
+    """Save one document. Returns the reason if it could not be saved."""
     if not peer.link.autosaves:
         return "autosave is off"
     try:
@@ -55,16 +55,16 @@ async def _save(peer: RoomPeer, files: Files) -> str | None:
 
 
 async def _leave_second_of(path: str, files: Files) -> None:
-    """Wait until the clock shows another second than when the module was written last.
+    """Wait until the clock shows another second than when the module was last written.
 
-    Python takes compiled code for current if its source has the same size and was written in the
-    same second: of two edits within one, the second would not be seen by an import or a reload.
+    Python considers compiled code current if its source has the same size and was written in the
+    same second: an import or reload would miss the second of two edits within one second.
     """
     modified = (await files.look(path)).last_modified
     if modified is not None:
         next_second = math.floor(datetime.fromisoformat(modified).timestamp()) + 1
         left = next_second - time.time()
-        if 0 < left <= 1:  # else it is another second, or the clock of another machine
+        if 0 < left <= 1:  # otherwise it is another second, or the clock of another machine
             await asyncio.sleep(left)
 
 

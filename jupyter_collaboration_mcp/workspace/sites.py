@@ -1,4 +1,4 @@
-"""The Jupyter servers that agents work on: the one around the extension, or several by alias."""
+"""The Jupyter servers that agents work on: the one this extension runs in, or several by alias."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from .workspace import Workspace
 
 _ALIAS = re.compile(r"[A-Za-z][\w-]{0,39}")
 
-#: Seconds that a server has to show that it is there.
+#: Seconds that a server has to respond.
 _CHECK = 5.0
 
-#: What stands in a text for the alias that is empty.
+#: How a text names the server with the empty alias.
 DEFAULT = "(default)"
 
 
@@ -53,29 +53,29 @@ class Site:
     root: Path | None = None
     """The directory that it serves, if that is known."""
     events: Sequence[str] = ()
-    """What happened to the server itself that every agent should be told once."""
+    """What happened to the server itself; every agent is notified once."""
     patience: float | None = None
-    """Seconds that it has to answer, where others are asked as well."""
+    """Seconds that it has to answer when others are queried as well."""
     found: bool = False
-    """Whether nobody named it: where it does not answer, it is left out of what others say."""
+    """Whether it was discovered, not named by a person: if silent, it is left out of surveys."""
     left_out: bool = False
-    """Whether it was, the last time; agents have been told."""
+    """Whether the last survey left it out, of which agents have been notified."""
 
     @property
     def label(self) -> str:
-        """The alias, as a text names it."""
+        """The alias, made safe to put into a sentence."""
         return self.alias or DEFAULT
 
     def name(self, path: str) -> str:
-        """A path as agents know it."""
+        """A path as agents write it, with the alias."""
         return f"{self.alias}:{path}" if self.alias else path
 
     def label_of(self, path: str) -> str:
-        """The same, as a text names it."""
+        """`name`, made safe to put into a sentence."""
         return inline(self.name(path), PATH)
 
     def require(self, level: Level) -> None:
-        """Refuse what is beyond what agents may do here."""
+        """Refuse a level above what agents may do here."""
         if level > self.level:
             raise PermissionRefused(
                 f"This needs the permission level {level.name}; "
@@ -85,25 +85,25 @@ class Site:
             )
 
     async def open(self, permit: Permit, kind: Kind | None = "notebook") -> SiteDocument:
-        """Join a document. Before the call is answered, it is checked again what was read.
+        """Join a document. Its access is checked again before the call is answered.
 
         Args:
-            kind: What it has to be; None if it may be either.
+            kind: What it must be; None if it may be either.
         """
         here = await self.workspace.open(permit, kind)
         permit.call.recheck(partial(self.workspace.recheck, here, permit))
         return SiteDocument.of(self, here)
 
     async def check(self) -> str | None:
-        """See that it is there and lets us in; returns when it was started, if it says so.
+        """Check that it responds and lets us in; returns when it was started, if it reports that.
 
         Raises:
-            ServerError: What is wrong.
+            ServerError: It does not respond, or refuses us.
         """
         return None if self.checking is None else await self.checking()
 
     async def trouble(self) -> CollaborationError | None:
-        """What keeps it from being used, if anything does; known within seconds."""
+        """The reason why it cannot be used, if any; known within seconds."""
         try:
             async with asyncio.timeout(_CHECK):
                 await self.check()
@@ -118,7 +118,7 @@ class Site:
         return None
 
     def leave_out(self, why: str) -> None:
-        """Remember that it did not answer; each agent is told once, until it is back."""
+        """Remember that it did not answer; each agent is notified once, until it is back."""
         if not self.left_out:
             self.left_out = True
             told = f"{self.url} is left out of lists while it does not answer. {why}"
@@ -133,7 +133,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteDocument(OpenDocument):
-    """An open document that knows on which server it is."""
+    """An open document that knows its server."""
 
     site: Site
 
@@ -143,36 +143,36 @@ class SiteDocument(OpenDocument):
 
 
 class Sites:
-    """All servers; the first one is meant where a path names none."""
+    """All servers; a path without an alias belongs to the first one."""
 
     def __init__(self, sites: Iterable[Site] = ()) -> None:
         self._sites: dict[str, Site] = {site.alias: site for site in sites}
-        self._told: Counter[tuple[str, str]] = Counter()
-        """How many events of a server an agent has been told of, by alias and agent."""
+        self._reported: Counter[tuple[str, str]] = Counter()
+        """How many events of a server an agent has been notified of, by alias and agent."""
         self._former: set[str] = set()
-        """Aliases of servers that were taken away: who names one does not mean a file."""
+        """Aliases of removed servers: a path that begins with one does not mean a file."""
         self.provide: Callable[[], Awaitable[None]] | None = None
-        """Sees to it that there is a server, where one is started or looked for."""
+        """Makes sure that there is a server, where one is started or discovered."""
         self.failure: CollaborationError | None = None
-        """Why there is none, if that is more than that none was named."""
+        """Why there is no server, if the reason is more than that none was named."""
 
     async def ready(self) -> None:
-        """Wait for a server that is being started. If that fails, `default` says why: tools that
-        need no server go on."""
+        """Wait for a server that is being started. If that fails, `default` raises the reason;
+        tools that need no server still work."""
         if self.provide is not None:
             await self.provide()
 
     def news(self, agent: str) -> list[str]:
-        """What has happened to the servers since this agent was told; it is told now."""
+        """Events of the servers that were not yet reported to this agent; now they are."""
         news: list[str] = []
         for site in self._sites.values():
             if site.events:
-                news += site.events[self._told[site.alias, agent] :]
-                self._told[site.alias, agent] = len(site.events)
+                news += site.events[self._reported[site.alias, agent] :]
+                self._reported[site.alias, agent] = len(site.events)
         return news
 
     def leave(self, agent: str) -> None:
-        """An agent has gone: nobody sees it any more."""
+        """Hide an agent that has gone on all servers."""
         for site in self._sites.values():
             site.workspace.rooms.leave(agent)
 
@@ -191,7 +191,7 @@ class Sites:
         """The server of paths without an alias.
 
         Raises:
-            CollaborationError: There is none at all.
+            CollaborationError: There is no server at all.
         """
         for site in self._sites.values():
             return site
@@ -206,7 +206,7 @@ class Sites:
         """A server by its alias.
 
         Raises:
-            UnknownServer: None has it.
+            UnknownServer: No server has this alias.
         """
         if alias not in self._sites:
             raise UnknownServer(
@@ -220,7 +220,7 @@ class Sites:
         """Add a server.
 
         Raises:
-            UnknownServer: The alias is taken, or no alias.
+            UnknownServer: The alias is taken, or not valid.
         """
         if not _ALIAS.fullmatch(site.alias):
             raise UnknownServer(
@@ -243,7 +243,7 @@ class Sites:
         return site
 
     def find(self, path: str) -> tuple[Site, str]:
-        """Which server a path is on, and the path there. Only a known alias counts as a prefix."""
+        """The server of a path, and the path there. Only a known alias counts as a prefix."""
         alias, colon, rest = path.partition(":")
         if colon and alias and alias in self._sites:
             return self._sites[alias], rest
@@ -262,8 +262,8 @@ class Sites:
         )
 
     def require_known(self, path: str) -> None:
-        """Refuse a path that is meant to be on a server that is not there, before something is
-        made or looked for on another one.
+        """Refuse a path on a server that is not connected, before anything is created or searched
+        for on another one.
 
         Raises:
             UnknownServer: No server has the alias.
@@ -278,19 +278,19 @@ class Sites:
             )
 
     def _unknown_alias(self, path: str) -> str | None:
-        """The beginning of a path that looks like an alias, where there are any, but is none."""
+        """The beginning of a path that looks like an alias, but is not a known one."""
         alias, colon, _ = path.partition(":")
         if not colon or alias in self._sites or not _ALIAS.fullmatch(alias):
             return None
         return alias if any(self._sites) or alias in self._former else None
 
     def peer_of(self, room_id: RoomId) -> RoomPeer | None:
-        """The peer of a room that is open on any server."""
+        """The peer of an open room on any server."""
         found = (site.workspace.peer_of(room_id) for site in self._sites.values())
         return next((peer for peer in found if peer is not None), None)
 
     def run(self, run_id: str) -> tuple[Site, Run]:
-        """A run by its id, and where it is.
+        """A run by its id, and its server.
 
         Raises:
             RunNotFound: No server has it.
@@ -302,7 +302,7 @@ class Sites:
         return site, site.runs.get(run_id)
 
     async def notebook_of(self, run_id: str) -> str | None:
-        """The file id of the notebook that a run belongs to, if anything is kept of it."""
+        """The file id of the notebook of a run, if anything of the run is kept."""
         for site in self._sites.values():
             if site.runs.has(run_id):
                 return site.runs.get(run_id).room_id.file_id
@@ -312,16 +312,16 @@ class Sites:
         return None
 
     async def document(self, file_id: str) -> tuple[Site, str] | None:
-        """Where the document with a file id is.
+        """The server and path of the document with a file id.
 
         Raises:
-            CollaborationError: No server has it, and one of them does not say.
+            CollaborationError: No server has it, and one of them did not answer.
         """
         for site in self:
             if (path := site.workspace.path_of(file_id)) is not None:
                 return site, path
         silent: CollaborationError | None = None
-        asking = [asyncio.ensure_future(_located(site, file_id)) for site in self]
+        asking = [asyncio.ensure_future(_locate(site, file_id)) for site in self]
         try:
             for answer in asyncio.as_completed(asking):
                 try:
@@ -349,5 +349,5 @@ class Sites:
         return ", ".join(site.label for site in self) or "none"
 
 
-async def _located(site: Site, file_id: str) -> tuple[Site, str | None]:
+async def _locate(site: Site, file_id: str) -> tuple[Site, str | None]:
     return site, await site.workspace.locate(file_id)

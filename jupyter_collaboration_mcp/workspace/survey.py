@@ -1,4 +1,4 @@
-"""Asking several servers at once: one that fails does not hide the others' answers."""
+"""Querying several servers at once: one that fails does not hide the answers of the others."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-#: Characters that are said about one server.
+#: Characters of an error message about one server.
 _LONGEST = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What keeps one server from answering."""
+    """Why one server did not answer."""
 
     site: Site
     error: CollaborationError
 
     @property
     def line(self) -> str:
-        """One line, beside what other servers have said."""
+        """One line, to stand beside the answers of the other servers."""
         said = f"{self.site.alias or 'The first server'}: {self.error.happened}"
         return " ".join(said.split())[:_LONGEST]
 
@@ -39,28 +39,28 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Survey(Generic[_T]):
-    """What servers have said, in their order."""
+    """The answers of servers, in their order."""
 
     answers: list[tuple[Site, _T]] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
 
     @property
     def lines(self) -> list[str]:
-        """A line for each server that has not answered."""
+        """A line for each server that did not answer."""
         return [trouble.line for trouble in self.troubles]
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The same for programs; nothing if all is well."""
+        """The same for programs; empty if all servers answered."""
         if not self.troubles:
             return {}
         return {"troubles": [trouble.facts for trouble in self.troubles]}
 
 
 async def survey(sites: Iterable[Site], ask: Callable[[Site], Awaitable[_T]]) -> Survey[_T]:
-    """Ask several servers; each has the time that its own answers have, and waits for no other.
+    """Query several servers; each has its own time limit, and none waits for another.
 
-    One that was found and does not answer is left out, which each agent is told once.
+    A discovered server that does not answer is left out, and each agent is notified once.
 
     Raises:
         CollaborationError: None of them answers.
@@ -68,7 +68,7 @@ async def survey(sites: Iterable[Site], ask: Callable[[Site], Awaitable[_T]]) ->
     asked = list(sites)
     if len(asked) == 1:
         return Survey([(asked[0], await ask(asked[0]))])
-    said = await asyncio.gather(*(_asked(site, ask) for site in asked))
+    said = await asyncio.gather(*(_ask(site, ask) for site in asked))
     answers: list[tuple[Site, _T]] = []
     troubles: list[Trouble] = []
     for site, answer in zip(asked, said, strict=True):
@@ -85,10 +85,10 @@ async def survey(sites: Iterable[Site], ask: Callable[[Site], Awaitable[_T]]) ->
     return Survey(answers, [trouble for trouble in troubles if not trouble.site.found])
 
 
-async def _asked(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Trouble:
+async def _ask(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Trouble:
     try:
         async with asyncio.timeout(site.patience):
-            # Nobody waits for long for a server that nobody named.
+            # Do not wait long for a server that nobody named.
             if site.found and (error := await site.trouble()) is not None:
                 return Trouble(site, error)
             return await ask(site)
@@ -104,7 +104,7 @@ async def _asked(site: Site, ask: Callable[[Site], Awaitable[_T]]) -> _T | Troub
             ),
         )
     except Exception as error:
-        _log.exception("%s could not be asked", site.label)
+        _log.exception("Could not query %s", site.label)
         return Trouble(site, InternalError.of(error))
 
 

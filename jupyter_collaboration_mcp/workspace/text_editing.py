@@ -1,7 +1,7 @@
 """Editing a live text file: each function is one call, all or nothing, in one transaction.
 
 Positions are code points of the text as it was before the call. As in `editing`, each function
-gives an edit, which the document's peer performs.
+returns an edit, which the document's peer performs.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .call_limits import Limits
 from .guards import expected_revision, guard_text
 from .open_document import OpenDocument
 
-#: Bytes of a text from which on even a small change of it is a large edit.
+#: Bytes of a text from which on even a small change is a large edit.
 _LARGE_DOCUMENT = 500_000
 
-#: Characters that a call may search through, all its operations together: a third of a second.
+#: Characters that all operations of a call may search: takes a third of a second.
 _MOST_SEARCHED = 1_000_000_000
 
-#: Operations of a call, times the characters of the text: yrs takes time with both to apply them.
+#: Operations of a call times characters of the text: the time yrs needs grows with both.
 _MOST_SPLIT = 5_000_000_000
 
 #: The byte order mark, with which some programs begin a file.
@@ -38,7 +38,7 @@ _MARK = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """Replace some characters, or a text that is there once."""
+    """Replace some characters, or a text that occurs exactly once."""
 
     content: str | None = None
     position: int = -1
@@ -50,7 +50,7 @@ class TextChange:
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """Where something stands now that a change has written."""
+    """The current position of something that a change has written."""
 
     position: int
     length: int
@@ -63,7 +63,7 @@ def change_text(
     limits: Limits,
     if_revision: str | None = None,
 ) -> Edit[list[TextSpan]]:
-    """Change a text; gives where it was changed, in the order of the changes."""
+    """Change a text; returns where it was changed, in the order of the changes."""
     _check_size(limits, changes)
     expected = expected_revision(here, if_revision)
 
@@ -81,7 +81,7 @@ def change_text(
 
 
 def replace_text(here: OpenDocument, content: str, limits: Limits) -> Edit[None]:
-    """Give a document another text altogether."""
+    """Replace the whole text of a document."""
     _check_size(limits, [TextChange(content)])
 
     def work(document: TextDocument, record: CallRecord) -> None:
@@ -106,7 +106,7 @@ def _write(
 
 
 def _is_large(here: OpenDocument, changes: Sequence[TextChange]) -> bool:
-    """Whether a change takes so long that others would notice."""
+    """Whether a change takes long enough for others to notice."""
     given = sum(len(change.content or change.new_text or "") for change in changes)
     return len(changes) > LARGE_CELLS or given > LARGE_TEXT or here.peer.text.size > _LARGE_DOCUMENT
 
@@ -131,7 +131,7 @@ def _edit(old: str, change: TextChange) -> TextEdit:
     if change.position == -1:
         if change.length:
             raise InvalidArgument(
-                "position is -1, which is the end: there is nothing to replace behind it.",
+                "position is -1, which is the end: there is nothing to replace after it.",
                 "Give the position of the text to replace, or no length.",
             )
         return TextEdit(len(old), len(old), content)
@@ -145,7 +145,7 @@ def _edit(old: str, change: TextChange) -> TextEdit:
         )
     deletes_mark = (change.position, end, content) == (0, len(_MARK), "")  # it alone, on purpose
     if old.startswith(_MARK) and change.position <= len(_MARK) and not deletes_mark:
-        # Elsewhere than at the very beginning of a file it would be garbage.
+        # Anywhere but at the very beginning of a file it would be garbage.
         first = len(_MARK)
         return TextEdit(first, max(end, first), content.removeprefix(_MARK))
     return TextEdit(change.position, end, content)
@@ -162,7 +162,7 @@ def _check_overlaps(ordered: Sequence[TextEdit]) -> None:
 
 
 def _smallest(old: str, ordered: Sequence[TextEdit]) -> list[TextEdit]:
-    """The same, without what stays as it is: other people's carets hold."""
+    """The same edits without what does not change, so that other people's carets stay."""
     differ = Differ()
     smaller = []
     for edit in ordered:
@@ -233,7 +233,7 @@ def _check_length(old: str, new: str) -> None:
 
 
 def _check_line_ends(old: str, new: str) -> None:
-    """What is written has plain line ends; but a piece may meet what stands beside it."""
+    """Refuse a carriage return before a line break: a new piece may touch the text beside it."""
     if new.count("\r\n") <= old.count("\r\n"):
         return
     line = new.count("\n", 0, new.index("\r\n")) + 1
@@ -241,5 +241,5 @@ def _check_line_ends(old: str, new: str) -> None:
         f"At the end of line {line} a carriage return would stand right before the line break. "
         "The lines of a live text end with \\n alone; its file keeps the line ends that it has. "
         "Nothing was changed.",
-        "Leave the carriage return out, or delete it together with what stands behind it.",
+        "Leave the carriage return out, or delete it together with what follows it.",
     )

@@ -1,4 +1,4 @@
-"""Outputs in full, page by page: from the run, from what was put aside, or from the cell."""
+"""Outputs in full, page by page: from the run, from what was set aside, or from the cell."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..remedies import Intent
 from .open_document import OpenDocument
 from .runs import Runs
 
-#: Bytes of one page: about 10,000 tokens, twice in an answer that has them as facts too.
+#: Bytes of one page: about 10,000 tokens, twice in an answer with structured content.
 PAGE = 30_000
 
-#: Characters of base64 of one picture, sound or document, which cannot be paged.
+#: Characters of base64 of one image, sound or document, which cannot be paged.
 _WHOLE = 8_000_000
 
-#: Characters at the end of an output among which a notice would be.
+#: Characters at the end of an output in which to look for a notice.
 _NOTICE = 2_000
 
 
@@ -48,32 +48,32 @@ class Part:
 
 
 class WholeOutputs:
-    """Finds outputs wherever they are."""
+    """Finds outputs wherever they are kept."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
 
     async def of_run(self, run: Run, index: int, offset: int = 0) -> list[Part]:
-        """An output of a run that is remembered.
+        """An output of a run that is still remembered.
 
         Raises:
-            OutputGone: It has no such output, or not any more.
+            OutputGone: It has no such output, or no longer.
         """
         if run.log.is_aside(index):
             aside = await self._aside(notebook_of(run), run.id, index, offset)
             if aside is not None:
                 return aside
-            if run.over:  # otherwise it is just on its way
+            if run.over:  # otherwise it is about to arrive
                 raise self._runs.side_files.gone(run.id, index)
         return _parts(_pick(run.log.outputs(), index, run.id), offset)
 
     async def of_run_id(
         self, notebook: str, run_id: str, index: int, offset: int = 0
     ) -> list[Part]:
-        """An output of a run of a notebook, be it remembered or not.
+        """An output of a run of a notebook, whether the run is remembered or not.
 
         Raises:
-            OutputGone: There is no such output of this notebook, or not any more.
+            OutputGone: There is no such output of this notebook, or no longer.
         """
         try:
             run = self._runs.get(run_id)
@@ -89,11 +89,11 @@ class WholeOutputs:
     async def of_cell(
         self, here: OpenDocument, cell_id: str, index: int, offset: int = 0
     ) -> list[Part]:
-        """An output as the cell has it now, in full if only a part of it is there.
+        """An output as the cell has it now, in full even if the cell has only a part of it.
 
         Raises:
             CellError: There is no such cell.
-            OutputGone: There is no such output, or not any more.
+            OutputGone: There is no such output, or no longer.
         """
         position = here.peer.notebook.find(cell_id)
         output = _pick(
@@ -102,7 +102,7 @@ class WholeOutputs:
         whole = CellOutput.in_notice(_ending(output))
         if whole is None or whole.run is None:
             return _parts(output, offset)
-        # Of this notebook, whatever the notice says: nobody has decided about another one.
+        # Of this notebook, whatever the notice says: access to another one was not checked.
         notebook = here.peer.link.room_id.file_id
         return await self.of_run_id(notebook, whole.run, whole.index, offset)
 
@@ -136,7 +136,7 @@ def _pick(outputs: Sequence[Mapping[str, Any]], index: int, whose: str) -> Mappi
 
 
 def _ending(output: Mapping[str, Any]) -> str:
-    """Where a notice would stand that most of an output was put aside."""
+    """The end of an output, where a notice would say that most of it was set aside."""
     data = output.get("data")
     if isinstance(data, Mapping):
         text = data.get("text/plain")

@@ -1,4 +1,4 @@
-"""Opening documents for agents: which paths are allowed, and what is there by now."""
+"""Opening documents for agents: which paths are allowed, and which files they lead to."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .permissions import PathRules, clean_path
 from .permits import Permit
 from .saves import save_before_run
 
-#: Seconds that a file may be away while it is moved: its id follows a moment later.
+#: Seconds that a file may be missing while it is moved: its id follows a moment later.
 _MOVING = 0.5
 
 
-#: How often it is decided anew whether a file may be touched that is another one by then.
+#: How often access is checked again because the path leads to another file by then.
 _TRIES = 10
 
-#: A document, also one that knows its site.
+#: A document, perhaps one that knows its site.
 D = TypeVar("D", bound=OpenDocument)
 
 
 class Workspace:
-    """Opens, keeps and closes documents for agents; all agents at one share its peer."""
+    """Opens, keeps and closes documents for agents; all agents at a document share its peer."""
 
     def __init__(
         self,
@@ -58,61 +58,61 @@ class Workspace:
         self.rooms = OpenRooms(backend, idle_timeout, log)
 
     def allowed_path(self, path: str) -> str:
-        """The path in its normal form, if agents may touch it."""
+        """The normalized path, if agents may touch it."""
         path = clean_path(path)
-        if self.rules:  # else every call would look at the disk for nothing
-            self.rules.check(path, self._backend.files.resolved(path))
+        if self.rules:  # otherwise every call would access the disk for nothing
+            self.rules.check(path, self._backend.files.link_target(path))
         return path
 
     def allowed_folder(self, path: str) -> str:
-        """The path of a folder in its normal form, if agents may look into it."""
+        """The normalized path of a folder, if agents may look into it."""
         path = clean_path(path)
-        self.rules.check_folder(path, self._backend.files.resolved(path))
+        self.rules.check_folder(path, self._backend.files.link_target(path))
         return path
 
     def path_and_target(self, path: str) -> tuple[str, ...]:
-        """A path, and what it leads to if it is a link: an agent must be allowed to touch both."""
-        return tuple(dict.fromkeys([path, self._backend.files.resolved(path)]))
+        """A path and, if it is a link, its target: an agent must be allowed to touch both."""
+        return tuple(dict.fromkeys([path, self._backend.files.link_target(path)]))
 
     def visible(self, path: str) -> bool:
-        """Whether agents may know of a path, and of what it leads to."""
+        """Whether agents may know about a path, and about what it leads to."""
         rules = self.rules
         if not rules:
-            return True  # thousands are asked for
-        return rules.visible(path) and rules.visible(self._backend.files.resolved(path))
+            return True  # this is called for thousands of paths
+        return rules.visible(path) and rules.visible(self._backend.files.link_target(path))
 
     async def open(
         self,
         permit: Permit,
         kind: Kind | None = "notebook",
     ) -> OpenDocument:
-        """Join the document's room, or be there already, and catch up with it.
+        """Join the document's room, unless we are in it, and catch up with it.
 
         Args:
-            permit: Checked again for the file that was opened. What was decided about may have
-                been another one: a link may lead elsewhere by now, and a file may be moved.
-            kind: What it has to be; None if it may be either.
+            permit: Checked again for the file that was opened, which may not be the one that was
+                permitted: a link may lead elsewhere by now, and a file may have been moved.
+            kind: What it must be; None if it may be either.
 
         Raises:
             PathError: There is no such document, or it cannot be read.
-            PermissionRefused: It may not be touched.
+            PermissionRefused: The caller may not touch it.
         """
         if permit.paths is not self:
-            raise RuntimeError("this was permitted on another server")
+            raise RuntimeError("this permit is for another server")
         path = self.allowed_path(permit.path)
         try:
             room_id, opened = await self._open_at(path, kind)
         except DocumentNotFound as error:
-            raise await self._renamed(path, error, permit) from error
+            raise await self._renamed_error(path, error, permit) from error
         for each in self.rooms:
-            each.paths.discard(path)  # it may have been another one's
+            each.paths.discard(path)  # it may have been another room's
         opened.paths.add(path)
         try:
             path, loads = await self._decide(path, opened.peer, permit)
         except RoomUnavailable:
             if opened.peer.link.alive:
                 raise
-            # It ended while it was asked: its server was restarted, say. Once more, in a new one.
+            # The room ended in the meantime, say because its server restarted. Retry in a new one.
             room_id, opened = await self._open_at(path, kind)
             path, loads = await self._decide(path, opened.peer, permit)
         seat = self.rooms.seat(room_id, opened, permit.agent)
@@ -129,7 +129,7 @@ class Workspace:
             link_path,
         )
 
-    async def _renamed(
+    async def _renamed_error(
         self, path: str, error: DocumentNotFound, permit: Permit
     ) -> DocumentNotFound:
         """The error for a document that was renamed, with its new path if it is open here."""
@@ -140,7 +140,7 @@ class Workspace:
                 while link.alive and link.path == path and time.monotonic() < deadline:
                     await asyncio.sleep(_MOVING / 20)
                     with contextlib.suppress(DocumentNotFound):
-                        await link.stale()  # it looks where its file is
+                        await link.stale()  # finds out where its file is
                 if link.alive and link.path != path:
                     await self._require(link.path, link.whereabouts(), permit)
                     return DocumentNotFound.moved(path, link.path)
@@ -153,14 +153,14 @@ class Workspace:
         return replace(here, path=path, other_path=other_path, loads=loads)
 
     async def recheck(self, here: OpenDocument, permit: Permit) -> None:
-        """Refuse what was read if another file was loaded meanwhile, and may not be touched."""
+        """Refuse what was read if another file was loaded meanwhile that may not be touched."""
         await self._require(here.path, here.peer.link.loaded_since(here.loads), permit)
 
     async def _decide(self, path: str, peer: RoomPeer, permit: Permit) -> tuple[str, int]:
-        """Catch up with a room, if what it was loaded from may be touched.
+        """Catch up with a room, if the caller may touch the file that it was loaded from.
 
-        Returns the path of the document, which may have been moved in this moment, and the number
-        of loads that this was decided for.
+        Returns the path of the document, which may just have been moved, and the number of loads
+        that this decision is about.
         """
         link = peer.link
         for _ in range(_TRIES):
@@ -177,7 +177,7 @@ class Workspace:
         return link.path if moved else path, loads
 
     async def _whereabouts(self, path: str, link: RoomLink) -> Sequence[str]:
-        """Where the file of a room is; one that is being moved is nowhere for a moment."""
+        """Where the file of a room is; retries while a file is being moved."""
         deadline = time.monotonic() + _MOVING
         while True:
             try:
@@ -192,13 +192,13 @@ class Workspace:
         await permit.check(*names)
 
     def _other_path(self, path: str, room_path: str) -> str | None:
-        resolved = self._backend.files.resolved
-        # Else it has just been renamed, and the link does not know it yet.
-        is_link = room_path != path and resolved(room_path) == resolved(path)
+        link_target = self._backend.files.link_target
+        # Otherwise it has just been renamed, and the link does not know it yet.
+        is_link = room_path != path and link_target(room_path) == link_target(path)
         return room_path if is_link else None
 
     async def _open_at(self, path: str, kind: Kind | None) -> tuple[RoomId, OpenRoom]:
-        room_id = None if kind is None else self._backend.known(path, kind)
+        room_id = None if kind is None else self._backend.known_room(path, kind)
         opened = self.rooms.get(room_id) if room_id is not None else None
         if opened is None or room_id is None or not opened.peer.link.alive:
             room_id = await self._backend.identify(path, kind)
@@ -206,16 +206,16 @@ class Workspace:
         return room_id, opened
 
     async def peer(self, room_id: RoomId) -> RoomPeer:
-        """The peer of a room that is current; the room is opened again if it died."""
+        """The current peer of a room; opens the room again if it died."""
         opened = await self.rooms.enter(room_id)
         try:
             await opened.peer.catch_up_to_write()
         except RoomUnavailable:
             if opened.peer.link.alive:
                 raise
-            opened = await self.rooms.enter(room_id)  # as above: it ended while it was asked
+            opened = await self.rooms.enter(room_id)  # as above: the room ended in the meantime
             await opened.peer.catch_up()
-        opened.since = time.monotonic()  # not left before it has been idle, though nobody is there
+        opened.since = time.monotonic()  # so that it is not left at once, although it has no agents
         return opened.peer
 
     async def save_before_run(self, agent: str) -> list[str]:
@@ -228,17 +228,17 @@ class Workspace:
         return [] if failed is None else [failed]
 
     def path_of(self, file_id: str) -> str | None:
-        """Where the notebook with a file id is, as far as that is known."""
+        """The path of the notebook with a file id, as far as known."""
         return self._backend.path_of(file_id)
 
     async def find(self, file_id: str, last_path: str) -> str:
-        """Where the notebook with a file id is by now.
+        """The current path of the notebook with a file id.
 
         Args:
-            last_path: Where it was, if its id is not known any more.
+            last_path: Its last known path, in case its id is no longer known.
 
         Raises:
-            DocumentNotFound: It is not there any more; who may see it is not known then.
+            DocumentNotFound: It no longer exists, so it is not known who may see it.
         """
         deadline = time.monotonic() + _MOVING
         while True:
@@ -254,11 +254,11 @@ class Workspace:
             await asyncio.sleep(_MOVING / 20)
 
     async def locate(self, file_id: str) -> str | None:
-        """Where the notebook with a file id is, also if it was never open here."""
+        """The path of the notebook with a file id, even if it was never open here."""
         return await self._backend.locate(file_id)
 
     def peer_of(self, room_id: RoomId) -> RoomPeer | None:
-        """The peer of a room that is open."""
+        """The peer of an open room."""
         opened = self.rooms.get(room_id)
         return None if opened is None else opened.peer
 
@@ -267,16 +267,16 @@ class Workspace:
         return (await self._backend.files.look(path)).last_modified
 
     def agents_at(self, path: str) -> set[str]:
-        """The agents of this process that are in a document, as people see them."""
-        rooms = [self._backend.known(path, kind) for kind in KINDS]
+        """The agents of this process in a document, by the names that people see."""
+        rooms = [self._backend.known_room(path, kind) for kind in KINDS]
         at_path = [room for room_id in rooms if room_id and (room := self.rooms.get(room_id))]
         seats = [seat for opened in at_path for seat in opened.agents.values()]
         return {seat.presence.display_name for seat in seats if seat.presence is not None}
 
     async def forget(self, path: str) -> None:
-        """Forget what was at a path, or below it, and is gone.
+        """Forget everything at or below a path that is gone.
 
-        Its edits must be neither reapplied nor undone in what comes there next.
+        Its edits must be neither reapplied to nor undone in what comes there next.
         """
         self._backend.files.forget(path)
         await self.rooms.forget(self.path_and_target(path))

@@ -81,7 +81,7 @@ def test_an_edit_on_a_copy_does_what_it_does_at_once_and_is_undone_the_same(make
     assert aside.peer.notebook.ids == aside.notebook.ids
     assert [len(one.seat.undo) for one in (here, there)] == [1, 1]
     assert len(aside.link.recorded) == len(at_once.link.recorded)
-    perform(there, editing.take_back(there, 1, None, False), aside=True)
+    perform(there, editing.undo(there, 1, None, False), aside=True)
     assert shown(aside.notebook) == shown(aside.peer.notebook) == before
     assert len(there.seat.undo) == 0
 
@@ -144,7 +144,7 @@ async def test_two_undos_at_once_take_back_two_steps() -> None:
     ada = opened(room)
     for content in ("b", "c"):
         perform(ada, update(0, content=content)(ada))
-    undo = [editing.take_back(ada, 1, None, False) for _ in range(2)]
+    undo = [editing.undo(ada, 1, None, False) for _ in range(2)]
     await while_prepared(ada, undo[0], lambda: perform(ada, undo[1]))
     assert room.sources() == ["a"]
     assert len(ada.seat.undo) == 0
@@ -185,12 +185,12 @@ async def test_what_others_type_in_other_cells_costs_no_second_attempt(make: Mak
     room, alone = MemoryRoom(["a", "b", "c"]), MemoryRoom(["typed 1", "b", "c"])
     ada, lone = opened(room), opened(alone)
     for undone in (False, True):
-        edit = editing.take_back(ada, 1, None, False) if undone else make(ada)
+        edit = editing.undo(ada, 1, None, False) if undone else make(ada)
         large, tries = counted(
             edit, lambda n: in_the_room(room, lambda book: book.set_source(0, f"typed {n}"))
         )
         await ada.perform(large)
-        perform(lone, editing.take_back(lone, 1, None, False) if undone else make(lone))
+        perform(lone, editing.undo(lone, 1, None, False) if undone else make(lone))
         assert len(tries) == 1
         assert room.sources() == alone.sources()
         assert room.sources() == [

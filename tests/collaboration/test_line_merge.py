@@ -114,7 +114,7 @@ class Process:
         here = OpenDocument("memory.md", self.peer, self.seat, "test")
         change = TextChange(f"{mark}\n", starts[number % len(starts)])
         perform(here, change_text(here, [change], Limits()))
-        asyncio.run(self.peer.acknowledged())
+        asyncio.run(self.peer.wait_acknowledged())
 
 
 @settings(max_examples=40, deadline=None)

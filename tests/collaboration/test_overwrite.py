@@ -148,7 +148,7 @@ class Story:
 
     def _change(self, change: TextChange) -> None:
         perform(self.here, change_text(self.here, [change], Limits()))
-        asyncio.run(self.peer.acknowledged())
+        asyncio.run(self.peer.wait_acknowledged())
 
     def _cut(self, number: int) -> None:
         """As an agent, delete a line."""
@@ -245,7 +245,7 @@ def test_what_was_made_again_can_be_taken_back() -> None:
     story.change_file([("change", 3)])
     story.look()
     assert story.words("a") == ["a001_"]
-    perform(story.here, editing.take_back(story.here, 1, None, False))
+    perform(story.here, editing.undo(story.here, 1, None, False))
     assert story.words("a") == []
     assert str(story) == "\n".join(story.file)
 

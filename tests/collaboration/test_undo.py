@@ -100,7 +100,7 @@ class Story:
 
     def undo(self, steps: int, force: bool = False) -> None:
         asyncio.run(self.room.peer.catch_up())
-        perform(self.here, editing.take_back(self.here, steps, None, force))
+        perform(self.here, editing.undo(self.here, steps, None, force))
 
     def typed(self) -> str:
         """All that the person wrote and can still be seen."""
@@ -202,14 +202,14 @@ def test_rewriting_many_cells_and_taking_it_back_holds_nobody_up() -> None:
 
     assert calls(lambda: rewrite(ada, new)) < 3_000_000
     assert room.sources() == new
-    assert calls(lambda: perform(ada, editing.take_back(ada, 1, None, False))) < 3_000_000
+    assert calls(lambda: perform(ada, editing.undo(ada, 1, None, False))) < 3_000_000
     assert room.sources() == old
     rewrite(ada, new)
     rewrite(bob, others)
 
     def refused() -> None:
         with pytest.raises(UndoRefused):
-            perform(ada, editing.take_back(ada, 1, None, False))
+            perform(ada, editing.undo(ada, 1, None, False))
 
     assert calls(refused) < 10_000_000
     assert room.sources() == others

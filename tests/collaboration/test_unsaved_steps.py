@@ -125,19 +125,19 @@ def test_the_update_that_took_the_most_is_the_one_that_is_looked_for(room: Room)
 
 
 def test_what_was_with_the_room_is_forgotten_when_it_is_saved(room: Room) -> None:
-    sent = room.unsaved.sent()
+    sent = room.unsaved.snapshot()
     room.edit("b", "later")
     room.unsaved.acknowledge(sent)
-    room.unsaved.saved()
+    room.unsaved.mark_saved()
     assert [step.changes for step in room.unsaved.steps] == [(SourceChange("b", "old b", "later"),)]
     room.unsaved.begin()
     assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"b": "later"}
 
 
 def test_only_what_had_been_sent_is_forgotten_when_that_is_saved(room: Room) -> None:
-    sent = room.unsaved.sent()
+    sent = room.unsaved.snapshot()
     room.edit("b", "later")
-    room.unsaved.saved(sent)
+    room.unsaved.mark_saved(sent)
     assert [step.changes for step in room.unsaved.steps] == [(SourceChange("b", "old b", "later"),)]
 
 
@@ -152,7 +152,7 @@ def test_what_an_agent_wrote_may_be_among_what_several_did(room: Room) -> None:
 
 def test_nothing_is_known_of_a_new_step_but_what_is_said(room: Room) -> None:
     room.unsaved.add(Step(1, "edit", ()), True, (3, 7))
-    first, second = room.unsaved.sent()
+    first, second = room.unsaved.snapshot()
     assert (first.acknowledged, first.written) == (False, (0, 0))
     assert (second.acknowledged, second.written) == (True, (3, 7))
 
@@ -241,11 +241,11 @@ class TestVeryMany:
         for number in range(100):
             room.edit("b", f"{number} of Ada")
         said = room.unsaved.texts()
-        room.unsaved.saved()  # but the room had none of it
+        room.unsaved.mark_saved()  # but the room had none of it
         room.write("a", "old a")
         assert room.unsaved.missing(said)
-        room.unsaved.acknowledge(room.unsaved.sent())
-        room.unsaved.saved()
+        room.unsaved.acknowledge(room.unsaved.snapshot())
+        room.unsaved.mark_saved()
         assert not room.unsaved
         assert room.unsaved.missing(said) == []
 

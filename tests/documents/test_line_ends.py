@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.documents.line_ends import plain, restored
+from jupyter_collaboration_mcp.documents.line_ends import plain, restore
 
 LINES = st.lists(st.text(st.sampled_from("ab é😀"), max_size=4), max_size=8)
 ENDS = st.sampled_from(["\n", "\r\n"])
@@ -21,12 +21,12 @@ def files(draw: st.DrawFn) -> str:
 @given(files(), LINES)
 def test_what_is_saved_reads_as_what_was_to_be_saved(original: str, lines: list[str]) -> None:
     content = "\n".join(lines)
-    assert plain(restored(content, original)) == content
+    assert plain(restore(content, original)) == content
 
 
 @given(files())
 def test_a_text_that_nobody_changed_gives_the_same_bytes(original: str) -> None:
-    assert restored(plain(original), original) == original
+    assert restore(plain(original), original) == original
 
 
 @given(files(), st.integers(0, 40), st.sampled_from(["X", "X\nY", "\nX\n"]))
@@ -35,7 +35,7 @@ def test_an_insertion_leaves_all_other_line_ends_as_they_are(
 ) -> None:
     live = plain(original)
     place = min(place, len(live))
-    saved = restored(live[:place] + inserted + live[place:], original)
+    saved = restore(live[:place] + inserted + live[place:], original)
     more = len(saved) - len(original)
     assert more >= len(inserted)
     assert any(
@@ -46,13 +46,13 @@ def test_an_insertion_leaves_all_other_line_ends_as_they_are(
 @given(LINES, LINES)
 def test_a_file_of_windows_stays_one(before: list[str], after: list[str]) -> None:
     original = "\r\n".join([*before, "", ""])
-    saved = restored("\n".join(after), original)
+    saved = restore("\n".join(after), original)
     assert saved == "\r\n".join(after)
 
 
 @given(LINES, LINES)
 def test_a_file_without_carriage_returns_gets_none(before: list[str], after: list[str]) -> None:
-    assert restored("\n".join(after), "\n".join(before)) == "\n".join(after)
+    assert restore("\n".join(after), "\n".join(before)) == "\n".join(after)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_file_without_carriage_returns_gets_none(before: list[str], after: lis
 def test_of_mixed_line_ends_only_edited_lines_change(
     original: str, content: str, saved: str
 ) -> None:
-    assert restored(content, original) == saved
+    assert restore(content, original) == saved
 
 
 RETURNS = st.text(st.sampled_from("ab\r\n"), max_size=12)
@@ -82,15 +82,15 @@ RETURNS = st.text(st.sampled_from("ab\r\n"), max_size=12)
 def test_saving_again_what_has_carriage_returns_changes_nothing_more(
     original: str, content: str
 ) -> None:
-    saved = restored(content, original)
-    assert restored(content, saved) == saved
+    saved = restore(content, original)
+    assert restore(content, saved) == saved
 
 
 @given(RETURNS)
 def test_a_text_with_stray_carriage_returns_that_nobody_changed_gives_the_same_bytes(
     original: str,
 ) -> None:
-    assert restored(plain(original), original) == original
+    assert restore(plain(original), original) == original
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_a_text_with_stray_carriage_returns_that_nobody_changed_gives_the_same_b
 def test_a_carriage_return_before_a_line_break_is_kept_only_where_it_was(
     original: str, content: str, saved: str
 ) -> None:
-    assert restored(content, original) == saved
+    assert restore(content, original) == saved

@@ -150,7 +150,7 @@ def test_undo_gives_back_the_text_with_what_a_person_typed(
     before = str(room)
     asyncio.run(room.peer.catch_up())
     try:
-        perform(room.here, editing.take_back(room.here, 1, None, False))
+        perform(room.here, editing.undo(room.here, 1, None, False))
     except CollaborationError:
         assert str(room) == before
         return
@@ -165,7 +165,7 @@ def test_undo_of_what_a_person_deleted_takes_nothing_else() -> None:
     written = str(room).encode().index(b" second()")
     del room.text[written : written + len(" second()")]
     asyncio.run(room.peer.catch_up())
-    perform(room.here, editing.take_back(room.here, 1, None, False))
+    perform(room.here, editing.undo(room.here, 1, None, False))
     assert str(room) == "top of a person\nfirst()\n"
 
 
@@ -257,9 +257,7 @@ def test_many_rewritten_lines_in_one_call_hold_nobody_up() -> None:
     changes = [TextChange(line, number * 1_901, 1_900) for number, line in enumerate(new)]
     assert calls(lambda: room.change(*changes)) < 3_000_000
     assert str(room) == "\n".join(new)
-    assert (
-        calls(lambda: perform(room.here, editing.take_back(room.here, 1, None, False))) < 3_000_000
-    )
+    assert calls(lambda: perform(room.here, editing.undo(room.here, 1, None, False))) < 3_000_000
     assert str(room) == "\n".join(old)
 
 

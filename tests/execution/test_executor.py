@@ -217,7 +217,7 @@ class Kernel:
     async def finish(self, *runs: Run) -> None:
         """Wait until runs are over, each of them once."""
         for run in runs:
-            assert await run.finished(SOON), f"{run.code} is {run.state}"
+            assert await run.wait_finished(SOON), f"{run.code} is {run.state}"
         assert sorted(run.id for run in self.over) == sorted({run.id for run in self.over})
         assert set(runs) <= set(self.over)
 
@@ -400,7 +400,7 @@ async def test_a_kernel_that_is_lost_ends_what_runs_and_what_waits_and_its_link(
     kernel.submit(*runs)
     await until(lambda: runs[0].state is RunState.working)
     kernel.executor.lose("restarted")
-    await kernel.executor.ended()
+    await kernel.executor.wait_ended()
     await kernel.finish(*runs)
     assert [run.state for run in runs] == [RunState.failed, RunState.cancelled]
     assert all(isinstance(run.error, KernelLost) for run in runs)
@@ -622,7 +622,7 @@ async def test_a_run_is_cancelled_however_the_kernel_reports_the_interrupt(
     await until(lambda: kernel.interrupts)
     kernel.link.answer(reply)
     await interrupting
-    assert await run.finished(5)  # a message that is lost otherwise is waited for longer
+    assert await run.wait_finished(5)  # a message that is lost otherwise is waited for longer
     assert (run.state, run.reason) == (RunState.cancelled, "it was interrupted")
     assert run.error is None
 
@@ -636,7 +636,7 @@ async def test_a_run_whose_reply_a_person_interrupted_is_cancelled(
     run = await interrupted_run(kernel)
     kernel.link.print("Traceback ...\nKeyboardInterrupt\n", "stderr")
     kernel.link.answer(None)
-    assert await run.finished(5)
+    assert await run.wait_finished(5)
     assert run.state is RunState.cancelled
 
 

@@ -122,7 +122,7 @@ class MemoryLink:
     async def current(self) -> None:
         pass
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         pass
 
     async def save(self) -> None:

@@ -170,7 +170,7 @@ async def test_what_somebody_else_wrote_in_the_same_moment_is_not_overwritten(
         peer.text.set_source(0, "by an agent")
     (root / "moment.md").write_text("by somebody else")  # after the look, before the save
     with pytest.raises(RoomUnavailable, match="somebody else"):
-        await peer.acknowledged()
+        await peer.wait_acknowledged()
     assert (root / "moment.md").read_text() == "by somebody else"
     await peer.catch_up()
     assert str(peer.text) == "by somebody else"

@@ -134,7 +134,7 @@ class TestNames:
     def test_each_cell_has_its_revision(self) -> None:
         found = targets(notebook(), None, None, ["cell-3", 0], [FIRST, SECOND])
         assert found == Targets([3, 0], [FIRST, SECOND])
-        assert found.expected(notebook()) == {"cell-3": FIRST, "cell-0": SECOND}
+        assert found.expected_revisions(notebook()) == {"cell-3": FIRST, "cell-0": SECOND}
 
     def test_one_revision_is_enough_for_one_cell(self) -> None:
         found = targets(notebook(), None, None, ["cell-3"], FIRST)
@@ -143,7 +143,7 @@ class TestNames:
     def test_cells_without_a_revision_are_not_expected_to_have_one(self) -> None:
         found = targets(notebook(), None, None, ["cell-1", f"cell-2@{FIRST}"])
         assert found == Targets([1, 2], [None, FIRST])
-        assert found.expected(notebook()) == {"cell-2": FIRST}
+        assert found.expected_revisions(notebook()) == {"cell-2": FIRST}
 
     @pytest.mark.parametrize("given", [FIRST, [FIRST], [FIRST] * 3, []])
     def test_there_is_one_revision_for_each_cell(self, given: str | list[str]) -> None:

@@ -58,11 +58,11 @@ class Server:
         self.links: list[Link] = []
         self.away = False
 
-    def known(self, path: str, kind: str) -> RoomId:
+    def known_room(self, path: str, kind: str) -> RoomId:
         return RoomId(f"json:notebook:{path}")
 
     async def identify(self, path: str, kind: str) -> RoomId:
-        return self.known(path, kind)
+        return self.known_room(path, kind)
 
     async def join(self, room_id: RoomId) -> Link:
         await asyncio.sleep(0)
@@ -252,7 +252,7 @@ async def test_who_came_while_the_room_died_sits_in_the_new_one(
     server: Server, workspace: Workspace
 ) -> None:
     before = await open_at(workspace, ADA, PATH)
-    room_id = server.known(PATH, "notebook")
+    room_id = server.known_room(PATH, "notebook")
     workspace.rooms._open[room_id].agents.clear()  # those who were taken along did not include it
     workspace.rooms._open.pop(room_id)
     again = await open_at(workspace, ADA, PATH)

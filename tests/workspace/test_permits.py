@@ -139,7 +139,7 @@ async def test_nothing_is_answered_that_may_not_be_answered_any_more() -> None:
         raise PermissionRefused("It was moved.", "Leave it.")
 
     async def answer(asking: Call) -> None:
-        async with asking.rechecked():
+        async with asking.recheck_before_answer():
             asking.recheck(refuse)
             raise ValueError("what an error would quote")
 

@@ -14,31 +14,31 @@ from ..protocols.files import EntryFilter, FileEntry, FileQuery, Listing
 _Make = Callable[[str], Awaitable[object]]
 _Copy = Callable[[str, str], Awaitable[object]]
 
-#: Folders that one search lists at most.
+#: The most folders that one search lists.
 _LIMIT = 1000
 
-#: How often the same way has to lead to the same folder for it to be a link back to one above.
+#: How often a path must repeat the same listing to count as a link back to a folder above.
 _ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ContentsFolders:
-    """The folders of a contents manager or a server, given how to list one of them."""
+    """The folders of a contents manager or a server, given a function that lists one of them."""
 
     ask: Callable[[str], Awaitable[Sequence[FileEntry]]]
-    """What is in a folder, by name."""
+    """Lists the entries of a folder, by name."""
     at_once: int = 1
-    """How many are listed at the same time."""
+    """How many folders are listed at the same time."""
 
     async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
-        """What may be shown of a folder. All of it is listed: no contents API does less."""
+        """The visible entries of a folder. Lists all of it: no contents API can do less."""
         found = [child for child in await self.ask(path) if shown(child.path, child.type)]
         return Listing(tuple(found[:limit]), complete=len(found) <= limit)
 
     async def walk(
         self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        """What a query matches below a folder, breadth first; hidden folders are left out."""
+        """Entries below a folder that match a query, breadth first; skips hidden folders."""
         found: list[FileEntry] = []
         waiting = deque([start])
         said: dict[str, int] = {}
@@ -69,15 +69,15 @@ class ContentsFolders:
         copy_file: _Copy,
         check: _Make | None = None,
     ) -> None:
-        """Copy a folder with what is in it, by how to make a folder and to copy a file.
+        """Copy a folder with its contents, using functions that create a folder and copy a file.
 
         Args:
-            check: Called with each file before anything is made.
+            check: Called with each file before anything is created.
 
         Raises:
             FileFailed: It has too many folders.
         """
-        # All of it is listed first: through a link, the copy may be in what is copied.
+        # List everything first: through a link, the copy may be inside of what is copied.
         everything = list(chain.from_iterable([some async for some in self.everything(path)]))
         if check is not None:
             files = [entry.path for entry in everything if entry.type != "directory"]
@@ -92,7 +92,7 @@ class ContentsFolders:
                 await copy_file(entry.path, target)
 
     async def everything(self, path: str) -> AsyncGenerator[Sequence[FileEntry]]:
-        """What is in a folder and all folders below it, each before what is in it.
+        """Everything in a folder and below it, each folder before its contents.
 
         Raises:
             FileFailed: It has too many folders.
@@ -111,7 +111,7 @@ class ContentsFolders:
             raise FileFailed.to("look through", path, why)
 
     async def _beginning(self, path: str) -> Sequence[FileEntry]:
-        """What is in the folder where a search begins; if that cannot be listed, nothing can."""
+        """The entries of the folder where a search starts; raises if it cannot be listed."""
         try:
             return await self.ask(path)
         except DocumentNotFound:
@@ -128,16 +128,17 @@ class ContentsFolders:
     async def _new_in(
         self, folder: str, children: Sequence[FileEntry], said: dict[str, int]
     ) -> Sequence[FileEntry]:
-        """What is in a folder; nothing if a link has led back to a folder above it.
+        """The entries of a folder; empty if a link has led back to a folder above it.
 
-        From outside a link looks like any folder, but it lists the same entries as its target,
-        with the same sizes and times. Folders that were made in one moment may, too. But only
-        through a link the same way leads to the same listing again, however often it is repeated.
+        From outside a link looks like any folder, but it lists the same entries as its target, with
+        the same sizes and times. Folders that were created at the same moment may, too. But only
+        through a link does the same path lead to the same listing again, however often it is
+        repeated.
 
         Args:
-            said: What is known to be listed where, by path.
+            said: Fingerprints of known listings, by path.
         """
-        said[folder] = now = _said(children)
+        said[folder] = now = _fingerprint(children)
         for above in _above(folder) if children else ():
             if said.get(above) == now and await self._leads_back(folder, above, now):
                 return ()
@@ -147,18 +148,18 @@ class ContentsFolders:
         way = folder[len(above) :].strip("/")
         for _ in range(_ROUNDS):
             folder = f"{folder}/{way}"
-            if _said(await self._still_there(folder)) != now:
+            if _fingerprint(await self._still_there(folder)) != now:
                 return False
         return True
 
 
-def _said(children: Sequence[FileEntry]) -> int:
-    """The same for what lists the same."""
+def _fingerprint(children: Sequence[FileEntry]) -> int:
+    """A number that is the same for equal listings."""
     return hash(tuple((c.name, c.type, c.size, c.created, c.last_modified) for c in children))
 
 
 def _above(path: str) -> Iterator[str]:
-    """The folders that a folder is in, up to the root."""
+    """The folders above a folder, up to the root."""
     while path:
         path = path.rpartition("/")[0]
         yield path

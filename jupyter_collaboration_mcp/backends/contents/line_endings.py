@@ -11,12 +11,12 @@ from ...documents import line_ends
 
 
 async def with_line_endings(contents: Any, path: str, content: str) -> str:
-    """A live text as its file would have it.
+    """A live text with the line endings of its file.
 
     Raises:
-        HTTPError: There is a file that cannot be read.
+        HTTPError: The file exists but cannot be read.
     """
-    return restored(content, await text_model(contents, path))
+    return restore(content, await text_model(contents, path))
 
 
 async def text_model(contents: Any, path: str) -> dict[str, Any] | None:
@@ -34,6 +34,6 @@ async def text_model(contents: Any, path: str) -> dict[str, Any] | None:
     return model
 
 
-def restored(content: str, there: dict[str, Any] | None) -> str:
-    """A text with the line endings of what is there."""
-    return content if there is None else line_ends.restored(content, there["content"])
+def restore(content: str, there: dict[str, Any] | None) -> str:
+    """A text with the line endings of an existing file, if there is one."""
+    return content if there is None else line_ends.restore(content, there["content"])

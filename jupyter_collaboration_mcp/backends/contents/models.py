@@ -1,4 +1,4 @@
-"""Jupyter's contents models, as its contents managers and its REST API have them."""
+"""Jupyter's contents models, used by its contents managers and its REST API."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _FORMATS = {"notebook": "json", "file": "text"}
 
 
 def entry_of(model: Mapping[str, Any]) -> FileEntry:
-    """What a model says about a file or a folder.
+    """The file or folder that a model describes.
 
     Raises:
-        TypeError, KeyError: It is no such model.
+        TypeError, KeyError: It is not such a model.
     """
     path, kind, size = model["path"], model["type"], model.get("size")
     mimetype = str(model.get("mimetype"))
     if not isinstance(path, str) or kind not in _TYPES:
-        raise TypeError("no model of a file or a folder")
+        raise TypeError("not a model of a file or a folder")
     return FileEntry(
         path=path,
         type=cast("FileType", kind),
@@ -38,20 +38,20 @@ def entry_of(model: Mapping[str, Any]) -> FileEntry:
 
 
 def entries_of(model: Mapping[str, Any]) -> list[FileEntry]:
-    """What is in a folder, by name."""
+    """The entries of a folder, by name."""
     entries = [entry_of(child) for child in model["content"] if nameable(child["name"])]
     shown = [entry for entry in entries if entry.name != CHECKPOINTS and nameable(entry.path)]
     return sorted(shown, key=lambda entry: entry.name)
 
 
 def require_model(model: Any, wants_text: bool) -> None:
-    """See that something is a model of a file or a folder, which came over the network.
+    """Check that something from the network is a model of a file or a folder.
 
     Args:
-        wants_text: Whether it was asked for with its content, as a text.
+        wants_text: Whether it was requested with its content, as text.
 
     Raises:
-        TypeError, KeyError: It is none.
+        TypeError, KeyError: It is not one.
     """
     entry_of(model)
     if wants_text and not isinstance(model["content"], str):
@@ -59,14 +59,14 @@ def require_model(model: Any, wants_text: bool) -> None:
 
 
 def new_model(kind: FileType, content: Any) -> dict[str, Any]:
-    """What is given to Jupyter to make a file or a folder."""
+    """The model with which Jupyter creates a file or a folder."""
     if kind == "directory":
         return {"type": kind}
     return {"type": kind, "format": _FORMATS[kind], "content": content}
 
 
 def iso_time(time: Any) -> str | None:
-    """A time as text; None for anything else, which is passed on to nobody."""
+    """A time as text; None for anything that is not a time."""
     if isinstance(time, datetime):
         return time.isoformat()
     try:

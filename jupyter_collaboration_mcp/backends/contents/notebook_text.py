@@ -1,4 +1,4 @@
-"""A notebook of another server, read as a text: Jupyter never moves that aside as broken."""
+"""Reads a notebook of another server as text: then Jupyter never moves it aside as broken."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from ...documents import well_formed
 from ...errors import CorruptDocument
 
-#: Seconds before somebody looks again at what may just have been half written.
+#: Seconds before another look at what may have been half written.
 _PAUSES = (0.1, 0.3, 1.0)
 
 
 async def read_notebook(path: str, ask: Callable[[], Awaitable[Any]]) -> Any:
-    """A notebook of another server, which is asked for it as a text: that is never moved aside.
+    """Read a notebook of another server, requesting it as text so that it is never moved aside.
 
     Args:
-        ask: Gives the model of the text.
+        ask: Requests the model of the text.
 
     Raises:
-        CorruptDocument: It is no notebook, also a moment later.
+        CorruptDocument: It is not a notebook, not even a moment later.
     """
     pauses = list(_PAUSES)
     while True:
@@ -32,15 +32,15 @@ async def read_notebook(path: str, ask: Callable[[], Awaitable[Any]]) -> Any:
             if not pauses:
                 raise CorruptDocument.notebook(path, "it is not JSON") from error
             await asyncio.sleep(pauses.pop(0))
-        except Exception as error:  # nbformat has no base for all that it raises
+        except Exception as error:  # nbformat's errors have no common base
             said = str(error).partition("\n")[0] or type(error).__name__
             raise CorruptDocument.notebook(path, said) from error
 
 
 def _parsed(text: str) -> Any:
-    from nbformat import converter, reader  # take their time, and are seldom needed
+    from nbformat import converter, reader  # slow to import, and seldom needed
 
-    json.loads(text)  # else nbformat says that it is not JSON, whatever is wrong with it
+    json.loads(text)  # otherwise nbformat reports every problem as invalid JSON
     notebook = converter.convert(reader.reads(text), 4)  # type: ignore[no-untyped-call]
     well_formed.require_stock(notebook)
     return notebook

@@ -1,6 +1,6 @@
-"""Copying a file or a folder from an open descriptor, so that the copy is of what was permitted.
+"""Copying a file or a folder from an open descriptor, so that exactly what was permitted is copied.
 
-A path could lead elsewhere by the time that it is opened again.
+A path could lead elsewhere by the time it is opened again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _CHUNK = 1_000_000
 
 
 def copy_opened(file: int, target: Path, names: frozenset[str] | None) -> None:
-    """Copy what is open, with its times and modes, but for the copies that Jupyter keeps in it.
+    """Copy an open file or folder with its times and modes, without Jupyter's checkpoints.
 
     Args:
-        names: What may be copied of a folder, by paths within it; None if all of it. Links are
+        names: What may be copied of a folder, as relative paths; None for all of it. Links are
             copied as links.
 
     Raises:
-        FileExistsError: There is something already.
+        FileExistsError: The target exists.
         OSError: It cannot be copied.
     """
     mode = os.fstat(file).st_mode
@@ -65,11 +65,11 @@ def _copy_file(file: int, target: Path) -> None:
 
 
 def _copy_facts(file: int, target: Path) -> None:
-    """Times, attributes and modes; as `shutil.copystat` does by path."""
+    """Copy times, attributes and modes, as `shutil.copystat` does by path."""
     facts = os.fstat(file)
     os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):  # another file system may have none
+        with contextlib.suppress(OSError):  # another file system may not support them
             for name in os.listxattr(file):
                 os.setxattr(target, name, os.getxattr(file, name))
     target.chmod(stat.S_IMODE(facts.st_mode))

@@ -1,8 +1,8 @@
-"""Restores a file that could not be written: Jupyter's own way to do so fails on a full disk.
+"""Restores a file that could not be written: Jupyter's own attempt fails on a full disk.
 
 Jupyter copies a file to `.~name`, writes it, and moves the copy back if that fails. But when the
 disk is full, closing the file fails as well, and half a file is left with the copy beside it. A
-room would take that half for a change of the file by somebody else.
+room would mistake that half for a change of the file by somebody else.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from .local_disk import LocalDisk
 
 
 class SaveFailed(Exception):
-    """A document could not be saved; jupyter-server-ydoc reports why in these words."""
+    """A document could not be saved; jupyter-server-ydoc shows its `repr` as the reason."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed, in the words of the system.
+    """Why something failed, in the words of the operating system.
 
-    A missing file is what Jupyter fails over when it moves the copy back, and not the reason.
+    A missing file is what Jupyter stumbles over when it moves the copy back, not the reason.
     """
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, shutil.Error) and isinstance(cause.args[0], list):
-            # Of all that went wrong in a folder, the first.
+            # Of several errors in a folder, take the first.
             return str(cause.args[0][0][2]).partition(":")[0]
         if isinstance(cause, OSError) and cause.errno not in (None, errno.ENOENT):
             return str(cause.strerror)
@@ -47,7 +47,7 @@ def restored_on_failure(disk: LocalDisk | None, path: str) -> Iterator[None]:
     if disk is None:
         yield
         return
-    file = disk.real(path)
+    file = disk.real_path(path)
     before = _stamp(file)
     try:
         yield
@@ -63,7 +63,7 @@ def _put_back(file: Path, before: tuple[int, int] | None) -> None:
     if before is None:
         file.unlink()
     elif now == before:
-        copy.unlink()  # a part of it: there was no room for the copy
+        copy.unlink()  # it is partial: there was no room for the copy
     elif (kept := _stamp(copy)) is not None and kept[0] == before[0]:
         copy.replace(file)
 

@@ -1,6 +1,6 @@
-"""Walking through folders of this machine, fast; to be called in a thread.
+"""Walking through folders of this machine, fast; call it in a thread.
 
-Only names are looked at while walking. Sizes and times are read at the end, of what was found.
+Walking only looks at names. Sizes and times are read at the end, only for what was found.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..protocols.files import (
 
 _WILD = set("*?[")
 
-#: Entries that are handed out at a time.
+#: Entries that are yielded at a time.
 _SOME = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """Names that a configuration keeps out of listings, as globs; fast for thousands of names."""
+    """Names that configuration excludes from listings, as globs; fast for thousands of names."""
 
     names: frozenset[str]
     endings: tuple[str, ...]
@@ -66,14 +66,14 @@ class Folders:
     """Whether hidden files are shown; hidden folders are never walked through."""
     unlisted: Exclusions
     beyond: bool = False
-    """Whether links are shown that lead out of the root."""
+    """Whether to show links that lead out of the root."""
 
     @classmethod
     def below(cls, root: str, hidden: bool, globs: Sequence[str], beyond: bool = False) -> Folders:
         return cls(os.path.realpath(root), hidden, Exclusions.by(globs), beyond)
 
     def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
-        """What may be shown of what is in a folder, by name.
+        """The visible entries of a folder, by name.
 
         Raises:
             OSError: It cannot be read.
@@ -92,7 +92,7 @@ class Folders:
     def walk(
         self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        """What a query matches below a folder, breadth first; links to folders are not followed."""
+        """Entries below a folder that match a query, breadth first, without following links."""
         found: list[FileEntry] = []
         waiting = deque([start])
         while waiting:
@@ -116,8 +116,8 @@ class Folders:
         return Listing(tuple(found), complete=True)
 
     def everything(self, path: str) -> Iterator[list[PathPair]]:
-        """All that is below a folder, some at a time, hidden or not; the copies that Jupyter keeps
-        do not count.
+        """Everything below a folder, some at a time, hidden or not, except for Jupyter's
+        checkpoints.
 
         Raises:
             OSError: A part of it cannot be read.
@@ -143,7 +143,7 @@ class Folders:
             yield found
 
     def _real(self, path: str) -> str:
-        """The path of what a link leads to; the path itself if it leads out of the root."""
+        """The target of a link; the path itself if it leads out of the root."""
         full = os.path.realpath(self._within(path))
         if full == self.root:
             return ""
@@ -157,9 +157,9 @@ class Folders:
         fits: EntryFilter,
         limit: int,
     ) -> bool:
-        """Add what fits to what was found; returns whether all of it was within the limit.
+        """Add matching entries to the result; returns whether all of them were within the limit.
 
-        Sizes and times are read only of what is added.
+        Sizes and times are only read for what is added.
         """
         for name, kind in names:
             if fits(prefix + name, kind):
@@ -182,7 +182,7 @@ class Folders:
             for entry in entries:
                 name = entry.name
                 is_folder = entry.is_dir(follow_symlinks=False)
-                # Most names end here, so this comes before what takes longer.
+                # Most names are rejected here, so this comes before slower checks.
                 if not is_folder and (
                     (endings and not name.lower().endswith(endings))
                     or (part and part not in name.lower())
@@ -195,7 +195,7 @@ class Folders:
         return files, folders
 
     def _kind(self, entry: os.DirEntry[str]) -> FileType | None:
-        """What an entry is shown as; None if it is not shown."""
+        """The type that an entry is shown as; None if it is not shown."""
         name = entry.name
         if name[0] == "." and (not self.hidden or name == CHECKPOINTS):
             return None
@@ -206,7 +206,7 @@ class Folders:
         return "directory" if entry.is_dir(follow_symlinks=False) else self._behind(entry)
 
     def _behind(self, link: os.DirEntry[str]) -> FileType | None:
-        """What a link leads to, if that is something that may be shown."""
+        """The type of a link's target, if it may be shown."""
         try:
             if not self.beyond and not self._is_within(os.path.realpath(link.path)):
                 return None
@@ -237,7 +237,7 @@ class Folders:
 
 
 def _in_order(names: list[str]) -> Iterator[str]:
-    """Sorted; thousands may follow on those that are shown, and they need no order."""
+    """Names in order, sorted lazily: of thousands, only those that are shown need an order."""
     heapify(names)
     while names:
         yield heappop(names)

@@ -1,4 +1,4 @@
-"""A lock on a file, which the system releases when its process ends, however it ends."""
+"""A file lock that the system releases when its process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody is kept off there
+except ImportError:  # Windows: there is no lock there
     fcntl = None  # type: ignore[assignment]
 
 
@@ -16,8 +16,8 @@ def lock(path: Path) -> TextIOWrapper:
     """Lock a file for this process alone, until the returned file is closed.
 
     Raises:
-        BlockingIOError: Another process has it, or had it until now and has deleted it.
-        OSError: There can be no lock at this path.
+        BlockingIOError: Another process holds it, or just held it and has deleted the file.
+        OSError: This path cannot be locked.
     """
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     if fcntl is not None:

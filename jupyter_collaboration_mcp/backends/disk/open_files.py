@@ -1,8 +1,8 @@
-"""Opening files where a symbolic link may change at any moment.
+"""Opening files although a symbolic link may change at any moment.
 
-Whether somebody may touch a file is decided by its path, and the system looks a path up again each
-time that it is used. So either we decide about the file that was opened (`opened_files`), or open
-only the file that we decided about (`opened_exactly`).
+Access to a file is decided by its path, and the system resolves a path again each time it is used.
+So we either decide about the file that was opened (`opened_files`), or open exactly the file that
+we decided about (`opened_exactly`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: Files that a document was loaded from one after the other, and that are remembered.
+#: Files that a document was loaded from that are remembered.
 _LOADS = 100
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = getattr(os, "O_DIRECTORY", 0)
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # for somebody at the other end of a pipe
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # do not wait for the other end of a pipe
 
 _opened: ContextVar[list[str] | None] = ContextVar("opened", default=None)
 
 
 def report_opened_files(contents: Any) -> None:
-    """Have a contents manager of local files report what it opens, to who wants to know."""
+    """Make a contents manager of local files report the files it opens to `opened_files`."""
     open_file = contents.open
 
     @contextmanager
@@ -43,7 +43,7 @@ def report_opened_files(contents: Any) -> None:
 
 @contextmanager
 def opened_files() -> Iterator[list[str]]:
-    """The real paths of all files that are opened meanwhile, in this task."""
+    """Collects the real paths of all files that this task opens in the block."""
     opened: list[str] = []
     token = _opened.set(opened)
     try:
@@ -53,7 +53,7 @@ def opened_files() -> Iterator[list[str]]:
 
 
 def real_path(file: int, path: str) -> str:
-    """Where an open file is; as far as the system can tell, else where its path leads to now."""
+    """The real path of an open file, if the system can tell; else where its path leads now."""
     if sys.platform == "darwin":
         import fcntl
 
@@ -89,10 +89,10 @@ def opened_exactly(root: str, path: str) -> Iterator[int]:
 
 
 def open_within(folder: int, name: str) -> int:
-    """Open what is in an open folder, unless it is a link.
+    """Open an entry of an open folder, unless it is a link.
 
     Raises:
-        OSError: It is one, or there is nothing.
+        OSError: It is a link, or does not exist.
     """
     try:
         return os.open(name, os.O_RDONLY | _NO_LINK | _NO_WAIT, dir_fd=folder)
@@ -103,16 +103,16 @@ def open_within(folder: int, name: str) -> int:
 
 
 class Load(NamedTuple):
-    """One time that a document was loaded."""
+    """One load of a document."""
 
     file: str
-    """Where the file that was opened really is."""
+    """The real path of the file that was opened."""
     linked: bool
     """Whether a link led there."""
 
 
 class Loads:
-    """From which files a document was loaded; of several times from the same one, the first."""
+    """The files that a document was loaded from; repeated loads of the same file count once."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -128,6 +128,6 @@ class Loads:
         return self._latest[-1] if self._latest else None
 
     def since(self, count: int) -> list[Load] | None:
-        """All loads after so many; None if they are not remembered any more."""
+        """All loads after a number of them; None if they are no longer remembered."""
         new = self.count - count
         return None if new > len(self._latest) else list(self._latest)[len(self._latest) - new :]

@@ -50,14 +50,14 @@ class InProcessBackend:
         """Watch every room from the moment it is loaded, whoever opens it.
 
         Args:
-            renames: Old and new paths of what was renamed right before a crash.
+            renames: Old and new paths of files that were renamed right before a crash.
         """
         self._rooms.start()
-        # When all extensions are loaded, and before anybody is served.
+        # After all extensions are loaded, and before the first request.
         self._serverapp.io_loop.add_callback(self._prepare_server, renames)
 
     def _prepare_server(self, renames: Sequence[tuple[str, str]]) -> None:
-        """Work around what other extensions do wrong for everybody, or could not know."""
+        """Work around faults of other extensions, and pass on what they could not know."""
         server = self._server
         self.workarounds.start(
             Server(
@@ -84,8 +84,8 @@ class InProcessBackend:
         await self._end_other_kind(path, kind)
         return self._paths.open_as(path, kind) or self._paths.new(path, kind)
 
-    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
-        return self._paths.known(path, kind)
+    def known_room(self, path: str, kind: Kind = "notebook") -> RoomId | None:
+        return self._paths.known_room(path, kind)
 
     def path_of(self, file_id: str) -> str | None:
         return self._paths.path_of(file_id)
@@ -97,9 +97,9 @@ class InProcessBackend:
         try:
             watch = await self._rooms.open(room_id)
         except HTTPError as error:
-            path = self._paths.named(room_id)
+            path = self._paths.label(room_id)
             raise await self.files.unreadable(path, room_id.file_type, error) from error
-        path = self._paths.named(room_id)
+        path = self._paths.label(room_id)
         notices = self._notices.get(room_id, [])
         link = InProcessLink(
             self._server, self._rooms, self._paths, self.files, watch, self._journal, notices
@@ -108,15 +108,15 @@ class InProcessBackend:
         if loadable is not None and (rounded := loadable.rounded(path)):
             link.warn(well_formed.rounding(path, rounded))
         await link.enter()
-        # The last person may have left just now, who saw nobody else here.
+        # The last person may have left just now, and saw nobody else here.
         self._rooms.keep(watch.room)
         return link
 
     async def _end_other_kind(self, path: str, kind: Kind) -> None:
-        """Two rooms of one file overwrite each other; a rename makes a text of a notebook.
+        """End a room that has the file open as another kind: two rooms overwrite each other.
 
         Raises:
-            InUse: Somebody has it open as what it was, or as what the name of a link says.
+            InUse: Somebody has it open as the old kind, or as the kind that a link's name implies.
         """
         for room in self._paths.rooms_of(path):
             if id_of(room).file_type == kind:
@@ -134,8 +134,8 @@ class InProcessBackend:
 
 
 class _RenameHooks:
-    """What has to happen when people, or a server's other extensions, rename a file."""
+    """Hooks for renames by people or by other extensions of the server."""
 
     def __init__(self, files: InProcessFiles, rooms: Rooms) -> None:
-        self.held = files.held
+        self.hold_saves = files.hold_saves
         self.moving = rooms.moving

@@ -1,8 +1,8 @@
-"""Commits to the journal, in groups: one transaction for everybody who waits.
+"""Commits to the journal in groups: one transaction for everybody who waits.
 
-A commit is with the operating system when it is done, so it survives the death of the process; a
-thread brings it to the disk a moment later, so that a power cut costs that moment at most. Large
-commits, and all of them on a slow disk, are made by the thread.
+A finished commit is with the operating system, so it survives the death of the process; a thread
+syncs it to the disk a moment later, so that a power cut costs at most that moment. The thread also
+makes large commits, and all commits on a slow disk.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .journal_storage import JournalStorage
 
 _log = logging.getLogger(__name__)
 
-#: What nobody waits for is committed after this many seconds.
+#: Statements that nobody waits for are committed after this many seconds.
 _FLUSH_DELAY = 0.005
 
-#: Bytes that the event loop may be asked to write by itself.
+#: The most bytes that the event loop writes by itself.
 _LARGEST_QUICK = 100_000
 
-#: A commit that took this long (seconds) shows a slow disk: the thread takes over for a while.
+#: A commit that took this long (seconds) indicates a slow disk: the thread takes over for a while.
 _SLOW = 0.005
 _SLOW_FOR = 30.0
 
-#: How long after a commit it is brought to the disk, in seconds.
+#: Seconds after a commit until it is synced to the disk.
 _SYNC_DELAY = 0.02
 
 _Waiters = list[asyncio.Future[None]]
@@ -42,20 +42,20 @@ class JournalError(Exception):
 
 
 class _Order(Enum):
-    """What the thread is to do, besides committing a group."""
+    """Orders to the thread, besides committing a group."""
 
-    SYNC = "bring to the disk what the event loop has committed"
+    SYNC = "sync to the disk what the event loop has committed"
     STOP = "end"
 
 
 class GroupCommit:
-    """Collects statements and commits them in their order; a failed group is tried again first.
+    """Collects statements and commits them in order; retries a failed group first.
 
     Everything but `_run` and what it calls runs on the event loop's thread.
 
     Args:
-        on_lost: Called with the error when nothing can be committed to the file any more. Until
-            `resume` nothing is committed then, and everybody waits.
+        on_lost: Called with the error when the file accepts no more commits. From then until
+            `resume`, nothing is committed, and everybody waits.
     """
 
     def __init__(self, storage: JournalStorage, on_lost: Callable[[Exception], None]) -> None:
@@ -66,8 +66,8 @@ class GroupCommit:
         self._statements: list[Statement] = []
         self._size = 0  # bytes in them
         self._waiters: _Waiters = []  # for the next group
-        self._in_flight: _Waiters = []  # for the group that the thread commits
-        self._held = False  # the thread is about to commit or does, or the file is renewed
+        self._in_flight: _Waiters = []  # for the group that the thread is committing
+        self._held = False  # the thread is committing or about to, or the file is being renewed
         self._timer: asyncio.TimerHandle | None = None
         self._unsynced = False
         self._orders: queue.SimpleQueue[tuple[list[Statement], _Waiters] | _Order]
@@ -76,10 +76,10 @@ class GroupCommit:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def add(self, statement: Statement, size: int) -> None:
-        """Have a statement committed, also if nobody waits for it: people's edits are kept too.
+        """Add a statement to commit, even if nobody waits for it: people's edits are kept, too.
 
         Args:
-            size: Bytes that it writes; 0 if they are few.
+            size: Bytes that it writes; 0 if there are few.
         """
         self._statements.append(statement)
         self._size += size
@@ -87,11 +87,11 @@ class GroupCommit:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_DELAY, self.flush)
 
     def drop(self) -> None:
-        """Forget what is not committed yet."""
+        """Discard what is not committed yet."""
         self._statements, self._size = [], 0
 
     def flush(self) -> None:
-        """Commit what there is, for nobody in particular."""
+        """Commit what there is, without a waiter."""
         self._stop_timer()
         if self._statements and not self._held:
             try:
@@ -100,21 +100,21 @@ class GroupCommit:
                 _log.exception("Unsaved edits could not be kept")
 
     async def durable(self) -> None:
-        """Return when everything added so far is committed.
+        """Wait until everything added so far is committed.
 
         Raises:
-            JournalError: It could not be (a full disk, say).
+            JournalError: The commit failed, for example because the disk is full.
         """
         if self._statements and not self._held:
             self._flush()
         if self._statements or self._held:
             waiter = asyncio.get_running_loop().create_future()
-            # With nothing new, the commit that is under way is the one to wait for.
+            # With nothing new, wait for the commit that is under way.
             (self._waiters if self._statements else self._in_flight).append(waiter)
             await waiter
 
     async def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stop_timer()
         self._orders.put(_Order.STOP)
         if self._thread is not None:
@@ -123,12 +123,12 @@ class GroupCommit:
     # -- while the file is renewed -----------------------------------------------------------
 
     def hold(self) -> None:
-        """Commit nothing until `resume`; whoever waits waits for the first commit after it."""
+        """Commit nothing until `resume`; all waiters wait for the first commit after it."""
         self._held = True
         self._in_flight = self._waiters
 
     def resume(self) -> None:
-        """Commit what was added meanwhile, and let everybody go on."""
+        """Commit what was added in the meantime, and release all waiters."""
         if self._statements:
             self._hand_over()
         else:
@@ -145,10 +145,10 @@ class GroupCommit:
     # -- committing --------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Commit here if that is quick, else let the thread do it.
+        """Commit here if that is quick; otherwise let the thread do it.
 
         A small commit takes 0.05 ms and never waits for the disk. In the thread it takes as long,
-        but its turn comes, and is noticed, a millisecond later when the loop is busy.
+        but starts, and is noticed, a millisecond later when the loop is busy.
         """
         self._stop_timer()
         began = time.monotonic()
@@ -161,7 +161,7 @@ class GroupCommit:
             if not self._hold_if_lost(error):
                 raise JournalError(str(error)) from error
             return
-        if not committed:  # the thread uses the file
+        if not committed:  # the thread is using the file
             self._hand_over()
             return
         self.drop()
@@ -172,7 +172,7 @@ class GroupCommit:
             self.sync_soon()
 
     def sync_soon(self) -> None:
-        """Have the thread bring to the disk what was committed here."""
+        """Let the thread sync to the disk what was committed here."""
         self._unsynced = True
         self._start_thread()
         self._orders.put(_Order.SYNC)
@@ -199,15 +199,15 @@ class GroupCommit:
     def _on_committed(
         self, statements: list[Statement], waiters: _Waiters, error: Exception | None
     ) -> None:
-        """The thread has committed a group, or could not."""
+        """Handle a group that the thread has committed, or failed to."""
         self._held = False
         if error is None:
             _release(waiters, None)
             if self._statements or self._waiters:
                 self._hand_over()
             return
-        # Nothing may be missing in the middle: the next commit tries these again first, and
-        # whoever came to wait meanwhile waits for them as well.
+        # Nothing may be missing in the middle: the next commit retries these first, and those who
+        # started to wait in the meantime wait for them as well.
         self._statements = statements + self._statements
         self._waiters = waiters + self._waiters
         if not self._hold_if_lost(error):
@@ -224,8 +224,8 @@ class GroupCommit:
                 self._commit_group(*order)
             try:
                 self._storage.sync()
-            except Exception:  # without the thread, everybody would wait for ever
-                _log.exception("Unsaved edits could not be brought to the disk")
+            except Exception:  # without the thread, everybody would wait forever
+                _log.exception("Unsaved edits could not be synced to the disk")
 
     def _commit_group(self, statements: list[Statement], waiters: _Waiters) -> None:
         error: Exception | None = None
@@ -234,12 +234,12 @@ class GroupCommit:
         except Exception as caught:  # as above
             error = caught
         assert self._loop is not None
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is waiting
             self._loop.call_soon_threadsafe(self._on_committed, statements, waiters, error)
 
 
 def _release(waiters: _Waiters, error: Exception | None) -> None:
-    """Let those go on who wait for a commit."""
+    """Release those who wait for a commit."""
     released, waiters[:] = list(waiters), []
     for waiter in released:
         if waiter.done():

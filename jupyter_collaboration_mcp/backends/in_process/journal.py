@@ -1,12 +1,12 @@
-"""The write-ahead journal: an acknowledged edit is here before its answer leaves.
+"""The write-ahead journal: an acknowledged edit is here before its answer is sent.
 
-Jupyter saves a second after the last change and lets the file win at a restart, so a crash
-in between deletes what people typed. The journal keeps every update of every open room until
-the collaboration store has it, and remembers which file it belongs to; `recovery` uses it.
+Jupyter saves a second after the last change and prefers the file at a restart, so a crash in
+between deletes what people typed. The journal keeps every update of every open room until the
+collaboration store has it, and remembers which file it belongs to; `recovery` uses it.
 
-`GroupCommit` writes it, `JournalStorage` has its file. When that file is lost under a running
-server, the open rooms write what they have into a new one. Where there can be none, edits are not
-protected until they are saved; `weakness` says why, and an edit that comes later tries again.
+`GroupCommit` writes it, `JournalStorage` manages its file. When that file is lost under a running
+server, the open rooms write what they have into a new one. Where none can be created, edits are not
+protected until they are saved; `weakness` gives the reason, and a later edit tries again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .journal_file import cause
 from .journal_records import JournalRecords, UnsavedRoom
 from .journal_storage import JournalStorage
 
-#: Seconds that a disk which does not answer may hold up the end of the server.
+#: Seconds for which an unresponsive disk may delay the shutdown of the server.
 _CLOSING = 5.0
 
 
@@ -35,20 +35,20 @@ class Journal:
     Everything but the constructor runs on the event loop's thread.
 
     Args:
-        missing: Why there can be no file, if there can be none.
+        missing: Why there can be no file, if that is known.
 
     Raises:
-        BlockingIOError: A living server writes it.
-        OSError, sqlite3.Error: There is no journal at this path and none can be made.
+        BlockingIOError: A running server is writing it.
+        OSError, sqlite3.Error: There is no journal at this path and none can be created.
     """
 
     def __init__(self, path: Path, missing: str | None = None) -> None:
         self.storage = JournalStorage(path, missing)
         self.records = JournalRecords(self.storage)
-        """What is in it, for a start after a crash."""
+        """The contents of the journal, for a start after a crash."""
         self.commits = GroupCommit(self.storage, self._renew_soon)
         self.on_renewal: set[Callable[[], Awaitable[None]]] = set()
-        """Called when a new file has taken the place of a lost one, to write what is unsaved."""
+        """Called when a new file has replaced a lost one, to write what is unsaved."""
         self._tasks = OwnedTasks()
         self._renewal: asyncio.Task[None] | None = None
 
@@ -76,7 +76,7 @@ class Journal:
         return self.storage.last
 
     def mark(self, unsaved: UnsavedRoom) -> None:
-        """Remember that a room has something its file may not have."""
+        """Record that a room has something its file may lack."""
         self._add(
             "INSERT INTO rooms VALUES (?, ?, ?, ?) ON CONFLICT (room) DO UPDATE SET "
             "path = excluded.path, base = excluded.base, base_time = excluded.base_time",
@@ -88,7 +88,7 @@ class Journal:
         self._add("DELETE FROM updates WHERE room = ? AND seq <= ?", (room, through))
 
     def replace(self, room: RoomId, state: bytes) -> int:
-        """Let one full state stand for all of a room's updates."""
+        """Replace all of a room's updates with one full state."""
         self._add("DELETE FROM updates WHERE room = ?", (room,))
         return self.append(room, state)
 
@@ -98,37 +98,37 @@ class Journal:
         self._add("DELETE FROM rooms WHERE room = ?", (room,))
 
     def renaming(self, path: str, new_path: str) -> None:
-        """Note that a file or a folder is about to be renamed: a crash may come in between."""
+        """Record that a file or a folder is about to be renamed, in case of a crash."""
         self._add("INSERT INTO renames VALUES (?, ?)", (path, new_path))
 
-    def renamed(self, path: str, new_path: str) -> None:
-        """Note that it was renamed, and that the journal knows all its new paths; or it failed."""
+    def record_rename(self, path: str, new_path: str) -> None:
+        """Record that the rename is over: it failed, or the journal knows all new paths."""
         self._add("DELETE FROM renames WHERE path = ? AND new_path = ?", (path, new_path))
 
     def attribute(self, document: str, row: Sequence[Any]) -> None:
-        """Keep who wrote a range of a document's characters."""
+        """Record who wrote a range of a document's characters."""
         self._add("INSERT INTO attribution VALUES (?, ?, ?, ?, ?, ?, ?)", (document, *row))
 
     def notify(self, room: RoomId, path: str, text: str) -> None:
-        """Keep a notice for agents after a crash, unless it is forgotten before."""
+        """Keep a notice for agents after a crash, unless it is forgotten first."""
         row = (room, path, time.time(), text)
         self._add("INSERT INTO notices VALUES (?, ?, ?, ?)", row)
         self.commits.flush()  # nobody waits for it
 
     def forget_notices(self, room: RoomId) -> None:
-        """Forget the notices of a room: agents have been told."""
+        """Forget the notices of a room, which agents have received."""
         self._add("DELETE FROM notices WHERE room = ?", (room,))
 
     async def durable(self) -> None:
-        """Return when everything added so far is committed; at once if there is no journal.
+        """Wait until everything added so far is committed; returns at once if there is no journal.
 
         Raises:
-            JournalError: It could not be (a full disk, say).
+            JournalError: The commit failed, for example because the disk is full.
         """
         await self.commits.durable()
 
     async def close(self) -> None:
-        """Write what is left and give the journal back."""
+        """Write what is left and release the journal."""
         with contextlib.suppress(JournalError):
             await self.durable()
         if self._renewal is not None:
@@ -138,14 +138,14 @@ class Journal:
         self.discard()
 
     def discard(self) -> None:
-        """Give back a journal that holds nothing any more, or that the next start may retry."""
+        """Release a journal that is empty, or that the next start may retry."""
         self.storage.close()
 
     def _add(self, statement: str, parameters: Sequence[Any], size: int = 0) -> None:
         if self.weakness is None:
             self.commits.add((statement, [_storable(value) for value in parameters]), size)
         elif self.storage.should_retry():
-            self._renew_soon(None)  # the rooms write all that they have when there is a file again
+            self._renew_soon(None)  # the rooms write everything once there is a file again
 
     # -- a new file for a lost one -----------------------------------------------------------
 
@@ -154,13 +154,13 @@ class Journal:
             self._renewal = self._tasks.start(self._renew(error))
 
     async def _renew(self, error: Exception | None) -> None:
-        """Have the rooms write all that is unsaved to a new file, before anybody is answered."""
+        """Let the rooms write everything unsaved to a new file, before anybody is answered."""
         try:
             await self.storage.renew(error)
             self.commits.hold()
             for write in list(self.on_renewal):
                 await write()
-        except Exception as caught:  # whoever waits must not wait for ever
+        except Exception as caught:  # nobody must wait forever
             await asyncio.to_thread(self.storage.release)
             self.commits.drop()
             self.storage.give_up(cause(caught))
@@ -168,5 +168,5 @@ class Journal:
 
 
 def _storable(value: Any) -> Any:
-    """What SQLite can take: half of a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
+    """A value that SQLite accepts: half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value

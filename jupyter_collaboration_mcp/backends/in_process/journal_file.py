@@ -1,6 +1,6 @@
-"""The file of a journal: opened and locked if it is one, set aside if it is anything else.
+"""The file of a journal: opened and locked if it is valid, set aside if it is anything else.
 
-Nothing is ever deleted here: what cannot be used may hold somebody's only copy of an edit.
+Nothing is ever deleted here: an unusable file may hold somebody's only copy of an edit.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ CREATE TABLE IF NOT EXISTS notices (
 );
 """
 
-#: Seconds that another program (a backup, say) has to finish reading a journal that is opened.
+#: Seconds that another program, such as a backup, has to finish reading a journal.
 _BUSY = 1.0
 
-#: The database, and what SQLite keeps beside it.
+#: The database, and the files that SQLite keeps beside it.
 _SUFFIXES = ("-wal", "-shm", "-journal", "")
 
-#: How every SQLite database begins.
+#: The first bytes of every SQLite database.
 _MAGIC = b"SQLite format 3\0"
 
-#: What says nothing against a journal: it is locked, the disk is full or fails.
+#: Errors that do not make a journal invalid: it is locked, the disk is full or fails.
 _LEAVE = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 )
@@ -56,15 +56,15 @@ class Vanished(sqlite3.DatabaseError):
 
 
 class JournalFile:
-    """A journal on disk that is ours alone, until it is closed.
+    """A journal on disk, exclusively ours until it is closed.
 
     Args:
-        said: Takes a sentence about what had to be set aside.
-        unsound: Why what is there is to be set aside, if that is known already.
+        said: Collects sentences about what had to be set aside.
+        unsound: Why the existing file must be set aside, if that is already known.
 
     Raises:
-        BlockingIOError: A living server has it.
-        OSError, sqlite3.Error: There is no journal at this path and none can be made.
+        BlockingIOError: A running server holds it.
+        OSError, sqlite3.Error: There is no journal at this path and none can be created.
     """
 
     def __init__(self, path: Path, said: list[str], unsound: str | None = None) -> None:
@@ -79,7 +79,7 @@ class JournalFile:
             raise
         try:
             self._seen = [_identity(self._names[0]), None]
-        except OSError:  # deleted at once
+        except OSError:  # it was deleted at once
             self.close()
             raise
 
@@ -93,7 +93,7 @@ class JournalFile:
         """Run statements in one transaction.
 
         Raises:
-            Vanished: They were run, but on a file that is no longer there.
+            Vanished: They were run, but on a file that no longer exists.
             sqlite3.Error, UnicodeEncodeError: They were not run.
         """
         self.database.execute("BEGIN")
@@ -115,18 +115,18 @@ class JournalFile:
                 found = _identity(name)
             except OSError:
                 return False
-            if self._seen[place] is None:  # the log is made by the first commit
+            if self._seen[place] is None:  # the first commit creates the log
                 self._seen[place] = found
             elif self._seen[place] != found:
                 return False
         return True
 
     def is_lost(self, error: sqlite3.Error) -> bool:
-        """Whether no later commit can succeed; else the disk may only be full."""
+        """Whether no later commit can succeed; otherwise the disk may just be full."""
         return not isinstance(error, sqlite3.OperationalError) or not self.is_there()
 
     def is_sound(self) -> bool:
-        """Whether everything in it can be read."""
+        """Whether everything in it is readable."""
         try:
             return bool(self.database.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
         except sqlite3.Error:
@@ -158,15 +158,15 @@ class JournalFile:
 
 
 def cause(error: Exception) -> str:
-    """What is wrong, without a path of the server's: agents read it."""
+    """What is wrong, without paths of the server: agents read it."""
     return getattr(error, "strerror", None) or str(error)
 
 
 def set_aside(path: Path) -> Path:
-    """Give what is at a path a dated name beside it; returns the new path.
+    """Rename what is at a path to a dated name beside it; returns the new path.
 
     Raises:
-        OSError: It cannot be renamed; all is as it was.
+        OSError: It cannot be renamed; nothing has changed.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     aside, number = path.with_name(f"set-aside-{stamp}-{path.name}"), 1
@@ -175,7 +175,7 @@ def set_aside(path: Path) -> Path:
         aside = path.with_name(f"set-aside-{stamp}-{number}-{path.name}")
     done: list[tuple[str, str]] = []
     try:
-        # The database last: a log that stayed behind would be taken for the new one's.
+        # The database last: a log left behind would be mistaken for the new one's.
         for suffix in _SUFFIXES:
             old, new = f"{path}{suffix}", f"{aside}{suffix}"
             if os.path.lexists(old):
@@ -194,31 +194,31 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
     database = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
     try:
         path.chmod(0o600)  # it holds the text of people's documents
-        # Exclusive locking lets the log work without shared memory, so also in an NFS home.
+        # Exclusive locking lets the log work without shared memory, even in an NFS home.
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         _require_journal(database)
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")
         database.execute("PRAGMA journal_mode = WAL")
-        # The answer to an edit waits for the write and not for the disk: see `JournalStorage.sync`.
+        # The answer to an edit waits for the write, not for the disk: see `JournalStorage.sync`.
         database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("PRAGMA wal_autocheckpoint = 0")  # it would come in the middle of an edit
+        database.execute("PRAGMA wal_autocheckpoint = 0")  # it would interrupt an edit
         database.executescript(_SCHEMA)
-        for table in ("rooms", "notices"):  # are read at every start, and have to be readable
+        for table in ("rooms", "notices"):  # read at every start, so they must be readable
             database.execute(f"SELECT * FROM {table}").fetchall()
         (last,) = database.execute("SELECT coalesce(max(seq), 0) FROM updates").fetchone()
     except BaseException:
         database.close()
-        if not existed and path.stat().st_size == 0:  # a full disk has room for a name
+        if not existed and path.stat().st_size == 0:  # a full disk still has room for a name
             path.unlink()
         raise
     return database, last
 
 
 def _require_database(path: Path) -> None:
-    """Refuse what SQLite should not touch: it deletes the log of what it takes for empty."""
+    """Refuse what SQLite should not touch: it deletes the log of what looks empty."""
     if not path.is_file():
         raise FileExistsError("it is not a file")
-    with contextlib.suppress(PermissionError):  # of somebody else: what follows says so
+    with contextlib.suppress(PermissionError):  # somebody else's: what follows reports it
         path.chmod(0o600)  # one that was made read-only is still ours
     with path.open("rb") as file:
         begin = file.read(len(_MAGIC))
@@ -228,12 +228,12 @@ def _require_database(path: Path) -> None:
 
 
 def _require_journal(database: sqlite3.Connection) -> None:
-    """Refuse what another program, or a later version of this one, has made, before it changes."""
+    """Refuse a file of another program, or of a later version of this one, before it changes."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     with contextlib.closing(sqlite3.connect(":memory:")) as empty:
         empty.executescript(_SCHEMA)
         ours = _columns(empty)
-    # A start that was killed may have made some of the tables only.
+    # A start that was killed may have created only some of the tables.
     if version != 0 or not _columns(database).items() <= ours.items():
         raise sqlite3.DatabaseError("it is the database of something else")
 

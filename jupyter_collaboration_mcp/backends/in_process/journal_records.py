@@ -1,6 +1,6 @@
-"""What a journal holds for the next start: unsaved rooms, renames under way, notices.
+"""What a journal keeps for the next start: unsaved rooms, renames under way, notices.
 
-Only recovery, a start and tests read it, before anybody writes to the journal or without a writer.
+Only recovery, a start and tests read it, while nobody writes to the journal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class UnsavedRoom:
 
 
 class JournalRecords:
-    """Reads what was committed, and marks what recovery has dealt with."""
+    """Reads what was committed, and removes what recovery has handled."""
 
     def __init__(self, storage: JournalStorage) -> None:
         self._storage = storage
@@ -48,7 +48,7 @@ class JournalRecords:
         return self._storage.database.execute(query).fetchall()
 
     def notices(self) -> dict[str, list[str]]:
-        """What agents have not been told yet, by room, newest last."""
+        """Notices that agents have not received yet, by room, newest last."""
         found: dict[str, list[str]] = {}
         if self._storage.weakness is not None:
             return found
@@ -70,11 +70,11 @@ class JournalRecords:
         )
 
     def forget_renames(self) -> None:
-        """Forget all renames: rooms have followed their files."""
+        """Forget all renames, because rooms have followed their files."""
         self._storage.commit([("DELETE FROM renames", ())])
 
     def recovered(self, room: RoomId, notice: tuple[str, str] | None) -> None:
-        """Forget a room that recovery has dealt with, and keep a notice (path, text) for agents."""
+        """Forget a room that recovery has handled, and keep a notice (path, text) for agents."""
         statements: list[Statement] = [
             ("DELETE FROM updates WHERE room = ?", (room,)),
             ("DELETE FROM rooms WHERE room = ?", (room,)),
@@ -86,11 +86,11 @@ class JournalRecords:
         self._storage.commit(statements)
 
     def keep_aside(self, room: RoomId) -> Path:
-        """Move a room that cannot be recovered into a journal of its own, for a person to look at.
+        """Move a room that cannot be recovered into its own journal, for a person to look at.
 
-        Returns where that is.
+        Returns the path of that journal.
         """
-        # The file's id is in the name: several rooms may go the same way in one second.
+        # The file's id is in the name: several rooms may be moved within one second.
         stamp = time.strftime("%Y%m%d-%H%M%S")
         aside = self._storage.path.with_name(f"unrecovered-{stamp}-{room.file_id}.db")
         with contextlib.closing(sqlite3.connect(aside)) as target:

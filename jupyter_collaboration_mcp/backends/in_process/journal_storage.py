@@ -1,7 +1,7 @@
 """Where a journal is stored: a file that may be lost and replaced while the server runs.
 
-A file that is deleted or breaks is replaced by a new one. Where there can be none, `weakness` says
-why, and a later edit tries again. What went wrong is kept in `events`, for agents and `doctor`.
+A deleted or broken file is replaced by a new one. Where none can be created, `weakness` gives the
+reason, and a later edit tries again. Problems are kept in `events`, for agents and `doctor`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .journal_file import JournalFile, Statement, cause
 
 _log = logging.getLogger(__name__)
 
-#: Authorship older than this many rows is dropped, the oldest first.
+#: The most rows of authorship that are kept; the oldest are dropped first.
 _ATTRIBUTION_ROWS = 500_000
 
-#: Bytes of SQLite's log at which it is put into the database.
+#: Bytes of SQLite's log at which it is merged into the database.
 _LARGEST_LOG = 4_000_000
 
-#: Seconds until a journal is tried again where there could be none.
+#: Seconds until another attempt to create a journal.
 _RETRY = 30.0
 
-#: What went wrong is reported this many times since the start.
+#: The most problems that are reported since the start.
 _EVENTS = 20
 
-#: Opens the journal at a path; takes sentences for people, and why what is there is unsound.
+#: Opens the journal at a path; takes a list for sentences, and why the existing file is unsound.
 _OpenFile = Callable[[Path, list[str], str | None], JournalFile]
 
-#: Journals of one root directory that are looked for: one for each server that runs there.
+#: The most journals of one root directory: there is one for each server that runs there.
 MOST = 1_000
 
 
@@ -45,11 +45,11 @@ class JournalStorage:
     Everything but `commit`, `sync` and `close` runs on the event loop's thread.
 
     Args:
-        missing: Why there can be no file, if there can be none.
+        missing: Why there can be no file, if that is known.
 
     Raises:
-        BlockingIOError: A living server writes it.
-        OSError, sqlite3.Error: There is no journal at this path and none can be made.
+        BlockingIOError: A running server is writing it.
+        OSError, sqlite3.Error: There is no journal at this path and none can be created.
     """
 
     def __init__(self, path: Path, missing: str | None = None) -> None:
@@ -61,12 +61,12 @@ class JournalStorage:
         self.last = 0
         """The number of the latest update."""
         self._file: JournalFile | None = None
-        self._lock = threading.Lock()  # held by whoever uses the file
+        self._lock = threading.Lock()  # held while the file is in use
         self._closed = False
-        self._on_trial = False  # a renewed file that has not taken a commit yet
+        self._on_trial = False  # whether a renewed file has not yet accepted a commit
         self._retry_at = 0.0
         if missing is None:
-            # On Windows nobody is kept off: one journal directory must then serve one server.
+            # Windows has no lock: there, one journal directory must serve only one server.
             self._take(self._open(JournalFile, None))
         else:
             self.give_up(missing)
@@ -83,17 +83,17 @@ class JournalStorage:
 
     @property
     def is_sound(self) -> bool:
-        """Whether everything in it can be read."""
+        """Whether everything in it is readable."""
         return self._file is not None and self._file.is_sound()
 
     def report(self, event: str) -> None:
-        """Log what went wrong, and keep it for agents."""
+        """Log a problem, and keep it for agents."""
         _log.warning("%s (%s)", event, self.path.parent)
-        if len(self.events) < _EVENTS:  # whoever deletes it again and again is told often enough
+        if len(self.events) < _EVENTS:  # repeated deletions need not be reported forever
             self.events.append(event)
 
     def close(self) -> None:
-        """Close the file; one that is being opened in a thread is closed there."""
+        """Close the file; one that a thread is opening is closed there."""
         self._closed = True
         if self._lock.acquire(blocking=False):
             try:
@@ -104,16 +104,16 @@ class JournalStorage:
     # -- writing -----------------------------------------------------------------------------
 
     def commit(self, statements: Iterable[Statement]) -> None:
-        """Run statements in one transaction, when nobody else uses the file any more.
+        """Run statements in one transaction, once nobody else uses the file.
 
         Raises:
-            sqlite3.Error: They were not run, or on a file that is no longer there.
+            sqlite3.Error: They were not run, or on a file that no longer exists.
         """
         with self._lock:
             self._commit(statements)
 
     def commit_now(self, statements: Iterable[Statement]) -> bool:
-        """The same, unless another thread uses the file now; returns whether they were run."""
+        """The same, unless another thread is using the file; returns whether they were run."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -128,7 +128,7 @@ class JournalStorage:
         self._on_trial = False
 
     def sync(self) -> None:
-        """Bring to the disk what was committed, and keep the files small; to be called in a thread.
+        """Sync commits to the disk, and keep the files small; call it in a thread.
 
         Raises:
             OSError: The disk fails.
@@ -136,7 +136,7 @@ class JournalStorage:
         try:
             log = os.open(self.path.with_name(self.path.name + "-wal"), os.O_RDONLY)
         except OSError:
-            return  # nothing has been written, or it is gone, which the next commit notices
+            return  # nothing was written, or the file is gone, which the next commit notices
         try:
             os.fsync(log)
             size = os.fstat(log).st_size
@@ -148,7 +148,7 @@ class JournalStorage:
                     self.tidy()
 
     def tidy(self) -> None:
-        """Put the log into the database, and drop what is too old."""
+        """Merge the log into the database, and drop what is too old."""
         self.database.execute(
             "DELETE FROM attribution WHERE rowid <= (SELECT max(rowid) FROM attribution) - ?",
             (_ATTRIBUTION_ROWS,),
@@ -159,7 +159,7 @@ class JournalStorage:
     # -- a new file for a lost one -----------------------------------------------------------
 
     def is_lost(self, error: Exception) -> bool:
-        """Whether nothing can be committed to this file any more, after an error."""
+        """Whether an error means that this file accepts no more commits."""
         return (
             isinstance(error, sqlite3.Error)
             and self._file is not None
@@ -167,20 +167,20 @@ class JournalStorage:
         )
 
     def should_retry(self) -> bool:
-        """Whether it is time to try again where there could be no journal; True once each time."""
+        """Whether it is time to retry creating a journal; True once each time."""
         if time.monotonic() <= self._retry_at:
             return False
         self._retry_at = time.monotonic() + _RETRY
         return True
 
     async def renew(self, error: Exception | None) -> None:
-        """Go on with a new file.
+        """Continue with a new file.
 
         Args:
-            error: Why the file is lost; None where there was none.
+            error: Why the file is lost; None if there was none.
 
         Raises:
-            OSError, sqlite3.Error: None can be made, or a new one did not help.
+            OSError, sqlite3.Error: None can be created, or a new one did not help.
         """
         if error is not None and self._on_trial:
             raise error
@@ -195,7 +195,7 @@ class JournalStorage:
             )
 
     def set_aside(self, unsound: str) -> None:
-        """Go on with a new file at a start: recovery has read this one as far as it can be read."""
+        """Continue with a new file at a start, after recovery has read what is readable."""
         try:
             self._take(self._reopen(unsound))
         except (OSError, sqlite3.Error) as error:
@@ -203,12 +203,12 @@ class JournalStorage:
             self.give_up(cause(error))
 
     def release(self) -> None:
-        """Close the file. It may have to wait for a thread that uses it."""
+        """Close the file. This may wait for a thread that uses it."""
         with self._lock:
             self._close_file()
 
     def give_up(self, why: str) -> None:
-        """Go on without a file."""
+        """Continue without a file."""
         if self.weakness is None:
             self.report(
                 f"No journal of unsaved edits can be kept ({why}): a crash of the server loses "
@@ -249,10 +249,10 @@ class JournalStorage:
 
 
 def _any_file(path: Path, said: list[str], unsound: str | None) -> JournalFile:
-    """A journal at a path, or beside it at a path where nothing is.
+    """Open a journal at a path, or beside it at a free path.
 
     Raises:
-        OSError, sqlite3.Error: None can be made.
+        OSError, sqlite3.Error: None can be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:

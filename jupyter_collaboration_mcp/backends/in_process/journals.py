@@ -13,13 +13,13 @@ from .journal_storage import MOST
 
 
 def open_journals(directory: Path, above: Sequence[Path] = ()) -> tuple[Journal, list[Journal]]:
-    """The journal to write, and those that crashed servers left; each is locked by us.
+    """Open the journal to write, and those that crashed servers left; all are locked by us.
 
-    Several servers may share a root directory: a journal that another one holds is not ours. The
-    first one has no file, and the list is empty, where there can be no journal.
+    Several servers may share a root directory: a journal that another one holds is not ours. Where
+    no journal can be created, the first one has no file, and the list is empty.
 
     Args:
-        above: Directories above it that are ours too, outermost first.
+        above: Parent directories that are also ours, outermost first.
     """
     held: list[Journal] = []
     said: list[str] = []
@@ -41,10 +41,10 @@ def open_journals(directory: Path, above: Sequence[Path] = ()) -> tuple[Journal,
             break
         try:
             held.append(Journal(path))
-        except BlockingIOError:  # a living server writes it
+        except BlockingIOError:  # a running server is writing it
             continue
         except (OSError, sqlite3.Error) as error:
-            if not exists:  # so nothing can be made here
+            if not exists:  # so nothing can be created here
                 missing = cause(error)
                 break
             said.append(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
-#: Seconds that a dead kernel has until Jupyter notices and starts it again.
+#: Seconds until Jupyter notices a dead kernel and restarts it.
 _COME_BACK = 15.0
 
 #: Seconds that a kernel has to come back after a restart.
@@ -47,13 +47,13 @@ class InProcessKernels:
         self._following = asyncio.Lock()
 
     def start_watching(self) -> None:
-        """Have sessions follow their files."""
+        """Make sessions follow their files."""
         events = self._serverapp.event_logger
         assert events is not None
         events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
 
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        """Move a session along with its file: JupyterLab does so only where the file is open."""
+        """Move a session along with its file: JupyterLab only does so where the file is open."""
         old, new = data.get("source_path"), data.get("path")
         if data.get("action") != "rename" or not old or not new:
             return
@@ -102,7 +102,7 @@ class InProcessKernels:
         came_back = await self._alive(kernel_id, manager, label)
         if self._context is None:
             self._context = zmq.Context()
-        # The server still believes of a kernel that died and came back what it knew of the first.
+        # After a kernel died and came back, the server still reports the state of the first.
         busy = not came_back and getattr(manager, "execution_state", None) == "busy"
         wire = ZmqWire(
             self._context,
@@ -117,7 +117,7 @@ class InProcessKernels:
         return link
 
     async def _started(self, manager: Any) -> None:
-        """Wait for a kernel that is only about to be started."""
+        """Wait for a kernel that is about to start."""
         ready = getattr(manager, "ready", None)
         if isinstance(ready, concurrent.futures.Future):
             ready = asyncio.wrap_future(ready)
@@ -125,7 +125,7 @@ class InProcessKernels:
             await asyncio.wait([ready], timeout=_RESTART_LIMIT)
 
     async def _alive(self, kernel_id: str, manager: Any, label: str) -> bool:
-        """Wait for a kernel that died a moment ago: Jupyter starts it again by itself.
+        """Wait for a kernel that died a moment ago: Jupyter restarts it by itself.
 
         Returns whether it was dead.
         """
@@ -164,12 +164,12 @@ class InProcessKernels:
         if await self._session(path) is None:
             info = await self.start(path, name)
             if info.name == name:
-                return info  # else somebody started another one in the same moment
+                return info  # otherwise somebody started another one at the same moment
         async with self._creation.lock(path):
             session = await self._session(path)
             if session is not None:
                 await self._replace(session, path, name)
-        if session is None:  # closed by somebody in between
+        if session is None:  # somebody closed it in between
             return await self.start(path, name)
         changed = await self._session(path)
         assert changed is not None

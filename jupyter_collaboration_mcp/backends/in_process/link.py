@@ -50,7 +50,7 @@ class InProcessLink:
         self._journal = journal
         self._notices = notices
         self._warnings: list[str] = []
-        self._remembers = False  # something that the journal would say after a crash
+        self._remembers = False  # whether the journal has a notice for after a crash
         self._room = watch.room
         self._room_id = watch.room_id
         self._file_id = watch.room_id.file_id
@@ -64,20 +64,20 @@ class InProcessLink:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._given_up = False
-        self._waiting = asyncio.Lock()  # for the room to take over a file
+        self._waiting = asyncio.Lock()  # to wait until the room has reloaded its file
         self._overwrites = watch.overwrites
-        self._before_overwrite: int | None = None  # updates that came before it
-        self.on_end: Callable[[], None] | None = None  # never: who uses a dead room opens it anew
+        self._before_overwrite: int | None = None  # number of updates before it
+        self.on_end: Callable[[], None] | None = None  # never called: users open dead rooms again
 
     async def enter(self) -> None:
-        """Sit down: from now on nothing that the room does is missed."""
+        """Take a seat: from now on we miss nothing that the room does."""
         self._received.append(self._room.ydoc.get_update())
         self._watch.listeners.add(self._on_update)
         server = self._server.ydoc.ywebsocket_server
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(server.serve(self._channel))
         served = loop.create_task(self._channel.served.wait())
-        # A room that goes in this very moment serves nobody; `alive` says so.
+        # A room that ends at this very moment serves nobody; `alive` reports it.
         await asyncio.wait({served, self._task}, return_when=asyncio.FIRST_COMPLETED)
         served.cancel()
 
@@ -139,10 +139,10 @@ class InProcessLink:
         return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
 
     def attach(self, doc: Doc[Any]) -> None:
-        """Nothing is asked of it: this room is given every update at once."""
+        """Do nothing: this room passes on every update at once."""
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
-        # No snapshot of the awareness is sent to who joins: they would learn of us after 15 s.
+        # New members get no snapshot of the awareness: they would learn of us after 15 s.
         def observe(topic: str, changes: tuple[dict[str, Any], Any]) -> None:
             wishes = {
                 client: state.get("autosave") for client, state in self.states.items() if state
@@ -181,14 +181,14 @@ class InProcessLink:
         return notices
 
     def warn(self, notice: str) -> None:
-        """Have something said in the next answer."""
+        """Add a notice to the next answer."""
         self._warnings.append(notice)
 
     def send(self, message: bytes) -> None:
         if message[0] != YMessageType.SYNC:
             self._channel.feed(message)
             return
-        # What the room would do with the message, at once and not some turns of the loop later:
+        # Do what the room would do with the message, at once and not some turns of the loop later:
         # nobody can come in between, and the answer need not wait for it. The update was made in
         # the peer's Doc, under the peer's client id, so the trap of B1 does not apply.
         self._sending = True
@@ -223,16 +223,16 @@ class InProcessLink:
         await self._between_takeovers()
 
     async def _between_takeovers(self) -> None:
-        # While the room takes over a changed file it holds a transaction across awaits (B13). What
-        # waits for the lock has been loaded, and is not in the room yet.
+        # While the room reloads a changed file it holds a transaction across awaits (B13). What
+        # waits for the lock has been loaded, but is not in the room yet.
         lock = self._room._update_lock
         if lock.locked() or lock._waiters:
-            async with self._waiting:  # two of ours would take each other for one, for ever
+            async with self._waiting:  # two of ours would wait for each other forever
                 while lock.locked() or lock._waiters:
                     async with lock:
                         pass
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         await self._between_takeovers()
         if not self.alive:
             raise RoomUnavailable(
@@ -260,7 +260,7 @@ class InProcessLink:
         return False
 
     async def _require_loadable(self) -> None:
-        """Nobody reads or edits what is no longer in the file, and cannot be saved into it."""
+        """Refuse to read or edit content that is not in the file and cannot be saved to it."""
         if (error := self._watch.unloadable) is not None:
             kind = self.room_id.kind
             raise await self._files.unreadable(self.path, kind, error) from error
@@ -282,13 +282,13 @@ class InProcessLink:
         if self._task is not None:
             await asyncio.wait([self._task])
             if not self._task.cancelled():
-                self._task.exception()  # of a room that served nobody any more
-        self._rooms.left(self._room)
+                self._task.exception()  # from a room that no longer served anybody
+        self._rooms.on_left(self._room)
 
     def _on_update(self, update: bytes) -> None:
         if self._overwrites < self._watch.overwrites:
             self._overwrites = self._watch.overwrites
             if self._before_overwrite is None:
                 self._before_overwrite = len(self._received)
-        if not self._sending:  # else it is our own coming back
+        if not self._sending:  # otherwise it is our own update coming back
             self._received.append(update)

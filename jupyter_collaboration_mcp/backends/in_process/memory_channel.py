@@ -1,7 +1,7 @@
 """The seat of an in-process peer: a `pycrdt.Channel` without a socket.
 
 It makes the peer one of the room's clients, which keeps the room alive and lets the room pass on
-what the peer says of its agents. Updates do not take this way: see `InProcessLink.send`.
+the peer's awareness of its agents. Updates take another way: see `InProcessLink.send`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ class MemoryChannel(Channel):
         self._arrived = asyncio.Event()
         self._closing = False
         self.served = asyncio.Event()
-        """Set once the room listens, so once the seat counts among its clients."""
+        """Set once the room listens, so that the seat counts as one of its clients."""
 
     @property
     def path(self) -> str:
         return self._room_id
 
     def feed(self, message: bytes) -> None:
-        """Give the room a message."""
+        """Pass a message to the room."""
         self._inbox.append(message)
         self._arrived.set()
 
     def leave(self) -> None:
-        """Let the room finish what was fed, then let it go."""
+        """Let the room finish reading what was fed, then end."""
         self._closing = True
         self._arrived.set()
 

@@ -1,8 +1,8 @@
-"""After a crash, before the first request: bring journal and store back into the file.
+"""Brings journal and store back into the file after a crash, before the first request.
 
-On restart Jupyter compares store and file and lets the file win, which deletes whatever the
-crash left unsaved. So the file is brought up to date first, where nobody else wrote it; where
-somebody did, the file stays and ours is kept beside it and said.
+On restart Jupyter compares store and file and prefers the file, which deletes whatever the crash
+left unsaved. So we update the file first, unless somebody else wrote it; in that case the file
+stays, and our version is kept beside it and reported.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from .replay import Replay, document_of, without_trust
 
 StoreFactory = Callable[..., BaseYStore]
 
-#: Clocks of one machine, so only rounding and the store's own delay: seconds.
+#: Tolerance in seconds: all clocks are of one machine, so only rounding and the store's delay.
 _CLOCK_SLACK = 2.0
 
 
 class Incomplete(Exception):
-    """The journal stands on something that neither the store nor the file has."""
+    """The journal builds on something that neither the store nor the file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Recovery:
         self._log = log
 
     async def run(self) -> None:
-        """Deal with every room; one that fails is left in the journal for the next start.
+        """Recover every room; one that fails stays in the journal for the next start.
 
-        A journal of which a part cannot be read is set aside: it would fail for ever.
+        A journal that is partly unreadable is set aside: it would fail forever.
         """
         failed = False
         for unsaved in self._journal.records.unsaved():
@@ -100,14 +100,14 @@ class Recovery:
         file_type, file_id = unsaved.room.file_type, unsaved.room.file_id
         store = self._make_store(path=f".{file_type}:{file_id}.y", log=self._log)
         async with store:
-            # The store's task group would wrap what is raised here.
+            # The store's task group would wrap an error raised here.
             outcome = await self._recover_with(unsaved, store)
         if outcome is None:
             raise Incomplete(unsaved.path)
         return outcome
 
     async def _recover_with(self, unsaved: UnsavedRoom, store: BaseYStore) -> str | None:
-        """Returns what was done; None if the journal has nothing to stand on."""
+        """Returns what was done; None if the journal has nothing to build on."""
         file_format, file_type = unsaved.room.file_format, unsaved.room.file_type
         try:
             rebuilt = await self._rebuild(unsaved, store, file_type)
@@ -154,8 +154,8 @@ class Recovery:
         if not _complete(doc, journaled):
             raise Incomplete(unsaved.path)
         if journaled:
-            # Into the store as well, not only into the file: so the items keep their identity
-            # and a tab that still holds them does not double the text.
+            # Into the store as well, not only into the file: so the items keep their identity,
+            # and a tab that still holds them does not duplicate the text.
             await store.write(doc.get_update(before))
         document = document_of(file_type, doc)
         return _Rebuilt(await document.aget(), document.hash, journaled)
@@ -163,16 +163,16 @@ class Recovery:
     async def _is_ours(
         self, on_disk: Any, unsaved: UnsavedRoom, rebuilt: _Rebuilt, store: BaseYStore
     ) -> bool:
-        """Whether the file is a state that the document has been through."""
+        """Whether the file matches a state that the document has been through."""
         if on_disk["hash"] is not None and on_disk["hash"] in (unsaved.base, rebuilt.hash):
             return True
-        # The server may have died between writing the file and remembering its hash: replay
-        # what happened since, and see whether the document ever read like the file.
+        # The server may have died between writing the file and recording its hash: replay what
+        # happened since, and see whether the document ever matched the file.
         content = on_disk["content"]
         return await self._replay(unsaved, rebuilt, store, content, content.__eq__)
 
     async def _was_torn(self, unsaved: UnsavedRoom, rebuilt: _Rebuilt, store: BaseYStore) -> bool:
-        """Whether the server died while it wrote a text; then its last whole text is put back."""
+        """Whether the server died while it wrote a text; if so, restores its last whole text."""
         torn = TornFile.at(LocalDisk.below(self._contents), unsaved.path)
         if torn is None:
             return False
@@ -194,7 +194,7 @@ class Recovery:
         content: Any,
         fits: Callable[[Any], bool],
     ) -> bool:
-        """Whether what the document has been through since it was saved ever fitted a file."""
+        """Whether any state of the document since its last save matched a file."""
         rows = [(stamp, update) async for update, _metadata, stamp in store.read()]
         rows = sorted(rows + rebuilt.journaled, key=lambda row: row[0])
         file_type = unsaved.room.file_type
@@ -202,8 +202,8 @@ class Recovery:
         return await Replay(file_type, content, fits).passes(rows, since)
 
     async def _load(self, path: str, kind: str, file_format: str) -> Any | None:
-        # Reading also repairs: for a notebook that the crash left half written, Jupyter's
-        # contents manager puts the intermediate copy back.
+        # Reading also repairs: Jupyter's contents manager restores the intermediate copy of a
+        # notebook that the crash left half written.
         try:
             model = await ensure_async(self._contents.get(path, type=kind, format=file_format))
             with_hash = await ensure_async(
@@ -217,7 +217,7 @@ class Recovery:
         return {"content": without_trust(content), "hash": with_hash.get("hash")}
 
     async def _save(self, model: dict[str, Any], kind: str, path: str) -> None:
-        # The contents manager changes what it is given (signs it, strips trust).
+        # The contents manager modifies its argument (signs it, strips trust).
         saving = {**model, "type": kind, "content": copy.deepcopy(model["content"])}
         if kind == "file" and isinstance(saving["content"], str):
             saving["content"] = await with_line_endings(self._contents, path, saving["content"])
@@ -238,12 +238,12 @@ def recover(
     log: Logger,
     loop: asyncio.AbstractEventLoop,
 ) -> list[tuple[str, str]]:
-    """Recover on Jupyter's own loop, which must not run yet, and in its own thread.
+    """Recover on Jupyter's own loop, which must not run yet, and in its thread.
 
-    The notary's SQLite handle belongs to the thread that first loads a notebook: in another
-    thread, every later load would fail.
+    The notary's SQLite handle belongs to the thread that first loads a notebook: in another thread,
+    every later load would fail.
 
-    Returns what was renamed right before the crash, of which fileid may not know: old and new path.
+    Returns old and new paths of renames right before the crash, which fileid may not know.
     """
     renames: list[tuple[str, str]] = []
     with exact_numbers():  # nothing else runs yet
@@ -257,7 +257,7 @@ def recover(
 
 
 async def _follow_renames(journal: Journal, contents: Any) -> list[tuple[str, str]]:
-    """Have rooms follow their files that had been moved when the server died, and nobody knew."""
+    """Make rooms follow files that were moved right before the crash."""
     followed = []
     for path, new_path in journal.records.renames():
         is_gone = not await ensure_async(contents.exists(path))
@@ -269,37 +269,37 @@ async def _follow_renames(journal: Journal, contents: Any) -> list[tuple[str, st
 
 
 def _complete(doc: Doc[Any], journaled: Sequence[tuple[float, bytes]]) -> bool:
-    """Whether every update found what it builds on; Yjs silently holds back those that do not."""
+    """Whether every update found what it builds on; Yjs silently holds back those that did not."""
     clocks = decode_state(doc.get_state())
     begins = [first_block(update) for _time, update in journaled]
     return all(clocks.get(begin[0], 0) > begin[1] for begin in begins if begin is not None)
 
 
 class TornFile:
-    """What a crash may have left of a text file whose writing it interrupted.
+    """What a crash may have left of a text file while it was being written.
 
     Jupyter copies a file to `.~name`, empties it, writes it, and removes the copy. A server that is
     killed meanwhile leaves the beginning of the new text, or nothing at all, and the copy beside
-    it. Of a notebook, which it cannot read then, Jupyter itself restores the copy; half a text
-    looks whole.
+    it. Jupyter itself restores the copy of a notebook, which it cannot read then; half a text looks
+    whole.
     """
 
     def __init__(self, file: Path, copy: Path) -> None:
         self._file, self._copy = file, copy
-        # The cut may go through a character, or through a line end.
+        # The cut may split a character, or a line end.
         written = file.read_bytes().decode(errors="ignore")
         self.beginning = line_ends.plain(written.removesuffix("\r"))
         """As much of the text as was written, with `\\n` at the end of each line."""
 
     @classmethod
     def at(cls, disk: LocalDisk | None, path: str) -> TornFile | None:
-        """None if there is no copy beside it, so that nobody was writing."""
+        """The torn file at a path; None if there is no copy beside it, so nobody was writing."""
         if disk is None:
             return None
-        file = disk.real(path)
+        file = disk.real_path(path)
         copy = file.with_name(f".~{file.name}")
         return cls(file, copy) if file.is_file() and copy.is_file() else None
 
     def put_back(self) -> None:
-        """Have what was there before it was written."""
+        """Restore the content from before the write."""
         self._copy.replace(self._file)

@@ -1,4 +1,4 @@
-"""Whether a document ever had some content: its history, replayed."""
+"""Replays the history of a document to find out whether it ever had some content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...documents.notebook import Notebook
 
 
 class Replay:
-    """Runs through the history of a document to see whether it ever had some content."""
+    """Replays the history of a document to find out whether it ever had some content."""
 
     def __init__(self, file_type: str, content: Any, fits: Callable[[Any], bool]) -> None:
         self._fits = fits
@@ -20,7 +20,7 @@ class Replay:
         self._document = document_of(file_type, self._doc)
         self._content = content
         self._notebook = Notebook(self._doc) if file_type == "notebook" else None
-        self._suspect = 0  # the cell that differed last differs most likely again
+        self._suspect = 0  # the cell that differed last is most likely to differ again
 
     async def passes(self, rows: Sequence[tuple[float, bytes]], since: float) -> bool:
         try:
@@ -39,7 +39,7 @@ class Replay:
         return False
 
     def _may_be_equal(self) -> bool:
-        """Compare sources only; taking the whole content of a large notebook is slow."""
+        """Compare sources only; reading the whole content of a large notebook is slow."""
         if self._notebook is None:
             return True
         cells = self._content["cells"]
@@ -54,8 +54,8 @@ class Replay:
 
 
 def without_trust(content: Any) -> Any:
-    """Without the marks of trust, which no file has: a reader gets them from the signature, and of
-    a notebook that is not signed no cell is trusted, whatever its room says."""
+    """Content without the marks of trust, which no file has: a reader derives them from the
+    signature, and trusts no cell of an unsigned notebook, whatever its room says."""
     if not isinstance(content, dict):
         return content
     cells = []

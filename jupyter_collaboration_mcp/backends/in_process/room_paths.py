@@ -13,7 +13,7 @@ from .server_parts import ServerParts
 if TYPE_CHECKING:
     from jupyter_server_ydoc.rooms import DocumentRoom
 
-#: Seconds for which it is believed where the file of an open room is: links seldom change.
+#: Seconds for which the paths of an open room are cached: links seldom change.
 _BELIEVED = 1.0
 
 
@@ -22,13 +22,13 @@ class RoomPaths:
 
     def __init__(self, server: ServerParts) -> None:
         self._server = server
-        self._places: dict[str, tuple[str, ...]] = {}
-        self._placed = 0.0
+        self._cached_paths: dict[str, tuple[str, ...]] = {}
+        self._cached_at = 0.0
         self._paths: dict[str, str | None] = {}  # by file id, as asked in this turn of the loop
         self._paths_as_of: int | None = None
 
     def path_of(self, file_id: str) -> str | None:
-        """The path of a file; asked many times in each call, so the answer is kept for a turn."""
+        """The path of a file. Each call asks many times, so a turn of the loop keeps the answer."""
         changes = self._server.file_id_changes
         if changes is None or changes != self._paths_as_of:
             self._keep_paths(changes)
@@ -56,27 +56,27 @@ class RoomPaths:
         """The path by which a room was opened."""
         return self.path_of(room_id.file_id)
 
-    def named(self, room_id: RoomId) -> str:
-        """A room as a message names it: by its path, if that is known."""
+    def label(self, room_id: RoomId) -> str:
+        """How a message names a room: by its path, if known."""
         return self.path_of_room(room_id) or room_id
 
-    def known(self, path: str, kind: Kind) -> RoomId | None:
-        """The room of a file that has been opened once; None if it never was."""
-        if "\\" in path:  # fileid takes it for a slash: that is another file, with other rules
+    def known_room(self, path: str, kind: Kind) -> RoomId | None:
+        """The room of a file that has been opened before; None if it never was."""
+        if "\\" in path:  # fileid treats it as a slash: that is another file, with other rules
             return None
         if (room_id := self.open_as(path, kind)) is not None:
             return room_id
-        file_id = self._server.file_ids.get_id(self._server.followed(path))
+        file_id = self._server.file_ids.get_id(self._server.served_target(path))
         return None if file_id is None else RoomId.of(kind, file_id)
 
     def new(self, path: str, kind: Kind) -> RoomId:
-        """The room that a file gets that is not open."""
-        return RoomId.of(kind, self._server.file_ids.index(self._server.followed(path)))
+        """The room for a file that is not open."""
+        return RoomId.of(kind, self._server.file_ids.index(self._server.served_target(path)))
 
     def open_as(self, path: str, kind: Kind) -> RoomId | None:
-        """The room in which a file is open, whatever link leads to it: two overwrite each other.
+        """The room in which a file is open, through any link: two rooms would overwrite each other.
 
-        If there are several all the same, it is one that people are in, and of this very path.
+        If there are several, prefers one with people in it, then the one with exactly this path.
         """
         rooms = [room for room in self.rooms_of(path) if id_of(room).file_type == kind]
         if len(rooms) < 2:
@@ -88,11 +88,11 @@ class RoomPaths:
         return max(ranks, key=ranks.__getitem__, default=None)
 
     def people_by_path(self) -> dict[str, list[str]]:
-        """Who is in which document that is open, by the path of its room and where it really is."""
+        """The people in each open document, by the path of its room and by its link target."""
         found: dict[str, list[str]] = {}
         for room in self._rooms():
             if (path := self.path_of_room(id_of(room))) is not None:
-                for name in {path, self._server.resolved(path)}:
+                for name in {path, self._server.link_target(path)}:
                     there = found.setdefault(name, [])
                     there += [who for who in people_in(room.awareness.states) if who not in there]
         return found
@@ -100,12 +100,12 @@ class RoomPaths:
     def rooms_below(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, or of all files in a folder, whatever links lead to them.
 
-        Those of a link itself are only the ones that were opened through it.
+        For a link itself, only the rooms that were opened through it.
         """
-        place, resolved = self._server.placed(path), self._server.resolved
+        entry, link_target = self._server.entry_path(path), self._server.link_target
 
         def is_below(at: str) -> bool:
-            return _within(at, path) or _within(at, place) or _within(resolved(at), place)
+            return _within(at, path) or _within(at, entry) or _within(link_target(at), entry)
 
         paths = ((self.path_of_room(id_of(room)), room) for room in self._rooms())
         return [room for at, room in paths if at is not None and is_below(at)]
@@ -117,36 +117,38 @@ class RoomPaths:
 
     def rooms_of(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, whatever links lead to it."""
-        real = self._server.resolved(path)
-        return [room for room in self._rooms() if real in self._places_of(id_of(room))]
+        target = self._server.link_target(path)
+        return [room for room in self._rooms() if target in self._paths_of(id_of(room))]
 
     def move(self, path: str, new_path: str) -> None:
-        """Have the id of a file, and of what is in a folder, follow it to another path."""
+        """Move the id of a file, and the ids of a folder's contents, to another path."""
         ids = self._server.file_ids
-        if ids.get_id(new_path) is None:  # else fileid has been told
-            ids.index(path)  # the ids of what is in a folder follow only if the folder has one
+        if ids.get_id(new_path) is None:  # otherwise fileid was notified
+            ids.index(path)  # the ids of a folder's contents follow only if the folder has one
             ids.move(path, new_path)
-        self.forget_places()
+        self.forget_paths()
 
     def delete(self, path: str) -> None:
-        """Forget the id of a file that is gone: an id never gives way to another one."""
-        self._server.file_ids.delete(self._server.placed(path))
-        self.forget_places()
+        """Forget the id of a file that is gone, because fileid never replaces an id."""
+        self._server.file_ids.delete(self._server.entry_path(path))
+        self.forget_paths()
 
-    def forget_places(self) -> None:
-        """Files have been moved: look for them anew."""
-        self._places = {}
+    def forget_paths(self) -> None:
+        """Look up all paths again, because files have been moved."""
+        self._cached_paths = {}
 
-    def _places_of(self, room_id: RoomId) -> tuple[str, ...]:
-        """The path by which a room was opened, and where its file really is, as of a moment ago:
-        every call asks this of all rooms."""
+    def _paths_of(self, room_id: RoomId) -> tuple[str, ...]:
+        """The path by which a room was opened, and its link target, as of a moment ago: every call
+        needs this for all rooms."""
         now = time.monotonic()
-        if now - self._placed > _BELIEVED:
-            self._places, self._placed = {}, now
-        if room_id not in self._places:
+        if now - self._cached_at > _BELIEVED:
+            self._cached_paths, self._cached_at = {}, now
+        if room_id not in self._cached_paths:
             path = self.path_of_room(room_id)
-            self._places[room_id] = () if path is None else (path, self._server.resolved(path))
-        return self._places[room_id]
+            self._cached_paths[room_id] = (
+                () if path is None else (path, self._server.link_target(path))
+            )
+        return self._cached_paths[room_id]
 
     def _rooms(self) -> list[DocumentRoom]:
         if not self._server.has_rooms:

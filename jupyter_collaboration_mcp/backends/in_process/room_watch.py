@@ -1,4 +1,4 @@
-"""Watching one room of this server: every update into the journal, every save noticed.
+"""Watches one room of this server: journals every update, and notices every save.
 
 It never writes to the room's own Doc (B1), and it covers people's edits as well as agents'.
 """
@@ -31,7 +31,7 @@ from .journal_records import UnsavedRoom
 #: A save sets `dirty` and then `hash` within this many seconds.
 _RELEARN_DELAY = 0.2
 
-#: Seconds until a save that failed is tried again, at first and at most.
+#: Seconds until a failed save is retried, at first and at most.
 _SAVE_AGAIN = 1.0
 _SAVE_AGAIN_LIMIT = 30.0
 
@@ -61,7 +61,7 @@ class RoomWatch:
         self._last = 0  # journal position of the latest update
         self._last_content = 0  # ... of the latest one that is not the server's own
         self._covered = 0  # ... through which the file has everything
-        self._attempted = 0  # ... through which somebody wanted it to
+        self._attempted = 0  # ... through which somebody tried to save
         self._stored = 0  # ... through which the store has everything
         self._bytes = 0  # journaled and not yet trimmed
         self._in_flight: dict[bytes, int] = {}  # updates that the store does not have yet
@@ -73,14 +73,14 @@ class RoomWatch:
         self._state: Map[Any] = room.ydoc.get("state", type=Map)
         self._states = self._state.observe(self._on_state)
         self.failure: str | None = None
-        """Why the latest save failed, until somebody is told."""
+        """Why the latest save failed, until somebody has been notified."""
         self.flushing = asyncio.Lock()
-        """Held by whoever saves again and again until it is saved."""
+        """Held while somebody saves repeatedly until everything is saved."""
         self.failed_saves = 0
         self.last_failure = ""
-        """Why the latest one failed, also when somebody has been told."""
+        """Why the latest save failed, even after somebody has been notified."""
         self.overwrites = 0
-        """How often the file was changed on disk and has overwritten the room."""
+        """How often the file changed on disk and overwrote the room."""
         journal.on_renewal.add(self._journal_again)
         self._closed = False
         self._workarounds = workarounds
@@ -88,7 +88,7 @@ class RoomWatch:
         self._knows_snapshots = workarounds.find(SaveTracking) is not None
         self._knows_store = room.ystore is not None and workarounds.find(StoreTracking) is not None
         if not self._knows_store:
-            # Without a store the journal's updates would have nothing to stand on.
+            # Without a store the journal's updates would have nothing to build on.
             self._last = journal.append(self.room_id, room.ydoc.get_update())
         self._spawn(self._learn_base())
         self._spawn(self._heal_store())
@@ -100,22 +100,22 @@ class RoomWatch:
 
     @property
     def latest(self) -> int:
-        """Where what they wrote ends, for now."""
+        """The journal position of what people and agents wrote last."""
         return self._last_content
 
     def saved_through(self, position: int) -> bool:
-        """Whether the file has everything up to what was the latest once."""
+        """Whether the file has everything up to an earlier `latest`."""
         return self._covered >= position
 
     async def settle(self) -> None:
-        """Put into the store what its room, which goes down with the server, will not any more."""
+        """Store what the room, which shuts down with the server, will no longer store itself."""
         store = self.room.ystore
         for update in list(self._in_flight):
             if store is not None and update in self._in_flight:
                 await store.write(update)
 
     def close(self) -> list[asyncio.Task[None]]:
-        """The room is about to go, cleanly. Returns the tasks that are about to end."""
+        """Stop watching a room that ends cleanly. Returns the tasks that are about to end."""
         self._journal.on_renewal.discard(self._journal_again)
         self.room.ydoc.unobserve(self._updates)
         self._state.unobserve(self._states)
@@ -148,19 +148,19 @@ class RoomWatch:
         if self._bytes > self._journal_limit:
             self._compact()
 
-    def renamed(self) -> None:
-        """The file has another path now, which recovery must know."""
+    def on_rename(self) -> None:
+        """Record the new path of the file, which recovery must know."""
         if self._marked:
             self._mark()
 
     def _mark(self) -> None:
         self._marked = True
-        with contextlib.suppress(RuntimeError):  # it is gone: somebody has deleted it elsewhere
+        with contextlib.suppress(RuntimeError):  # the file is gone: somebody deleted it elsewhere
             self._path = self.room._file.path
         self._journal.mark(UnsavedRoom(self.room_id, self._path, self._base, self._base_time))
 
     def _compact(self) -> None:
-        """Let the document as it is now stand for all of its updates."""
+        """Replace all updates with the current state of the document."""
         state = self.room.ydoc.get_update()
         self._last = self._journal.replace(self.room_id, state)
         self._bytes = len(state)
@@ -168,13 +168,13 @@ class RoomWatch:
         self._journal_limit = max(self._journal_limit, 2 * self._bytes)
 
     def on_stored(self, update: bytes) -> None:
-        """The store has an update."""
+        """Record that the store has an update."""
         self._stored = max(self._stored, self._in_flight.pop(update, 0))
         self._forget_if_settled()
 
     async def _journal_again(self) -> None:
-        """The journal is a new one: give it all that the file or the store may lack."""
-        # While the room takes over a changed file it holds a transaction across awaits (B13).
+        """Write everything that the file or the store may lack to a new journal."""
+        # While the room reloads a changed file it holds a transaction across awaits (B13).
         async with self.room._update_lock:
             if self._marked or self._in_flight or not self._knows_store:
                 self._compact()
@@ -192,33 +192,33 @@ class RoomWatch:
         try:
             await store.write(own_items)
         except Exception:
-            self.log.exception("Could not heal the store of room %s", self.room_id)
+            self.log.exception("Could not repair the store of room %s", self.room_id)
 
     # -- saves -----------------------------------------------------------------------------
 
     def on_snapshot(self) -> None:
-        """The current task takes the content that it will save: what was journaled before is in
-        the file when the same task has set the hash."""
+        """Note that the current task reads the content that it will save: the file has what was
+        journaled before once the same task has set the hash."""
         if (task := asyncio.current_task()) is not None:
             self._snapshots[task] = self._last
         self._attempted = self._last_content
 
     def begin_save(self) -> asyncio.Task[None] | None:
-        """Begin to save what the room has now, if it can be saved at this moment."""
+        """Start to save what the room has now, if it can be saved at this moment."""
         save: asyncio.Task[None] | None = self.room._save_to_disc()
         if save is not None:
-            self._snapshots[save] = self._last  # or more, if it takes its content later
+            self._snapshots[save] = self._last  # or more, if it reads its content later
         return save
 
     def on_save_ended(self, failure: str | None) -> None:
-        """A save has ended, one way or the other. What could not be saved is saved later: the room
-        itself waits for the next edit, also when the disk has room again."""
+        """Handle the end of a save. Retries a failed one later: the room itself waits for the next
+        edit, even when the disk has room again."""
         self.failure = failure
         if failure is not None:
             self.failed_saves += 1
             self.last_failure = failure
         if not self._knows_snapshots:
-            self._attempted = self._last_content  # what this one has, nobody knows
+            self._attempted = self._last_content  # nobody knows what this save contains
         if self._saving_again is None or self._saving_again.done():
             self._saving_again = self._spawn(self._save_again())
 
@@ -228,40 +228,40 @@ class RoomWatch:
             await asyncio.sleep(pause)
             pause = min(_SAVE_AGAIN_LIMIT, 2 * pause)
             if self.saved_through(self._attempted) or self.unloadable is not None:
-                continue  # the file has to be put right first
+                continue  # the file must be fixed first
             if (save := self.begin_save()) is not None:
                 await asyncio.wait([save])
 
     def on_overwrite(self) -> None:
-        """The content of the file replaces what the room has: what is unsaved is gone (B9)."""
+        """Prepare for the file to overwrite the room: what is unsaved is lost (B9)."""
         self.overwrites += 1
 
     def on_overwritten(self) -> None:
-        """The room has the file's content: that is what recovery has to find after a crash."""
+        """Learn the file that the room now has, which recovery must find after a crash."""
         self._spawn(self._learn_base())
 
     async def refresh(self) -> bool:
-        """Have the room take over a file that was changed on disk now, not within a second.
+        """Make the room reload a file that changed on disk now, not within a second.
 
-        Returns whether the file is there.
+        Returns whether the file exists.
         """
         try:
             await self.room._file.maybe_notify()
         except HTTPError as error:
             return error.status_code != 404
-        except Exception:  # the room's own watcher says so in the log
+        except Exception:  # the room's own watcher logs it
             self.log.debug("Could not look at the file of %s", self.room_id, exc_info=True)
         return True
 
     @property
     def unloadable(self) -> HTTPError | None:
-        """Why the file that is on disk now cannot be taken over; None if it can."""
+        """Why the file on disk cannot be loaded; None if it can."""
         changes = self._workarounds.find(ExternalChanges)
         return None if changes is None else changes.unloadable(self.room)
 
     @property
     def loads(self) -> Loads:
-        """From which files the room was loaded, as far as that is known."""
+        """The files that the room was loaded from, as far as known."""
         records = self._workarounds.find(LoadRecords)
         return Loads() if records is None else records.of(self.room._file)
 
@@ -272,8 +272,8 @@ class RoomWatch:
             if covered is not None:
                 self._on_saved(str(saved_hash), covered)
         elif "dirty" in event.keys and self._relearn is None:
-            # A save says so just before it sets the hash; without a hash it was an out-of-band
-            # change: the room took over the file's content, so that file is the base now.
+            # A save sets `dirty` just before it sets the hash; without a hash it was an out-of-band
+            # change: the room reloaded the file, so that file is the base now.
             loop = asyncio.get_running_loop()
             self._relearn = loop.call_later(_RELEARN_DELAY, self._learn_base_again)
 
@@ -282,7 +282,7 @@ class RoomWatch:
         self._spawn(self._learn_base())
 
     def on_written(self, file_hash: str) -> None:
-        """What this task was to save is in the file, although typing has cancelled it."""
+        """Note that the file has what this task saved, although typing has cancelled it."""
         task = asyncio.current_task()
         if task is not None and (covered := self._snapshots.get(task)) is not None:
             self._on_saved(file_hash, covered)
@@ -301,8 +301,8 @@ class RoomWatch:
             self._forget_if_settled()
 
     def _forget_if_settled(self) -> None:
-        """The journal is done with a room whose file and store have everything."""
-        # What the store has may not be known. Then later updates need those of before.
+        """Let the journal forget a room whose file and store have everything."""
+        # It may be unknown what the store has. Then later updates need the earlier ones.
         if self._knows_store or self._closed:
             self._forget_if_saved()
 
@@ -313,7 +313,7 @@ class RoomWatch:
             self._journal.forget(self.room_id)
 
     async def _learn_base(self) -> None:
-        """The hash of the file as the room knows it."""
+        """Learn the hash of the file as the room knows it."""
         file = self.room._file
         try:
             model = await ensure_async(

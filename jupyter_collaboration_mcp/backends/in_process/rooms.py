@@ -1,6 +1,6 @@
 """The rooms of the Jupyter server that this extension runs in: opening, saving and ending them.
 
-The traps of jupyter-server-ydoc's API (B2 to B5, B12, B15) are met here and nowhere else.
+The traps of jupyter-server-ydoc's API (B2 to B5, B12, B15) are handled here and nowhere else.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     from .room_watch import RoomWatch
 
-#: A room is cleaned up only after what is unsaved had this long to be saved, in seconds.
+#: Seconds that unsaved content has to be saved before a room is cleaned up.
 _FLUSH_LIMIT = 10.0
 
-#: What a server that shuts down waits for its rooms, in seconds.
+#: Seconds that a server waits for its rooms on shutdown.
 _STOP_LIMIT = 3.0
 
-#: How long SQLite waits for a lock, and a little more, in seconds.
+#: Seconds that SQLite waits for a lock, and a little more.
 _THREADS_LIMIT = 6.0
 
-#: Bytes that a WebSocket can say when it is closed.
+#: The most bytes in the close reason of a WebSocket.
 _CLOSE_REASON = 123
 
 _SESSION_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
@@ -73,8 +73,8 @@ class Rooms:
         """Save what is unsaved; what cannot be saved stays in the journal."""
         for task in self._cleaners.values():
             task.cancel()
-        # The collaboration extension goes down at the same time and may take a store's lock with
-        # it: what cannot be settled soon stays in the journal, and the next start brings it back.
+        # The collaboration extension shuts down at the same time and may take a store's lock with
+        # it: what cannot be settled soon stays in the journal, and the next start recovers it.
         settling = [asyncio.ensure_future(self._settle(watch)) for watch in self._watches.values()]
         if settling:
             await asyncio.wait(settling, timeout=_STOP_LIMIT)
@@ -84,8 +84,8 @@ class Rooms:
         for watch in self._watches.values():
             ending += watch.close()
         if ending:
-            # A task that used a store has a thread of anyio's, which ends only after the task has
-            # been seen to end; the process would wait for that thread for ever.
+            # A task that used a store has a thread of anyio, which ends only after the end of the
+            # task has been noticed; the process would wait for that thread forever.
             await asyncio.wait(ending, timeout=_THREADS_LIMIT)
         self._watches.clear()
 
@@ -99,10 +99,10 @@ class Rooms:
     # -- opening ---------------------------------------------------------------------------
 
     async def open(self, room_id: RoomId) -> RoomWatch:
-        """Open a room as its first client would, and as carefully as upstream does not.
+        """Open a room as its first client would, but more carefully than upstream does.
 
         Raises:
-            DocumentNotFound: Its file has no path any more.
+            DocumentNotFound: Its file no longer has a path.
             HTTPError: Its file cannot be loaded.
             RoomUnavailable: There is no collaboration on this server.
         """
@@ -122,7 +122,7 @@ class Rooms:
                 raise DocumentNotFound.at(room_id)
             if room is None:
                 room = self._new_room(room_id)
-            self.keep(room)  # as long as its cleaner cannot have begun: that needs the lock
+            self.keep(room)  # while its cleaner cannot have started: that needs the lock
             try:
                 await server.start_room(room)
                 server.add_room(room_id, room)
@@ -136,13 +136,13 @@ class Rooms:
 
     @asynccontextmanager
     async def _locked(self, room_id: RoomId) -> AsyncIterator[None]:
-        """Nobody else opens or ends this room meanwhile."""
+        """Prevent anybody else from opening or ending this room."""
         locks = self._server.ydoc._room_locks
         while True:
             lock = locks[room_id]
             async with lock:
-                # Who cleans up a room removes its lock; those who waited for that may not rely on
-                # it any more, as others do not know it.
+                # Cleaning up a room removes its lock; those who waited for it may no longer rely on
+                # it, because others do not know it.
                 if locks.get(room_id) is lock:
                     yield
                     return
@@ -150,7 +150,7 @@ class Rooms:
     def keep(self, room: DocumentRoom) -> None:
         """Do not clean up a room that is in use again."""
         if not self.lives(room):
-            return  # too late: who is in it notices, and opens it anew
+            return  # too late: its users notice, and open it again
         if room.cleaner is not None:
             room.cleaner.cancel()
         if (cleaner := self._cleaners.pop(room.room_id, None)) is not None:
@@ -193,12 +193,12 @@ class Rooms:
     # -- saving ----------------------------------------------------------------------------
 
     async def refresh(self, room: DocumentRoom) -> None:
-        """Have a room look at its file now."""
+        """Make a room look at its file now."""
         if (watch := self._watches.get(room.room_id)) is not None:
             await watch.refresh()
 
     async def save(self, room: DocumentRoom) -> None:
-        """Save what a room has now, whoever is in it and writes on.
+        """Save what a room has now, even if people keep typing.
 
         Raises:
             FileFailed: It could not be saved.
@@ -209,18 +209,18 @@ class Rooms:
         latest = watch.latest
         why = await self.flush(watch)
         if not watch.saved_through(latest):
-            path = self._paths.named(id_of(room))
+            path = self._paths.label(id_of(room))
             raise FileFailed.to("save", path, why or "it has edits that no file has yet")
 
     async def flush(self, watch: RoomWatch) -> str | None:
-        """Save until what there is now is saved; a save that typing cancels returns as if done.
+        """Save until the current content is saved; a save that typing cancels returns as if done.
 
-        Returns why it could not be saved, if that is known.
+        Returns why it could not be saved, if known.
         """
         room, latest = watch.room, watch.latest
         if self._server.ydoc.document_save_delay is None:
             return "this server is configured not to save by itself"
-        async with watch.flushing:  # each save cancels the one before it, for ever if two loop
+        async with watch.flushing:  # each save cancels the previous one: two loops would never end
             deadline = time.monotonic() + _FLUSH_LIMIT
             failed = watch.failed_saves
             while not watch.saved_through(latest) and self.lives(room):
@@ -238,11 +238,11 @@ class Rooms:
     # -- ending ----------------------------------------------------------------------------
 
     def lives(self, room: DocumentRoom) -> bool:
-        """Whether this very room is the one that the server has under its id."""
+        """Whether the server has this very room under its id."""
         return self._server.ydoc.ywebsocket_server.rooms.get(room.room_id) is room
 
-    def left(self, room: DocumentRoom) -> None:
-        """A seat was given up. Upstream cleans a room only when a websocket leaves it last."""
+    def on_left(self, room: DocumentRoom) -> None:
+        """Clean up after a seat was left. Upstream only does so when a WebSocket leaves last."""
         delay = self._server.ydoc.document_cleanup_delay
         if delay is None or room.clients or not self.lives(room):
             return
@@ -260,23 +260,23 @@ class Rooms:
                 await self._discard(room)
                 self._log.info("Room %s deleted", room.room_id)
                 locks = self._server.ydoc._room_locks
-                if not locks[room.room_id]._waiters:  # as upstream does, or it stays for ever
+                if not locks[room.room_id]._waiters:  # as upstream does, or it would stay forever
                     del locks[room.room_id]
 
     async def end(self, room: DocumentRoom, why: str) -> None:
-        """End a room whose file is gone, and tell the people in it."""
+        """End a room whose file is gone, and notify the people in it."""
         for client in list(room.clients):
-            if hasattr(client, "close"):  # somebody's WebSocket; JupyterLab shows what it is told
+            if hasattr(client, "close"):  # somebody's WebSocket; JupyterLab shows the reason
                 client.close(1003, _close_reason(why))
         async with self._locked(id_of(room)):
             if self.lives(room):
                 await self._discard(room)
         self._journal.forget(id_of(room))
         with contextlib.suppress(JournalError):
-            await self._journal.durable()  # or the next start would bring it back
+            await self._journal.durable()  # or the next start would recover it
 
     async def _discard(self, room: DocumentRoom) -> None:
-        """Take a room out of the server with all that belongs to it."""
+        """Remove a room from the server with everything that belongs to it."""
         ydoc = self._server.ydoc
         ydoc.ywebsocket_server.rooms.pop(room.room_id, None)
         async with _between_writes(room.ystore):
@@ -288,48 +288,48 @@ class Rooms:
         if file_id in ydoc.file_loaders:
             loader = ydoc.file_loaders[file_id]
             if loader.number_of_subscriptions == 0:
-                # Its watcher may have looked in between, and failed over an id that is gone; or
-                # the last WebSocket that left has had it removed.
+                # Its watcher may have looked in between, and failed because the id is gone; or the
+                # last WebSocket that left has had it removed.
                 with contextlib.suppress(RuntimeError, KeyError):
                     await ydoc.file_loaders.remove(file_id)
 
     # -- moving ----------------------------------------------------------------------------
 
     async def vacate(self, path: str) -> None:
-        """Nothing is at a path any more: what was there must not stand in the way."""
+        """End all rooms at a path where nothing is any more, so that they are not in the way."""
         for room in self._paths.rooms_below(path):
             await self.end(room, f"{path} is gone.")
         self._paths.delete(path)
 
     @asynccontextmanager
     async def moving(self, path: str, new_path: str) -> AsyncIterator[None]:
-        """A file or a folder gets another path meanwhile, or a crash comes in between."""
+        """Record a rename while it happens, in case of a crash in between."""
         self._journal.renaming(path, new_path)
         with contextlib.suppress(JournalError):  # edits report it
             await self._journal.durable()
         try:
             yield
         except BaseException:
-            self._journal.renamed(path, new_path)
+            self._journal.record_rename(path, new_path)
             raise
-        await self.moved(path, new_path)
+        await self.on_move(path, new_path)
 
-    async def moved(self, path: str, new_path: str) -> None:
-        """A file or a folder has another path now; so have the ids of what is in it.
+    async def on_move(self, path: str, new_path: str) -> None:
+        """Move rooms, and the ids of their files, to the new path of a file or a folder.
 
         Returns when the journal has it, too: after a crash, recovery looks for the file there.
         """
         self._paths.move(path, new_path)
         for watch in self._watches.values():
-            watch.renamed()
-        self._journal.renamed(path, new_path)
+            watch.on_rename()
+        self._journal.record_rename(path, new_path)
         with contextlib.suppress(JournalError):  # edits report it
             await self._journal.durable()
 
     # -- events ----------------------------------------------------------------------------
 
     async def _on_session_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        # The listener's task is made before the one that serves the room's first client, so
+        # The listener's task is created before the one that serves the room's first client, so
         # nobody can have edited the room yet.
         room_id, action = data.get("room"), data.get("action")
         if not isinstance(room_id, str):
@@ -353,14 +353,14 @@ class Rooms:
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") in ("rename", "delete"):
             await asyncio.sleep(0)  # after the file ids have followed
-            self._paths.forget_places()
+            self._paths.forget_paths()
         if data.get("action") == "rename":
             for watch in self._watches.values():
-                watch.renamed()
+                watch.on_rename()
 
 
 def _close_reason(why: str) -> str:
-    """Why a session ends, as JupyterLab reads it; of what is too long, the end."""
+    """Why a session ends, as JupyterLab reads it; a long reason is shortened at the front."""
     said, start = _initialization_error(why), 0
     while len(said) > _CLOSE_REASON:
         start += 1
@@ -375,6 +375,6 @@ def _initialization_error(why: str) -> str:
 
 @contextlib.asynccontextmanager
 async def _between_writes(store: Any) -> AsyncIterator[None]:
-    """B21: a write that ends half-way leaves the database locked, for all documents."""
+    """B21: an interrupted write leaves the database locked, for all documents."""
     async with getattr(store, "lock", None) or contextlib.nullcontext():
         yield

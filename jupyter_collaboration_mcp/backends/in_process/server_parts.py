@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ServerParts:
-    """Its managers and extensions, each looked up when it is needed."""
+    """Managers and extensions of the server, each looked up when it is needed."""
 
     def __init__(self, serverapp: ServerApp) -> None:
         self._serverapp = serverapp
@@ -25,12 +25,12 @@ class ServerParts:
 
     @property
     def ydoc(self) -> YDocExtension:
-        """The extension that has the rooms.
+        """The extension that manages the rooms.
 
         Raises:
-            RoomUnavailable: There is none.
+            RoomUnavailable: It is not loaded.
         """
-        # Looked up late: the order in which extensions load is not ours.
+        # Looked up late: we do not control the order in which extensions load.
         ydoc = self._settings.get("jupyter_server_ydoc")
         if ydoc is None or not hasattr(ydoc, "ywebsocket_server"):
             raise RoomUnavailable(
@@ -73,17 +73,17 @@ class ServerParts:
 
     @cached_property
     def disk(self) -> LocalDisk | None:
-        """Where the contents manager has its files; None if they are not local."""
+        """The disk of the contents manager; None if its files are not local."""
         return LocalDisk.below(self.contents)
 
-    def resolved(self, path: str) -> str:
-        """Where a file really is, whatever links lead to it."""
-        return path if self.disk is None else self.disk.resolved(path)
+    def link_target(self, path: str) -> str:
+        """The path of what a link leads to; see `LocalDisk`."""
+        return path if self.disk is None else self.disk.link_target(path)
 
-    def followed(self, path: str) -> str:
-        """The path under which a file is opened, whatever link it was named by."""
-        return path if self.disk is None else self.disk.followed(path)
+    def served_target(self, path: str) -> str:
+        """The path under which a file is opened, whatever link it was named by; see `LocalDisk`."""
+        return path if self.disk is None else self.disk.served_target(path)
 
-    def placed(self, path: str) -> str:
-        """The path of a file or a link itself, whatever links to folders it was named by."""
-        return path if self.disk is None else self.disk.placed(path)
+    def entry_path(self, path: str) -> str:
+        """The path without links to folders; see `LocalDisk`."""
+        return path if self.disk is None else self.disk.entry_path(path)

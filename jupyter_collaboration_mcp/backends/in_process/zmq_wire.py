@@ -1,4 +1,4 @@
-"""The ZeroMQ sockets of a kernel of this machine."""
+"""The ZeroMQ sockets of a kernel on this machine."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ZmqWire:
     Args:
         context: Makes the sockets.
         manager: The kernel's manager in the Jupyter server.
-        kernel_id: Of the kernel, for the log.
+        kernel_id: The kernel's id, for the log.
         exists: Whether the server still has that kernel.
         log: For messages that cannot be read.
-        busy: Whether the server says that the kernel is busy.
+        busy: Whether the server reports that the kernel is busy.
     """
 
     lossy = False
@@ -59,7 +59,7 @@ class ZmqWire:
         self._log = log
         self._busy = busy
         self._incarnation = _incarnation(manager)
-        # A name of its own, and not the manager's: the kernel sends replies to a name (B14).
+        # Its own name, not the manager's: the kernel addresses replies to a name (B14).
         self._session = Session(
             key=manager.session.key,
             signature_scheme=manager.session.signature_scheme,
@@ -100,7 +100,7 @@ class ZmqWire:
             "content": dict(message.content),
         }
         self._session.send(self._sockets[message.channel], parts)
-        # Sending may use up the signal that there is something to read.
+        # Sending may consume the signal that there is something to read.
         self._go_on_soon()
 
     def end(self, fate: Fate) -> None:
@@ -115,8 +115,8 @@ class ZmqWire:
         there = alive if isinstance(alive, bool) else await alive
         if there and _incarnation(self._manager) is self._incarnation:
             return "alive"
-        self._drain()  # the process may have gone before its last words were read
-        return self._ended or "died"  # by itself, unless it said that it was asked to end
+        self._drain()  # the process may have ended before its last messages were read
+        return self._ended or "died"  # by itself, unless it reported that it was shut down
 
     async def close(self) -> None:
         if self._closed:
@@ -146,7 +146,7 @@ class ZmqWire:
     # -- reading -----------------------------------------------------------------------------
 
     def _drain(self) -> None:
-        """Read what is there, for a turn. The descriptor signals a change, not a state."""
+        """Read what is there, for one turn. The descriptor signals a change, not a state."""
         if self._closed or self._waits or self._listener is None:
             return
         receive = self._listener.receive
@@ -170,13 +170,13 @@ class ZmqWire:
                     return
 
     def _go_on_soon(self) -> None:
-        """Read on in the next turn of the loop, and not before: once for each turn, not more."""
+        """Continue reading in the next turn of the loop: once per turn, not more."""
         if not self._waits:
             self._waits = True
             self._loop.call_soon(self._go_on)
 
     def _go_on_after(self, rest: Coroutine[Any, Any, None]) -> None:
-        """Read on when the listener is done with a message."""
+        """Continue reading when the listener is done with a message."""
         self._waits = True
         self._tasks.start(rest).add_done_callback(self._on_taken)
 
@@ -190,7 +190,7 @@ class ZmqWire:
         self._drain()
 
     def _log_lost(self, error: BaseException) -> None:
-        # A message that makes no sense is the kernel's mistake; anything else is ours.
+        # A malformed message is the kernel's fault; anything else is ours.
         trace = None if isinstance(error, ValueError) else error
         self._log.warning("Lost a message of kernel %s: %s", self._kernel_id, error, exc_info=trace)
 
@@ -200,9 +200,9 @@ Sign = Callable[[list[bytes]], bytes]
 
 
 class SignedMessage(IncomingMessage):
-    """A message in the frames of ZeroMQ. Reading its content checks its signature.
+    """A message in ZeroMQ frames. Reading its content checks its signature.
 
-    Ports are used again: what is heard may be another kernel than the one that died.
+    Ports are reused: a message may come from another kernel than the one that died.
 
     Args:
         sign: None if the kernel does not sign its messages.
@@ -243,12 +243,12 @@ def _parse(part: bytes) -> Any:
 def _mapping(part: bytes) -> Mapping[str, Any]:
     value = {} if part == b"{}" else _parse(part)
     if not isinstance(value, dict):
-        raise ValueError("a part of it is no JSON object")
+        raise ValueError("a part of it is not a JSON object")
     return value
 
 
 def _incarnation(manager: Any) -> object:
-    """Something that is another one after a restart."""
+    """An object that is another one after a restart."""
     provisioner = getattr(manager, "provisioner", None)
     process = getattr(provisioner, "process", None)
     return process if process is not None else getattr(provisioner, "pid", None)

@@ -1,7 +1,7 @@
-"""The conversation with one kernel, whichever wire carries it.
+"""The conversation with one kernel, over any wire.
 
-Not jupyter_client's KernelClient: that one polls, runs a heartbeat thread, parses every date, and
-takes the manager's identity, so that two of them steal each other's replies (B14).
+This does not use jupyter_client's KernelClient: that one polls, runs a heartbeat thread, parses
+every date, and takes the manager's identity, so that two of them steal each other's replies (B14).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .recovery import Recovery
 from .requests import Requests, execute_request, utc_now
 from .wire import IncomingMessage, OutgoingMessage, Wire
 
-#: Bytes of a message from which on it is read in a thread, where hashing frees the loop.
+#: Bytes from which on a message is read in a thread, where hashing frees the loop.
 _LARGE = 200_000
 
-#: Seconds that a kernel has to say anything; a fresh one imports a lot before it does.
+#: Seconds that a kernel has to send anything; a fresh one imports a lot first.
 _READY_LIMIT = 60.0
 
-#: Seconds after which a kernel that publishes nothing, because it is busy, counts as connected.
+#: Seconds after which a kernel that is silent because it is busy counts as connected.
 _BUSY_LIMIT = 3.0
 
-#: Seconds that a kernel that is heard has to say which language it speaks.
+#: Seconds that a responsive kernel has to report its language.
 _INTRODUCTION = 1.0
 
 #: Seconds between two requests for a sign of life.
@@ -41,9 +41,9 @@ class KernelConversation:
 
     Args:
         wire: Carries the messages.
-        kernel_id: Of the kernel.
+        kernel_id: The kernel's id.
         log: For receivers that fail.
-        label: What the kernel is called in errors.
+        label: How errors name the kernel.
     """
 
     def __init__(self, wire: Wire, kernel_id: str, log: Logger, *, label: str = "") -> None:
@@ -54,15 +54,15 @@ class KernelConversation:
         self._deadline = 0.0
         self._session = ""
         self._work = KernelWork()
-        self._doubt: str | None = None  # work that may be over since before we listened
+        self._doubt: str | None = None  # work that may have ended before we listened
         self._requests = Requests(kernel_id, log)
         self._questions: set[str] = set()
-        self._probe = ""  # the question on the shell, which is served in order
+        self._probe = ""  # the question on the shell channel, which is served in order
         self._recovery = Recovery(self._requests, self._ask_aside) if wire.lossy else None
         self._input_header: Mapping[str, Any] = {}
         self._heard = asyncio.Event()  # on iopub, whose subscription may come later than the rest
         self._answered = False  # on any other channel
-        self._served = asyncio.Event()  # the probe
+        self._served = asyncio.Event()  # whether the probe was answered
         self._introduced = asyncio.Event()
         self._closed = False
 
@@ -72,19 +72,19 @@ class KernelConversation:
 
     @property
     def over(self) -> bool:
-        """Whether it is known, without asking anybody, that no more messages will come."""
+        """Whether it is certain, without asking, that no more messages will come."""
         return self._closed or self._wire.over
 
     # -- beginning and end -------------------------------------------------------------------
 
     async def open(self, *, fresh: bool = False) -> None:
-        """Connect, and return when the kernel is heard: what it said before would be lost.
+        """Connect, and return when the kernel is heard: anything sent earlier would be lost.
 
         Args:
-            fresh: The kernel has just been started, so nothing can keep it from answering.
+            fresh: Whether the kernel has just been started, so nothing can keep it from answering.
 
         Raises:
-            KernelUnavailable: It is gone, ended, or said nothing for a long time.
+            KernelUnavailable: It is gone, ended, or was silent for a long time.
             ServerError: The server cannot be reached, or refuses.
         """
         try:
@@ -95,13 +95,13 @@ class KernelConversation:
             raise
 
     async def connect(self) -> None:
-        """The first half of `open`: from here on messages come, if the kernel says anything."""
+        """The first half of `open`: from here on, messages arrive if the kernel sends any."""
         self._deadline = time.monotonic() + _READY_LIMIT
         await self._wire.open(self, self._deadline)
         self._session = self._wire.session
         self._ask_in_order()
         if await self._wire.says_busy() and not self._served.is_set():
-            # Work that began before the link was made has no known name.
+            # Work that began before the link was made has no known id.
             self._work.request = self._doubt = self.busy_with or UNKNOWN
 
     async def ready(self, *, fresh: bool = False) -> None:
@@ -118,10 +118,10 @@ class KernelConversation:
                 raise does_not_answer(self._label, self.kernel_id)
             self._ask_aside()
             if self.busy_with is None and now - began > _ASK_AGAIN:
-                self._ask("shell")  # not all kernels know the question on the control channel
+                self._ask("shell")  # not all kernels answer this on the control channel
             await _wait(awaited, _ASK_AGAIN)
         if self.busy_with is not None and self.busy_with == self._doubt:
-            # What the server says may be about a process that has died or been restarted since.
+            # The server's report may be about a process that has died or been restarted since.
             await _wait(self._served, _INTRODUCTION)
         if self.busy_with is None:
             await _wait(self._introduced, _INTRODUCTION)
@@ -200,7 +200,7 @@ class KernelConversation:
         self._ask("control")
 
     def _ask_in_order(self, *, first: bool = False) -> None:
-        """Ask on the shell: when that is answered, everything that was asked before is over."""
+        """Ask on the shell channel: its answer means that all earlier requests are over."""
         self._probe = self._ask("shell", first=first)
 
     # -- receiving ---------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class KernelConversation:
         self._requests.listen(receiver)
 
     def receive(self, message: IncomingMessage) -> Coroutine[Any, Any, None] | None:
-        """Take a message. If it belongs to somebody else, only its headers are read."""
+        """Handle a message. If it belongs to somebody else, only its headers are read."""
         kind, request = message.kind, message.request
         if self._recovery is not None and not self._is_from_server(message):
             self._recovery.count(message)
@@ -227,7 +227,7 @@ class KernelConversation:
         if kind == "kernel_info_reply" and request in self._questions:
             self._introduce(message)
             return None
-        # A question of our own puts nothing out; a thread does, in its name.
+        # Our own question produces no output; a thread does, in its name.
         ours = request in self._requests.by_id or (request in self._questions and kind != "status")
         if not ours and kind != "update_display_data":
             return None
@@ -243,7 +243,7 @@ class KernelConversation:
     def _follow(self, message: IncomingMessage) -> None:
         state = message.content().get("execution_state")
         if state in ("restarting", "dead"):
-            self._wire.end("died")  # the server says so, and only when nobody asked for it
+            self._wire.end("died")  # the server reports this only if nobody requested it
         else:
             self._work.follow(message.request, message.parent, state)
 
@@ -256,7 +256,7 @@ class KernelConversation:
         if self.busy_with == self._doubt:
             self._work.request = None
         if self._recovery is not None:
-            self._recovery.answered()
+            self._recovery.on_answer()
 
     async def _deliver_large(self, message: IncomingMessage) -> None:
         await asyncio.to_thread(message.content)
@@ -281,29 +281,29 @@ class KernelConversation:
 
     # -- what the wire reports besides messages ----------------------------------------------
 
-    def sent(self, message_id: str) -> None:
-        self._requests.sent(message_id)
+    def on_sent(self, message_id: str) -> None:
+        self._requests.on_sent(message_id)
 
-    def reconnected(self, seconds: float) -> None:
+    def on_reconnected(self, seconds: float) -> None:
         self._doubt = self.busy_with
         self._ask_in_order(first=True)
         if self._recovery is not None:
-            self._recovery.reconnected(seconds)
+            self._recovery.on_reconnected(seconds)
 
-    def server_says(self, state: str) -> None:
+    def on_server_state(self, state: str) -> None:
         if self._recovery is not None:
             self._recovery.compare(state)
 
     def note(self, text: str) -> None:
         self._requests.note(text)
 
-    def ended(self) -> None:
+    def on_ended(self) -> None:
         self._work.request = None
         if self._recovery is not None:
             self._recovery.stop()
 
 
-#: What `busy_with` is when the kernel works on something that began before anybody listened.
+#: The value of `busy_with` when the kernel works on something that began before we listened.
 UNKNOWN = "unknown"
 
 
@@ -312,10 +312,10 @@ class KernelWork:
 
     def __init__(self) -> None:
         self.request: str | None = None
-        """What it runs now: the id of the request, or `UNKNOWN`."""
+        """The request that it is running: its id, or `UNKNOWN`."""
 
     def follow(self, request: str, parent: Mapping[str, Any], state: object) -> None:
-        """Take a state; questions about the kernel itself are no work."""
+        """Handle a state; questions about the kernel itself do not count as work."""
         ran = parent.get("msg_type") == "execute_request"
         if state == "busy" and ran:
             self.request = request
@@ -324,12 +324,12 @@ class KernelWork:
 
 
 def language_of(information: Mapping[str, Any]) -> str | None:
-    """The language that a kernel says it speaks."""
+    """The language that a kernel reports."""
     name = (information.get("language_info") or {}).get("name")
     return str(name) if name else None
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, but not for longer."""
+    """Wait for an event, with a time limit."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)

@@ -1,4 +1,4 @@
-"""What can be wrong with a kernel, in words for an agent, wherever the kernel runs."""
+"""Errors of kernels, in words for an agent, wherever the kernel runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ...remedies import Intent
 
 
 def gone(kernel_id: str) -> KernelUnavailable:
-    """It was there once."""
+    """The kernel no longer exists."""
     return KernelUnavailable(
         f"The kernel {kernel_id} is gone.",
         "Run the cell again: a new kernel is started.",
@@ -16,7 +16,7 @@ def gone(kernel_id: str) -> KernelUnavailable:
 
 
 def ended_early(label: str, kernel_id: str) -> KernelUnavailable:
-    """It ended before it could be used."""
+    """The kernel ended before it could be used."""
     return KernelUnavailable(
         f"The kernel {label} ended while it started.",
         Intent.LIST_KERNELS_AND_RERUN,
@@ -25,7 +25,7 @@ def ended_early(label: str, kernel_id: str) -> KernelUnavailable:
 
 
 def does_not_answer(label: str, kernel_id: str) -> KernelUnavailable:
-    """It lives, but is silent."""
+    """The kernel is alive, but silent."""
     return KernelUnavailable(
         f"The kernel {label} does not answer.",
         Intent.RESTART_KERNEL,
@@ -34,7 +34,7 @@ def does_not_answer(label: str, kernel_id: str) -> KernelUnavailable:
 
 
 def not_started(name: str, reason: str) -> KernelUnavailable:
-    """The server could not start one of this name."""
+    """The server could not start a kernel of this name."""
     return KernelUnavailable(
         f"The kernel {name!r} could not be started: {reason}. Nothing was run.",
         Intent.CHOOSE_KERNEL,
@@ -43,7 +43,7 @@ def not_started(name: str, reason: str) -> KernelUnavailable:
 
 
 def not_restarted(kernel_id: str, reason: str) -> KernelUnavailable:
-    """It was asked to restart, and did not come back. The reason is a whole sentence."""
+    """The kernel did not come back after a restart. The reason is a whole sentence."""
     return KernelUnavailable(
         f"The kernel did not come back after the restart: {reason} Its variables are lost.",
         Intent.CHANGE_KERNEL_OR_ASK,

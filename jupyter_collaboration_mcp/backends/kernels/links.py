@@ -1,4 +1,4 @@
-"""The links of one server, one for each kernel, shared by everybody who asks."""
+"""The links of one server: one for each kernel, shared by all callers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .conversation import KernelConversation
 
 
 class KernelLinks:
-    """Opens a link to a kernel once, and closes it when it is of no more use."""
+    """Opens a link to a kernel once, and closes it when it is no longer useful."""
 
     def __init__(self) -> None:
         self._links: dict[str, KernelConversation] = {}
@@ -19,7 +19,7 @@ class KernelLinks:
         self._tasks = OwnedTasks()
 
     def get(self, kernel_id: str) -> KernelConversation | None:
-        """The link to a kernel, if there is one, which may be over."""
+        """The link to a kernel, if there is one; it may be over."""
         return self._links.get(kernel_id)
 
     async def connect(
@@ -27,7 +27,7 @@ class KernelLinks:
         kernel_id: str,
         open_link: Callable[[], Coroutine[Any, Any, KernelConversation]],
     ) -> KernelConversation:
-        """The link to a kernel; opened if there is none, and only once for all who ask meanwhile.
+        """Return the link to a kernel; open one if there is none, once for all concurrent callers.
 
         Raises:
             Exception: Whatever `open_link` raises.
@@ -62,7 +62,7 @@ class KernelLinks:
             await link.close()
 
     def take(self, kernel_id: str) -> KernelConversation | None:
-        """Hand over the link to a kernel to somebody who closes it."""
+        """Hand over the link to a kernel to a caller that closes it."""
         return self._links.pop(kernel_id, None)
 
     async def close(self) -> None:

@@ -1,9 +1,9 @@
-"""What became of requests while the wire to their kernel was cut.
+"""What happened to requests while the wire to their kernel was cut.
 
-The server of a WebSocket keeps what the kernel says meanwhile, unless somebody else is connected
-too, and except for what it wrote before it noticed the cut. So after a cut we look for a gap in
-the numbers of messages, and ask the kernel a question: once that is answered, everything that was
-requested before it is over.
+The server of a WebSocket keeps what the kernel sends in the meantime, unless somebody else is also
+connected, and except for what it sent before it noticed the cut. So after a cut we look for a gap
+in the numbers of messages, and ask the kernel a question: once that is answered, everything that
+was requested before it is over.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 from .requests import Requests
 from .wire import IncomingMessage
 
-#: Seconds after which a kernel that has said nothing since a cut is asked for a sign of life.
+#: Seconds of silence after a cut before the kernel is asked for a sign of life.
 _ASK_SOON = 0.25
 
-#: Seconds that messages of one channel may come later than those of another.
+#: Seconds by which messages of one channel may lag behind those of another.
 _LATE = 1.0
 
 _END_LOST = (
@@ -31,22 +31,22 @@ class Recovery:
     """Finds out what was missed during a cut, and ends requests whose end was missed.
 
     Args:
-        requests: Those that may be affected.
-        ask: Has the kernel say something, on the channel that is served while code runs.
+        requests: The requests that may be affected.
+        ask: Asks the kernel for any message, on the channel that is served while code runs.
     """
 
     def __init__(self, requests: Requests, ask: Callable[[], object]) -> None:
         self._requests = requests
         self._ask = ask
         self._numbers = MessageNumbers()
-        self._away: float | None = None  # seconds of a cut, until it is known what was missed
+        self._away: float | None = None  # seconds of a cut, until we know what was missed
         self._uncertain: list[str] = []
         self._suspicious = False
         self._asking: asyncio.TimerHandle | None = None
         self._settling: asyncio.TimerHandle | None = None
 
-    def reconnected(self, seconds: float) -> None:
-        """The wire works again. Nothing has been read from it yet."""
+    def on_reconnected(self, seconds: float) -> None:
+        """Start over after the wire works again. Nothing has been read from it yet."""
         self.stop()
         self._uncertain = self._requests.open()
         if self._uncertain:
@@ -67,16 +67,16 @@ class Recovery:
                 "what it put out in that time may be missing here."
             )
 
-    def answered(self) -> None:
-        """The kernel has answered a question that was asked behind all requests."""
+    def on_answer(self) -> None:
+        """Settle everything: the kernel has answered a question asked after all requests."""
         if self._uncertain and self._settling is None:
             self._settling = asyncio.get_running_loop().call_later(_LATE, self._settle)
 
     def compare(self, state: str) -> None:
-        """Have the kernel say something if the server twice reports that it does nothing.
+        """Ask the kernel for a message if the server twice reports that it is idle.
 
-        It may be another process by now, of which nothing was heard yet. Or the server has not
-        heard of the request yet, and reports something else the next time.
+        It may be another process by now, which has not sent anything yet. Or the server has not
+        noticed the request yet, and will report something else the next time.
         """
         suspicious = state != "busy" and bool(self._requests.open())
         if suspicious and self._suspicious:
@@ -84,7 +84,7 @@ class Recovery:
         self._suspicious = suspicious
 
     def stop(self) -> None:
-        """Find out nothing more."""
+        """Stop finding out."""
         for timer in (self._asking, self._settling):
             if timer is not None:
                 timer.cancel()
@@ -104,7 +104,7 @@ class Recovery:
         )
 
     def _settle(self) -> None:
-        """End the requests that must be over by now, but whose end was not heard."""
+        """End the requests that must be over by now, but whose end we missed."""
         self._settling = None
         deliver = self._requests.deliver_own
         for key in self._uncertain:
@@ -122,10 +122,10 @@ class Recovery:
 
 
 class MessageNumbers:
-    """The numbers of the messages of one kernel process, as they are heard.
+    """The numbers of the messages of one kernel process, in the order of arrival.
 
-    Kernels built on ipykernel number their messages, on all channels together, so a number that
-    is left out shows that a message was lost.
+    Kernels based on ipykernel number their messages, on all channels together, so a gap shows that
+    a message was lost.
     """
 
     def __init__(self) -> None:
@@ -133,10 +133,10 @@ class MessageNumbers:
         self._last = -1
 
     def take(self, header: Mapping[str, Any]) -> int | None:
-        """Note a message; how many are missing between those before and it, None if unknown.
+        """Record a message; returns how many are missing before it, None if unknown.
 
-        Messages of different channels may overtake each other, so a few can be called missing
-        that come a moment later. Answers to others are numbered too, and never heard here.
+        Messages of different channels may overtake each other, so some that count as missing may
+        arrive a moment later. Answers to others are numbered too, and never arrive here.
         """
         process, _, number = str(header.get("msg_id") or "").rpartition("_")
         if not process or not number.isdecimal():

@@ -1,4 +1,4 @@
-"""Requests to run code: what they say, how far each has come, and who hears of them."""
+"""Requests to run code: their content, their progress, and the receiver of their messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..protocols.kernels import OUTPUT_MISSING, Channel, KernelMessage
 
 @dataclass(slots=True)
 class Request:
-    """How far a request to run code has come."""
+    """The progress of a request to run code."""
 
     sent: bool = False
     replied: bool = False
@@ -34,19 +34,19 @@ class Requests:
         self._receiver: Callable[[KernelMessage], None] | None = None
 
     def open(self) -> list[str]:
-        """The ids of those that may have reached the kernel and are not over."""
+        """The ids of requests that may have reached the kernel and are not over."""
         return [key for key, request in self.by_id.items() if request.open]
 
     def add(self, request: str) -> None:
         self.by_id[request] = Request()
 
-    def sent(self, request: str) -> None:
-        """It may arrive from now on."""
+    def on_sent(self, request: str) -> None:
+        """Note that a request may arrive from now on."""
         if (asked := self.by_id.get(request)) is not None:
             asked.sent = True
 
     def finish(self, request: str) -> None:
-        """It is over, or its end is not waited for any longer."""
+        """Note that a request is over, or that its end is no longer awaited."""
         if (asked := self.by_id.get(request)) is not None:
             asked.replied = asked.idle = True
 
@@ -57,7 +57,7 @@ class Requests:
         self._receiver = receiver
 
     def deliver(self, message: KernelMessage) -> None:
-        """Hand a message to the receiver. A receiver that fails does not stop the next message."""
+        """Pass a message to the receiver. A receiver that fails does not stop the next message."""
         if (request := self.by_id.get(message.parent)) is not None:
             if message.type == "execute_reply":
                 request.replied = True
@@ -73,11 +73,11 @@ class Requests:
     def deliver_own(
         self, channel: Channel, kind: str, request: str, content: Mapping[str, Any]
     ) -> None:
-        """Hand the receiver a message that did not come from the kernel."""
+        """Pass the receiver a message that did not come from the kernel."""
         self.deliver(KernelMessage(channel, kind, request, utc_now(), content, {}, 0))
 
     def note(self, text: str) -> None:
-        """Say in the output of all that are open why some of it is missing."""
+        """Add to the output of all open requests why some of it is missing."""
         content = {"reason": text, "text": f"\n[{text}]\n"}
         for request in self.open():
             self.deliver_own("iopub", OUTPUT_MISSING, request, content)
@@ -98,11 +98,11 @@ def execute_request(
         "store_history": store_history,
         "user_expressions": dict(user_expressions or {}),
         "allow_stdin": allow_stdin,
-        # An error of ours must not throw away what people have queued.
+        # An error of ours must not discard what people have queued.
         "stop_on_error": False,
     }
 
 
 def utc_now() -> str:
-    """The date of a message that is made now."""
+    """The current time, as the date of a message."""
     return datetime.now(UTC).isoformat().replace("+00:00", "Z")

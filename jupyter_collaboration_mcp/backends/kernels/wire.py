@@ -1,7 +1,7 @@
-"""What carries messages between us and one kernel: ZeroMQ sockets, or a WebSocket of its server.
+"""Carries messages between us and one kernel: over ZeroMQ sockets, or a WebSocket of its server.
 
-A `Wire` knows how messages travel, whether the kernel is still there, and whether messages may
-have been lost on the way. What the messages mean is up to its `Listener`, the conversation.
+A `Wire` knows how messages travel, whether the kernel still exists, and whether messages may have
+been lost on the way. The meaning of messages is up to its `Listener`, the conversation.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class IncomingMessage(ABC):
         self.request = str(parent.get("msg_id") or "")
         """The id of the request that caused it; empty if nothing did."""
         self.size = size
-        """Bytes of it on the wire."""
+        """Its size on the wire, in bytes."""
         self._content: Mapping[str, Any] | None = None
 
     def content(self) -> Mapping[str, Any]:
-        """Read the content, once. Takes its time if it is large.
+        """Read the content, once. Takes a while if it is large.
 
         Raises:
-            ValueError: It cannot be read, or does not come from the kernel.
+            ValueError: It is malformed, or does not come from the kernel.
         """
         if self._content is None:
             self._content = self._read_content()
@@ -60,7 +60,7 @@ class IncomingMessage(ABC):
         """Read the metadata.
 
         Raises:
-            ValueError: It cannot be read.
+            ValueError: It is malformed.
         """
 
     @abstractmethod
@@ -68,31 +68,31 @@ class IncomingMessage(ABC):
 
 
 class Listener(Protocol):
-    """Who is at our end of a wire."""
+    """Our end of a wire."""
 
     def receive(self, message: IncomingMessage) -> Coroutine[Any, Any, None] | None:
-        """Take a message, in the order in which they come.
+        """Handle a message, in the order of arrival.
 
-        Returns what to await before the next message; None if there is nothing to wait for.
+        Returns what to await before the next message; None if there is nothing to await.
 
         Raises:
-            Exception: Whatever is wrong with the message. The next one can be taken.
+            Exception: Whatever is wrong with the message. The next one can be handled.
         """
 
-    def sent(self, message_id: str) -> None:
-        """A message that was queued is on its way. It may arrive from now on."""
+    def on_sent(self, message_id: str) -> None:
+        """Called when a queued message has been sent. It may arrive from now on."""
 
-    def reconnected(self, seconds: float) -> None:
-        """The wire was cut for some seconds and works again; messages may have been lost."""
+    def on_reconnected(self, seconds: float) -> None:
+        """Called when the wire works again after some seconds; messages may have been lost."""
 
-    def server_says(self, state: str) -> None:
-        """The server was asked what the kernel does."""
+    def on_server_state(self, state: str) -> None:
+        """Called with the state of the kernel that the server reports."""
 
     def note(self, text: str) -> None:
-        """Something to be said in the output of everything that runs."""
+        """Add a text to the output of everything that is running."""
 
-    def ended(self) -> None:
-        """The kernel is not there any more, or cannot be reached."""
+    def on_ended(self) -> None:
+        """Called when the kernel no longer exists, or cannot be reached."""
 
 
 class Wire(Protocol):
@@ -100,7 +100,7 @@ class Wire(Protocol):
 
     @property
     def session(self) -> str:
-        """Our name in the headers of messages; settled once the wire is open."""
+        """Our name in the headers of messages; fixed once the wire is open."""
 
     @property
     def lossy(self) -> bool:
@@ -108,13 +108,13 @@ class Wire(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether it is known, without asking anybody, that no more messages will come."""
+        """Whether it is certain, without asking, that no more messages will come."""
 
     async def open(self, listener: Listener, deadline: float) -> None:
-        """Connect, and pass on what comes from then on.
+        """Connect, and pass on messages from then on.
 
         Args:
-            deadline: In the time of `time.monotonic`.
+            deadline: In terms of `time.monotonic`.
 
         Raises:
             KernelUnavailable: The kernel is gone, or does not answer in time.
@@ -122,16 +122,16 @@ class Wire(Protocol):
         """
 
     async def says_busy(self) -> bool:
-        """Whether the kernel is busy as far as the server knows, which may be out of date."""
+        """Whether the kernel is busy according to the server, which may be out of date."""
 
     def send(self, message: OutgoingMessage, *, first: bool = False) -> None:
-        """Send a message, if need be later: then `first` puts it in front of those that wait."""
+        """Send a message, perhaps later: then `first` puts it in front of those that wait."""
 
     def end(self, fate: Fate) -> None:
-        """Take note that the kernel has said how it ends."""
+        """Record that the kernel has reported how it ends."""
 
     async def fate(self) -> Fate:
-        """What became of the kernel; asked often while something runs."""
+        """What became of the kernel; called often while something runs."""
 
     async def close(self) -> None:
-        """End the connection; the kernel goes on."""
+        """End the connection; the kernel keeps running."""

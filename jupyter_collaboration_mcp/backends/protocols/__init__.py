@@ -1,1 +1,1 @@
-"""What the layers above may ask of a backend. Two implementations: `in_process` and `remote`."""
+"""The interface of a backend to the layers above, implemented by `in_process` and `remote`."""

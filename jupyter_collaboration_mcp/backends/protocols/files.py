@@ -1,7 +1,11 @@
-"""What a backend must offer about files: to look, to list, to make, to move and to remove.
+"""The file operations of a backend: look, list, create, move, delete.
 
-What is open stays right: a rename takes the room along with its people and its unsaved edits, a
-copy has the unsaved edits, and nothing brings a deleted file back.
+Paths come in three kinds. A path is what a caller names. Its canonical path goes through no links
+to folders, so that what was decided about it still holds when it is used. Its link target is the
+path of the file that it finally leads to.
+
+Open documents stay consistent: a rename moves the room along with its people and unsaved edits, a
+copy includes the unsaved edits, and nothing recreates a deleted file.
 """
 
 from __future__ import annotations
@@ -12,25 +16,25 @@ from typing import Any, Literal, Protocol
 
 FileType = Literal["notebook", "file", "directory"]
 
-Permit = Callable[[str], Awaitable[None]]
-"""Refuses a path that somebody may not touch in the way that they want to."""
+PathCheck = Callable[[str], Awaitable[None]]
+"""Refuses a path that the caller may not touch in the intended way."""
 
 EntryFilter = Callable[[str, FileType], bool]
 """Whether an entry may be shown, by its path and type."""
 
 PathPair = tuple[str, str]
-"""A path, and the path of what it leads to; the same twice if it is no link."""
+"""A path and its link target; the same twice if it is not a link."""
 
-#: Copies that Jupyter keeps beside the files; it shows them where hidden files are shown.
+#: The folder of Jupyter's checkpoints; Jupyter shows it where hidden files are shown.
 CHECKPOINTS = ".ipynb_checkpoints"
 
 
-#: Characters of a path that is shown.
+#: The most characters of a path that is shown.
 _LONGEST = 4096
 
 
 def nameable(name: str) -> bool:
-    """Whether a name can be said at all: on disk, a name may be bytes that are no text."""
+    """Whether a name can be written as text: on disk, a name may be arbitrary bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -40,19 +44,19 @@ def nameable(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileQuery:
-    """What a search is for."""
+    """The entries that a search is for."""
 
     fits: Callable[[str, FileType], bool]
-    """Whether an entry is meant, by its path and type."""
+    """Whether an entry matches, by its path and type."""
     endings: tuple[str, ...] = ()
-    """How the names of files end, in lower case; most can be passed over by that."""
+    """Endings of matching file names, in lower case; a fast way to skip most names."""
     part: str = ""
-    """What a path has in it, in lower case."""
+    """A part of matching paths, in lower case."""
     folders: bool = False
-    """Whether folders are meant, too."""
+    """Whether folders can match, too."""
 
     def part_below(self, folder: str) -> str:
-        """What the name of a file must have in it, in a folder whose path is given."""
+        """The part that a file name must contain, given the path of its folder."""
         return "" if "/" in self.part or self.part in folder.lower() else self.part
 
     def __call__(self, path: str, kind: FileType) -> bool:
@@ -80,53 +84,53 @@ class FileEntry:
         return self.path.rpartition("/")[2]
 
     def opened_by(self, people: Sequence[str] | None) -> FileEntry:
-        """The same, open by some people; None if it is not open."""
+        """The same entry, open by some people; unchanged if `people` is None."""
         return self if people is None else replace(self, open=True, people=tuple(people))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is copied or moved: just what was decided on, whatever is there by then."""
+    """The source of a copy or a move: exactly what was permitted, even if links change."""
 
     path: str
     type: FileType
-    place: str
-    """Its path through no links to folders."""
-    real: str
+    canonical: str
+    """Its canonical path."""
+    link_target: str
     """The path of what it leads to, where it is opened."""
     names: frozenset[str] | None = None
-    """Of a folder, what may be copied of it, by paths within it; None if all of it."""
+    """The relative paths in a folder that may be copied; None for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Some of the files below a path; `complete` says whether these are all."""
+    """Some of the files below a path; `complete` is whether these are all."""
 
     entries: tuple[FileEntry, ...]
     complete: bool
 
 
 class Files(Protocol):
-    """The files of one server. Paths are in their normal form and within its root."""
+    """The files of one server. Paths are normalized and within its root."""
 
     async def look(self, path: str) -> FileEntry:
-        """What is at a path.
+        """The entry at a path.
 
         Raises:
-            DocumentNotFound: Nothing.
-            PathRefused: A link that leads out of the root.
+            DocumentNotFound: There is nothing.
+            PathRefused: It is a link that leads out of the root.
         """
 
-    def resolved(self, path: str) -> str:
-        """The path of what a link leads to, as far as that is known; else the path itself."""
+    def link_target(self, path: str) -> str:
+        """The path of what a link leads to, as far as known; otherwise the path itself."""
 
-    def place(self, path: str, follow: bool = False) -> str:
-        """The path of a file or a link itself, through no links, where the server serves that.
+    def canonical_path(self, path: str, follow: bool = False) -> str:
+        """The path without links to folders, if the server serves that.
 
-        What is decided about this path holds for what is done to it.
+        A decision about this path still holds when the path is used.
 
         Args:
-            follow: Of a link, where it leads to.
+            follow: If the path itself is a link, use its target.
 
         Raises:
             PathRefused: It leads out of the root.
@@ -136,7 +140,7 @@ class Files(Protocol):
         """Whether nothing is at a path any more, as far as that is cheap to know."""
 
     async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
-        """What may be shown of what is in a folder, by name.
+        """The visible entries of a folder, by name.
 
         Raises:
             DocumentNotFound: There is no such folder.
@@ -145,61 +149,61 @@ class Files(Protocol):
     async def walk(
         self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        """What a query matches below a folder, breadth first and by name, without hidden folders.
+        """Entries below a folder that match a query, breadth first, by name, no hidden folders.
 
         Args:
-            enter: Which folders are worth a look.
+            enter: Whether to look into a folder.
         """
 
     def everything(self, path: str) -> AsyncGenerator[Sequence[PathPair]]:
-        """All that is below a folder, some at a time; also what no listing shows.
+        """Everything below a folder, some at a time; even what no listing shows.
 
         Raises:
-            FileFailed: A part of it cannot be looked into.
+            FileFailed: A part of it cannot be read.
         """
 
     async def read(
-        self, path: str, kind: Literal["notebook", "file"], permit: Permit | None = None
+        self, path: str, kind: Literal["notebook", "file"], check: PathCheck | None = None
     ) -> Any:
-        """What a file says: a notebook as nbformat has it, or a text.
+        """The content of a file: a notebook as nbformat has it, or a text.
 
         Args:
-            permit: Called with the path of the file that was really read, before it is handed out.
+            check: Called with the path of the file that was really read, before it is returned.
 
         Raises:
-            DocumentNotFound: There is none.
-            NotText: It is no text.
-            CorruptDocument: It is no notebook.
+            DocumentNotFound: There is no file.
+            NotText: It is not a text.
+            CorruptDocument: It is not a notebook.
         """
 
-    async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
-        """Write a file, or make a folder, at a `place`. What was there is overwritten.
+    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
+        """Write a file, or create a folder, at a canonical path; overwrites what is there.
 
         Raises:
             FileFailed: The server cannot write it.
         """
 
-    async def delete(self, place: str) -> bool | None:
-        """Remove a file, or a folder with what is in it, from a `place`; its rooms end.
+    async def delete(self, path: str) -> bool | None:
+        """Delete the file or folder at a canonical path; its rooms end.
 
-        Returns whether it is in the trash, if that is known.
+        Returns whether it is in the trash, if known.
         """
 
     def forget(self, path: str) -> None:
-        """What was at a path, or below it, is gone; something else will come there."""
+        """Forget what was at or below a path: it is gone, and something else will replace it."""
 
     async def vacate(self, path: str) -> None:
-        """End the rooms at a path, or below it, as far as that is in our power."""
+        """End the rooms at or below a path, as far as we can."""
 
-    async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
-        """Give a file or a folder another `place`; rooms and kernels go with it.
+    async def rename(self, source: Source, destination: str, same_kind: bool = True) -> None:
+        """Move a file or a folder to a canonical path; rooms and kernels move with it.
 
         Args:
-            same_kind: Else a notebook becomes a text or the reverse: its room stays behind.
+            same_kind: False if a notebook becomes a text or vice versa: its room stays behind.
         """
 
-    async def copy(self, source: Source, target: str) -> Sequence[str]:
-        """Copy a file or a folder to a `place`, with the unsaved edits of what is open.
+    async def copy(self, source: Source, destination: str) -> Sequence[str]:
+        """Copy a file or a folder to a canonical path, with the unsaved edits of open files.
 
-        Returns what has to be said about it.
+        Returns notes for the answer.
         """

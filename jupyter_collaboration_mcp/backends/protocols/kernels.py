@@ -1,5 +1,5 @@
-"""What a backend must offer about kernels: to find, start, interrupt and replace them, and a link
-through which code runs."""
+"""The kernel operations of a backend: find, start, interrupt and replace kernels, and links to run
+code in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KernelInfo:
 
     id: str
     name: str
-    """Of its kernelspec."""
+    """The name of its kernelspec."""
     state: str
     """idle, busy, starting, restarting, dead, ..."""
     last_activity: str | None = None
@@ -32,11 +32,11 @@ class KernelInfo:
 
 
 Channel = Literal["shell", "iopub", "stdin", "control"]
-"""The sockets of a kernel that messages come and go through."""
+"""The sockets through which a kernel exchanges messages."""
 
 
 class KernelMessage(NamedTuple):
-    """A message from a kernel, of which only what is needed has been read."""
+    """A message from a kernel, read only as far as necessary."""
 
     channel: Channel
     type: str
@@ -46,15 +46,15 @@ class KernelMessage(NamedTuple):
     content: Mapping[str, Any]
     metadata: Mapping[str, Any]
     size: int
-    """Bytes of its content on the wire."""
+    """Size of its content on the wire, in bytes."""
 
 
 OUTPUT_MISSING = "output_missing"
-"""The type of a message that a link makes by itself where output of a request was lost. It has a
+"""The type of a message that a link itself creates where output of a request was lost. It has a
 `reason` for the agent and a `text` for the cell."""
 
 Fate = Literal["alive", "died", "restarted", "gone", "unreachable"]
-"""What became of a kernel since a link to it was made; "gone" is culled or shut down."""
+"""What became of a kernel since a link to it was made; "gone" means culled or shut down."""
 
 
 class KernelLink(Protocol):
@@ -62,11 +62,11 @@ class KernelLink(Protocol):
 
     @property
     def kernel_id(self) -> str:
-        """Of the kernel."""
+        """The id of the kernel."""
 
     @property
     def language(self) -> str | None:
-        """The language that the kernel says it speaks."""
+        """The language that the kernel reports."""
 
     @property
     def busy_with(self) -> str | None:
@@ -75,8 +75,8 @@ class KernelLink(Protocol):
     def listen(self, receiver: Callable[[KernelMessage], None]) -> None:
         """Call a function with each message that belongs to a request of this link.
 
-        That includes requests that the link made by itself: kernels assign a thread's output to
-        the latest request. Updates of displays come whoever caused them, because a display may be
+        That includes requests of the link itself: kernels attribute a thread's output to the latest
+        request. Updates of displays are included whoever caused them, because a display may be
         updated from anywhere.
         """
 
@@ -92,48 +92,48 @@ class KernelLink(Protocol):
         """Ask the kernel to run code; returns the id of the request."""
 
     def finish(self, request: str) -> None:
-        """Note that a request is over and nothing of it is missing. Output that its threads and
-        tasks produce later is still passed on."""
+        """Note that a request is over and nothing of it is missing. Later output of its threads and
+        tasks is still passed on."""
 
     def forget(self, request: str) -> None:
-        """Pass on no more messages of a request."""
+        """Stop passing on messages of a request."""
 
     def reply_to_input(self, text: str) -> None:
-        """Answer the kernel's question."""
+        """Answer the kernel's input request."""
 
     async def fate(self) -> Fate:
-        """What became of the kernel; asked often while something runs."""
+        """What became of the kernel; called often while something runs."""
 
     async def close(self) -> None:
-        """End the connection; the kernel goes on."""
+        """End the connection; the kernel keeps running."""
 
 
 class Kernels(Protocol):
-    """Where kernels live. A notebook's kernel is the one of its Jupyter session, always."""
+    """The kernels of a server. A notebook's kernel is always that of its Jupyter session."""
 
     async def find(self, path: str) -> KernelInfo | None:
         """The kernel of the document's session; None if it has none."""
 
     async def start(self, path: str, name: str) -> KernelInfo:
-        """The kernel of the document's session, started if there is none; never a second one.
+        """Return the kernel of the document's session; start one if there is none, never a second.
 
         Raises:
             KernelUnavailable: It could not be started.
         """
 
     async def follow(self, path: str, new_path: str) -> None:
-        """Rename the session of a document that was renamed while its kernel was started, unless
-        it has the new name already."""
+        """Rename the session of a document that was renamed while its kernel was starting, unless
+        it already has the new name."""
 
     async def connect(self, kernel_id: str) -> KernelLink:
-        """A link to a kernel that listens, the same one for all who ask.
+        """Return a listening link to a kernel, the same one for all callers.
 
         Raises:
             KernelUnavailable: It does not answer, or is gone.
         """
 
     async def interrupt(self, kernel_id: str) -> None:
-        """Interrupt what runs."""
+        """Interrupt what is running."""
 
     async def restart(self, kernel_id: str) -> None:
         """Restart a kernel and wait until it is back.
@@ -143,14 +143,14 @@ class Kernels(Protocol):
         """
 
     async def change(self, path: str, name: str) -> KernelInfo:
-        """Give the document's session another kernel; the old one ends.
+        """Give the document's session another kernel; the old one is shut down.
 
         Raises:
-            KernelUnavailable: The new one could not be started; the old one is still there.
+            KernelUnavailable: The new one could not be started; the old one still runs.
         """
 
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
-        """The kernels that could be started, by name, and the name of the default one."""
+        """The kernels that can be started, by name, and the name of the default one."""
 
     async def running(self) -> Sequence[KernelInfo]:
         """All kernels of the server."""

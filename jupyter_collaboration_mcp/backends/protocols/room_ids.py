@@ -1,4 +1,4 @@
-"""How rooms are named: by format, type and file id; and which files may have one."""
+"""Ids of rooms, made of format, type and file id; and which files may have a room."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ KINDS: tuple[Kind, ...] = ("notebook", "file")
 
 _FORMATS: dict[Kind, str] = {"notebook": "json", "file": "text"}
 
-#: Bytes of a text file that is opened live. Everybody in its room has it in memory.
+#: The most bytes of a text file that is opened live. Everybody in its room has it in memory.
 LARGEST = 10_000_000
 
 
 class RoomId(str):
     """`format:type:file id`, as jupyter-collaboration names the room of a document.
 
-    It is a text, so it goes into messages, databases and dictionaries as it is.
+    It is a string, so it can be used in messages, databases and dictionaries directly.
 
     Raises:
         ValueError: The text does not name the room of a document.
@@ -40,7 +40,7 @@ class RoomId(str):
         """The room of a file.
 
         Args:
-            file_format: Unless it is the one that jupyter-collaboration uses for this kind.
+            file_format: Only if it differs from what jupyter-collaboration uses for this kind.
         """
         return cls(f"{file_format or _FORMATS[kind]}:{kind}:{file_id}")
 
@@ -62,14 +62,14 @@ class RoomId(str):
 
 
 def room_kind(entry: FileEntry, kind: Kind | None) -> Kind:
-    """What kind of room a file gets that is to be opened as something.
+    """The kind of room for a file.
 
     Args:
-        kind: What it has to be; None if it may be either.
+        kind: What it must be; None if it may be either.
 
     Raises:
         PathError: It is something else.
-        TooLarge: It is too large to be edited live.
+        TooLarge: It is too large to edit live.
     """
     if kind == "notebook" and entry.type != "notebook":
         raise NotANotebook.at(entry.path, entry.type)
@@ -77,7 +77,7 @@ def room_kind(entry: FileEntry, kind: Kind | None) -> Kind:
         raise NotText.folder(entry.path)
     if "\\" in entry.path:
         raise PathRefused(
-            f"{entry.path!r} has a backslash in its name, which jupyter-server-fileid takes for a "
+            f"{entry.path!r} has a backslash in its name, which jupyter-server-fileid treats as a "
             "folder: another file would be opened.",
             Intent.RENAME_FIRST,
             path=entry.path,

@@ -1,8 +1,8 @@
-"""What a backend must offer about documents: rooms to join, and the files behind them.
+"""The document operations of a backend: rooms to join, and the files behind them.
 
-A room is handed up as a `RoomLink`, one seat in one room. It speaks the Yjs sync protocol in
-messages, as a `pycrdt.Channel` does, and adds what a trustworthy answer needs: being current
-with the room, and knowing when an edit would survive a crash.
+A `RoomLink` is one seat in one room. It speaks the Yjs sync protocol in messages, as a
+`pycrdt.Channel` does, and adds what a trustworthy answer needs: being current with the room, and
+knowing when an edit would survive a crash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .room_ids import Kind, RoomId
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """Which characters came from which call: a range of one client's clock."""
+    """Which characters a call wrote: a range of one client's clock."""
 
     client: int
     clock_from: int
@@ -32,7 +32,7 @@ class Authorship:
 def autosave_is_on(states: Mapping[int, Mapping[str, Any]]) -> bool:
     """Whether the server saves by itself: unless everybody in the room has switched that off.
 
-    So jupyter-server-ydoc decides, by the awareness states of the people in a room.
+    This is how jupyter-server-ydoc decides, by the awareness states of the people in a room.
     """
     wishes = [state.get("autosave", True) for state in states.values() if state]
     return any(wishes) if wishes else True
@@ -40,33 +40,33 @@ def autosave_is_on(states: Mapping[int, Mapping[str, Any]]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Limitation:
-    """How a seat is less than one in a live room; every answer about its document says so."""
+    """How a seat is less than one in a live room; every answer about its document reports it."""
 
     mode: str
-    """In a word."""
+    """The limitation in one word."""
     notice: str
-    """In a sentence."""
+    """The limitation in a sentence."""
 
 
 class Piece(bytes):
-    """An update with what a room had when it was asked, perhaps in the middle of a change."""
+    """An update with what a room had when it was queried, perhaps in the middle of a change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
     """Which update from the room may be the change of the file on disk that overwrote it (B9).
 
-    It is one of a few that came one after another.
+    It is one of a few consecutive updates.
     """
 
     updates: range
-    """Of the last `receive`: only those that brought something, counted from 0."""
+    """Updates of the last `receive`, counting only those that changed something, from 0."""
     or_previous: bool = False
-    """Whether it may also be the last one that brought something before that `receive`."""
+    """Whether it may also be the last update before that `receive` that changed something."""
 
     @classmethod
     def between(cls, start: int, end: int) -> Overwrite:
-        """From one update and before another; the last of the `receive` before is number -1."""
+        """From one update up to another; number -1 is the last of the previous `receive`."""
         return cls(range(max(start, 0), end), start < 0)
 
 
@@ -78,7 +78,7 @@ class RoomLink(Protocol):
 
     @property
     def room_id(self) -> RoomId:
-        """Of the room."""
+        """The id of the room."""
 
     @property
     def session_id(self) -> str:
@@ -86,159 +86,158 @@ class RoomLink(Protocol):
 
     @property
     def path(self) -> str:
-        """Where the document is now; it follows a rename."""
+        """The current path of the document; follows a rename."""
 
     def whereabouts(self) -> Sequence[str]:
-        """The paths of the file itself: where the document's path leads to, and what it was loaded
-        from if a link led elsewhere then. Who works on it must be allowed to touch them.
+        """The paths of the file itself: where the document's path leads, and what it was loaded
+        from if a link led elsewhere then. A caller must be allowed to touch all of them.
 
         Raises:
-            DocumentNotFound: There is no file any more, as far as that is known.
-            PathRefused: It is out of the root.
+            DocumentNotFound: There is no file any more, as far as known.
+            PathRefused: It is outside of the root.
         """
 
     @property
     def loads(self) -> int:
-        """How often it was loaded from another file than before, as far as that is known."""
+        """How often it was loaded from another file than before, as far as known."""
 
     def loaded_since(self, loads: int) -> Sequence[str]:
-        """The paths of the files that it was loaded from since then.
+        """The paths of the files that it was loaded from since a number of loads.
 
         Raises:
-            PathRefused: One is out of the root.
+            PathRefused: One is outside of the root.
             RoomUnavailable: There were too many.
         """
 
     @property
     def alive(self) -> bool:
-        """Whether the room still lives: editing a dead one would vanish silently (B3)."""
+        """Whether the room is still alive: edits of a dead one would vanish silently (B3)."""
 
     @property
     def saved(self) -> bool:
-        """Whether all that the room has is in the file."""
+        """Whether the file has everything that the room has."""
 
     @property
     def autosaves(self) -> bool:
-        """Whether the server saves by itself, as far as that is known: people may not want it."""
+        """Whether the server saves by itself, as far as known: people can switch that off."""
 
     @property
     def at_once(self) -> bool:
-        """Whether the room has everything in the moment in which it is sent."""
+        """Whether the room receives everything at the moment it is sent."""
 
     @property
     def limitation(self) -> Limitation | None:
-        """How it is less than a room that people may be in, if it is."""
+        """How it is less than a live room, if it is."""
 
     @property
     def writable(self) -> bool:
-        """Whether the file may be written, as far as that is known."""
+        """Whether the file is writable, as far as known."""
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
-        """Who is in the room: awareness states by client id."""
+        """The awareness states of everybody in the room, by client id."""
 
     def attach(self, doc: Doc[Any]) -> None:
         """Keep a Doc in sync with the room: it provides what the room lacks."""
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
-        """Have a function called when somebody comes, or changes a wish about saving."""
+        """Set a function to call when somebody joins, or switches autosave on or off."""
 
     def notices(self) -> Sequence[str]:
-        """What the next answer about this document should report (after a crash, say), once."""
+        """Notices for the next answer about this document, for example after a crash; each once."""
 
     def remember(self, notice: str | None) -> None:
-        """Keep a notice for agents in case of a crash; None when they have got it."""
+        """Keep a notice for agents in case of a crash; None once they have received it."""
 
     def send(self, message: bytes) -> None:
-        """Give the room a message; `acknowledged` tells when it has taken effect."""
+        """Send the room a message; `wait_acknowledged` waits until it has taken effect."""
 
     def receive(self) -> Sequence[bytes]:
-        """The updates that came since the last call, oldest first; some may be a `Piece`."""
+        """The updates since the last call, oldest first; some may be a `Piece`."""
 
     def record(self, authorship: Authorship) -> None:
-        """Keep who wrote what; it is durable with the next acknowledgement."""
+        """Record who wrote what; durable with the next acknowledgement."""
 
     def give_up(self) -> None:
-        """Be dead from now on: the attached Doc has something that the room must never get."""
+        """Stop using the room: the attached Doc has something that the room must never get."""
 
     async def current(self) -> None:
-        """Return when `receive` will give everything that the room has now.
+        """Wait until `receive` will return everything that the room has now.
 
-        Nothing may be awaited between this and the use of what it promised.
+        Do not await anything between this and the use of what it promises.
         """
 
-    async def acknowledged(self) -> None:
-        """Return when all that was sent is applied by the room and would survive a crash.
+    async def wait_acknowledged(self) -> None:
+        """Wait until the room has applied everything that was sent and it would survive a crash.
 
         Raises:
-            RoomUnavailable: The room went away or the edit could not be made durable.
+            RoomUnavailable: The room went away, or the edit could not be made durable.
         """
 
     def overwritten(self) -> Overwrite | None:
-        """The change of the file on disk that overwrote the room; None if none did since the last
-        call.
+        """The change of the file on disk that has overwritten the room since the last call, if any.
 
-        To be asked after each `receive`, when all of it has been applied.
+        Call this after each `receive`, when all of it has been applied.
         """
 
     async def stale(self) -> bool:
-        """Whether somebody has changed the file on disk and the room has not taken it over yet.
+        """Whether somebody has changed the file on disk and the room has not reloaded it yet.
 
         Raises:
             DocumentNotFound: Somebody has deleted it.
-            NotText, CorruptDocument: It cannot be loaded any more.
+            NotText, CorruptDocument: It can no longer be loaded.
         """
 
     async def save(self) -> None:
-        """Have the file saved, and return when it has all that the room has now.
+        """Save the file, and return when it has everything that the room has now.
 
         Raises:
             CollaborationError: It could not be saved.
         """
 
     async def flush(self) -> None:
-        """Save what is unsaved, as far as the server is allowed to.
+        """Save what is unsaved, as far as the server allows.
 
         Raises:
-            NotText, CorruptDocument: A save would destroy a file that cannot be loaded any more.
+            NotText, CorruptDocument: A save would destroy a file that can no longer be loaded.
         """
 
     async def close(self) -> None:
-        """Leave the room, if not left yet; the last one out has it cleaned up."""
+        """Leave the room, unless already left; it is cleaned up when the last one leaves."""
 
 
 class Backend(Protocol):
-    """Where rooms and files live."""
+    """The rooms and files of a server."""
 
     @property
     def files(self) -> Files:
-        """The files of the server, and its folders."""
+        """The files and folders of the server."""
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         """The room id of the document at a path.
 
         Args:
-            kind: What it has to be; None if it may be either.
+            kind: What it must be; None if it may be either.
 
         Raises:
-            PathError: There is no such document, or none that could be edited as text.
+            PathError: There is no such document, or it cannot be edited as text.
         """
 
-    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
-        """The room id of a path that was identified before; cheap, touches no file."""
+    def known_room(self, path: str, kind: Kind = "notebook") -> RoomId | None:
+        """The room id of a path that was identified before; cheap, does not access any file."""
 
     def path_of(self, file_id: str) -> str | None:
-        """Where the document with a file id is, as far as that is known; cheap."""
+        """The path of the document with a file id, as far as known; cheap."""
 
     async def locate(self, file_id: str) -> str | None:
-        """Where the document with a file id is; None if there is none.
+        """The path of the document with a file id; None if there is none.
 
         Raises:
-            CollaborationError: The server does not say.
+            CollaborationError: The server does not answer.
         """
 
     async def join(self, room_id: RoomId) -> RoomLink:
-        """Take a seat in a room, opening it if need be.
+        """Take a seat in a room; opens it if necessary.
 
         Raises:
             PathError: The document cannot be loaded.

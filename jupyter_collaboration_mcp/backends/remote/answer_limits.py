@@ -1,8 +1,8 @@
-"""How long a server may take to answer, and how much it may say.
+"""How long a server may take to answer, and how large the answer may be.
 
-A body counts as it is unpacked, piece by piece, so that a small answer that unpacks to a huge one
-is dropped on the way. JSON is also bounded by how many values it has: each takes memory of its own,
-far more than its few bytes in the body.
+A body is measured while it is decompressed, piece by piece, so that a small answer that unpacks to
+a huge one is dropped on the way. JSON is also limited by its number of values: each needs far more
+memory than its few bytes in the body.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 
 import httpx2
 
-#: How many times as long as a plain answer may take: where a kernel is started or files are
-#: written, moved or copied; and reading a file, as long as it keeps coming.
+#: How many times longer than a plain answer it may take to start a kernel, or to write, move or
+#: copy files; also to read a file, as long as data keep arriving.
 _PATIENCE = 3
 
-#: Bytes of a file that buy another second to read it.
+#: Bytes of a file that extend the time to read it by a second.
 _PACE = 100_000
 
-#: Values of a JSON text that are read: a folder of 20,000 files has 200,000.
+#: The most values of a JSON text: a folder of 20,000 files has 200,000.
 _VALUES = 2_000_000
 
-#: Bytes of JSON from which on it is read in a thread, and that are looked at in one go there.
+#: Bytes of JSON from which on it is parsed in a thread, and bytes that are scanned at a time there.
 _LARGE, _SLICE = 200_000, 1_000_000
 
-#: A text of a JSON text, or some of what is between two.
+#: A string in a JSON text, or a part of what is between two strings.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^"]{1,%d}' % _SLICE, re.DOTALL)
 
 _QUOTE = ord('"')
@@ -37,21 +37,21 @@ _QUOTE = ord('"')
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """What is accepted of one answer, and of one message of a WebSocket."""
+    """Limits for one answer, and for one message of a WebSocket."""
 
     seconds: float = 60.0
-    """From the question to the last byte."""
+    """From the request to the last byte."""
     size: int = 256_000_000
-    """Bytes, unpacked."""
+    """Bytes, decompressed."""
 
 
 class BodyTooLarge(Exception):
-    """There was more than is accepted."""
+    """There was more than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said to a request."""
+    """A server's answer to a request."""
 
     status: int
     reason: str
@@ -61,7 +61,7 @@ class Answer:
 
 
 class Deadline:
-    """The time that one question has, from when it is asked."""
+    """The time limit of one request, from when it is sent."""
 
     def __init__(self, limits: AnswerLimits, *, works: bool, reads: bool) -> None:
         self._seconds = limits.seconds * (_PATIENCE if works else 1)
@@ -70,8 +70,8 @@ class Deadline:
         self._timeout = asyncio.timeout_at(self._began + self._seconds)
 
     @property
-    def passed(self) -> float:
-        """Seconds since the question was asked."""
+    def elapsed(self) -> float:
+        """Seconds since the request was sent."""
         return asyncio.get_running_loop().time() - self._began
 
     async def __aenter__(self) -> Deadline:
@@ -82,7 +82,7 @@ class Deadline:
         await self._timeout.__aexit__(*exception)
 
     def received(self, size: int) -> None:
-        """So many bytes have come in all: over a slow line, they may take longer."""
+        """Extend the deadline by the bytes received so far: over a slow line, they take longer."""
         if self._most > self._seconds:
             seconds = min(self._seconds + size / _PACE, self._most)
             self._timeout.reschedule(self._began + seconds)
@@ -91,7 +91,7 @@ class Deadline:
 def deadline_for(
     limits: AnswerLimits, method: str, path: tuple[str, ...], query: Mapping[str, str] | None
 ) -> Deadline:
-    """The time that a question has, by what it asks for."""
+    """The deadline of a request, by what it asks for."""
     about = path[1:2]
     works = method != "GET" and about in (("contents",), ("sessions",), ("kernels",))
     reads = about == ("contents",) and (query or {}).get("content") == "1"
@@ -99,10 +99,10 @@ def deadline_for(
 
 
 async def read_answer(response: httpx2.Response, limit: int, deadline: Deadline) -> Answer:
-    """All of an answer whose head has come.
+    """Read the whole body of an answer whose headers have arrived.
 
     Raises:
-        BodyTooLarge: It has more than so many bytes.
+        BodyTooLarge: It has more bytes than the limit.
     """
     body = bytearray()
     try:
@@ -114,7 +114,7 @@ async def read_answer(response: httpx2.Response, limit: int, deadline: Deadline)
             if len(body) > limit:
                 raise BodyTooLarge
             deadline.received(len(body))
-            await asyncio.sleep(0)  # a few bytes unpack to many parts, without a wait in between
+            await asyncio.sleep(0)  # a few bytes may unpack to many parts without any wait
     finally:
         await response.aclose()
     return Answer(
@@ -126,11 +126,11 @@ async def read_answer(response: httpx2.Response, limit: int, deadline: Deadline)
     )
 
 
-async def parsed(body: bytes) -> Any:
-    """What a JSON text says.
+async def parse_json(body: bytes) -> Any:
+    """Parse a JSON text.
 
     Raises:
-        ValueError: It is none, or not one that can be read.
+        ValueError: It is not JSON, or has too many values or levels.
     """
     return await asyncio.to_thread(_parsed, body) if len(body) > _LARGE else _parsed(body)
 
@@ -148,7 +148,7 @@ def _has_too_many_values(body: bytes) -> bool:
     slices = range(0, len(body), _SLICE)
     if sum(_separators(body, at, at + _SLICE) for at in slices) <= _VALUES:
         return False
-    # Most may be in a text, which is one value.
+    # Most separators may be in a string, which is one value.
     found = 0
     for token in _TOKEN.finditer(body):
         start, end = token.span()

@@ -1,4 +1,4 @@
-"""Rooms and files of a Jupyter server elsewhere, which needs no extension of ours."""
+"""Rooms and files of a Jupyter server elsewhere, which does not need our extension."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RemoteBackend:
     """The rooms and files of one server, over its REST API and its WebSockets.
 
     Args:
-        root: Tells where on this machine the server's files may be, if they may be at all.
+        root: Returns where on this machine the server's files may be, if anywhere.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class RemoteBackend:
         self._writable: dict[str, bool] = {}  # by path
         self._modified: dict[str, str | None] = {}  # by path, before the room is joined
         self._doubts: dict[str, str | None] = {}  # why a path may not be loaded
-        self._unwelcome: dict[str, str] = {}  # what has to be said of a path, once
+        self._warnings: dict[str, str] = {}  # by path, to be shown once
         self.files = RemoteFiles(api, self._seats, root)
 
     async def close(self) -> None:
-        """Leave the rooms that nobody has left yet."""
+        """Leave the rooms that we are still in."""
         await self._seats.close()
 
     # -- files -------------------------------------------------------------------------------
@@ -55,11 +55,11 @@ class RemoteBackend:
         entry = await self.files.look(path)
         kind = room_kind(entry, kind)
         self._writable[path] = entry.writable
-        self._unwelcome.pop(path, None)
+        self._warnings.pop(path, None)
         if entry.type == "file":
-            text = await self.files.read(path, "file")  # also tells whether it is text at all
+            text = await self.files.read(path, "file")  # also checks that it is text at all
             if "\r\n" in text:
-                self._unwelcome[path] = _LINE_ENDS
+                self._warnings[path] = _LINE_ENDS
         try:
             session = await open_session(self._api, path, kind)
         except Refused as refused:
@@ -67,7 +67,7 @@ class RemoteBackend:
         except NoCollaboration:
             return self._file_rooms.identify(path, kind)
         if entry.type == "notebook":
-            # A server that cannot load it lets whoever joins its room wait for ever (B24).
+            # A server that cannot load it makes everybody who joins its room wait forever (B24).
             notebook = await self.files.read(path, "notebook")
             self._doubts[path] = await asyncio.to_thread(well_formed.oversized, notebook)
         room_id = RoomId.of(kind, session.file_id)
@@ -76,7 +76,7 @@ class RemoteBackend:
             self._modified[path] = self._seats.modified(path, entry.last_modified)
         return room_id
 
-    def known(self, path: str, kind: Kind = "notebook") -> RoomId | None:
+    def known_room(self, path: str, kind: Kind = "notebook") -> RoomId | None:
         return self._seats.room_at(path, kind)
 
     def path_of(self, file_id: str) -> str | None:
@@ -89,7 +89,7 @@ class RemoteBackend:
             if refused.status == 404:
                 return None
             raise _failed(file_id, refused) from refused
-        with self._api.understood("the path of a document"):
+        with self._api.expecting("the path of a document"):
             return str(found["path"])
 
     # -- rooms -------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ class RemoteBackend:
         modified = self._modified.pop(path, None)
         writable = self._writable.get(path, True)
         link = RoomSocket(self._api, room_id, path, self._log, modified, writable)
-        if path in self._unwelcome:
-            link.warn(self._unwelcome.pop(path))
+        if path in self._warnings:
+            link.warn(self._warnings.pop(path))
         await link.enter(self._doubts.pop(path, None))
         self._seats.add(link, path)
         return link

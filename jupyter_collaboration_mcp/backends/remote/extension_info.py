@@ -1,4 +1,4 @@
-"""What our extension tells about itself: whether it is in a server, and where it serves MCP."""
+"""What our extension reports about itself: whether a server has it, and where it serves MCP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...documents.foreign_text import words
 if TYPE_CHECKING:
     from .jupyter_api import JupyterApi
 
-#: Below a server's base URL, and always there: where the endpoint is can be configured.
+#: Relative to a server's base URL, and always there; the URL of the endpoint is configurable.
 INFO_PATH = "api/collaboration-mcp"
 
 
@@ -20,17 +20,17 @@ class ExtensionInfo:
     """Our extension in a Jupyter server."""
 
     url: str
-    """Where it serves MCP."""
+    """The URL of its MCP endpoint."""
     warnings: Sequence[str]
-    """What is wrong there, each in a line."""
+    """What is wrong there, one line each."""
 
 
 async def extension_info(api: JupyterApi) -> ExtensionInfo | None:
-    """Ask a server for our extension; None if it has none.
+    """Query a server for our extension; None if it has none.
 
     Raises:
-        Refused: The server says no.
-        ServerError: It cannot be reached, does not know the token, or is no Jupyter.
+        Refused: The server refuses.
+        ServerError: It cannot be reached, does not accept the token, or is not Jupyter.
     """
     from .server_errors import Refused
 
@@ -40,8 +40,8 @@ async def extension_info(api: JupyterApi) -> ExtensionInfo | None:
         if error.status != 404:
             raise
         return None
-    with api.understood("its MCP endpoint"):
+    with api.expecting("its MCP endpoint"):
         segments = str(info["url_path"]).split("/")
-        if {"", ".", ".."} & set(segments):  # it would lead elsewhere
+        if {"", ".", ".."} & set(segments):  # the URL would lead elsewhere
             raise ValueError(segments)
         return ExtensionInfo(api.url(*segments), [words(one, 2_000) for one in info["warnings"]])

@@ -1,7 +1,7 @@
 """Documents of a server without collaboration: read and written as files.
 
-There is no room that anybody could be in. The file is loaded into a document of our own, and each
-edit is saved at once, unless somebody else has written the file in the meantime. Every answer says
+There is no room that anybody could be in. The file is loaded into our own document, and each edit
+is saved at once, unless somebody else has written the file in the meantime. Every answer reports
 that the file itself is used (`limitation`).
 """
 
@@ -26,7 +26,7 @@ from ..upstream.number_fidelity import exact_numbers
 from .jupyter_api import JupyterApi
 from .server_errors import Refused
 
-#: What the id of a file has before its kind, where a room has a format.
+#: The prefix of such an id, in the place of a room's format.
 FILE_FORMAT = "file"
 
 
@@ -38,8 +38,8 @@ class FileRooms:
         self._paths: dict[str, str] = {}
 
     def identify(self, path: str, kind: Kind) -> RoomId:
-        """A name for a document, as a room would have one."""
-        # Two servers may have files of the same path.
+        """An id for a document, in the form of a room id."""
+        # Two servers may have files with the same path.
         named = f"{self._api.address.base}\0{path}"
         file_id = hashlib.sha256(named.encode()).hexdigest()[:32]
         self._paths[file_id] = path
@@ -52,7 +52,7 @@ class FileRooms:
         """Load a document.
 
         Raises:
-            PathError: There is none.
+            PathError: It does not exist.
         """
         room = FileRoom(self._api, room_id, self._paths[room_id.file_id])
         await room.load()
@@ -60,7 +60,7 @@ class FileRooms:
 
 
 class FileRoom:
-    """One file, in the shape of a seat in a room."""
+    """One file, with the interface of a seat in a room."""
 
     limitation = Limitation(
         "file", "File mode: this server has no live collaboration; the file itself is used."
@@ -86,12 +86,12 @@ class FileRoom:
         self._notices: list[str] = []
         self._sending = False
         self._modified: str | None = None
-        self._asking = asyncio.Lock()  # nobody reads the file while somebody's edit is on its way
+        self._asking = asyncio.Lock()  # nobody reads the file while an edit is being saved
         self._subscription: Subscription | None = self._doc.observe(self._on_update)
 
     async def load(self) -> None:
-        """Load what the file has."""
-        # Of a notebook no format may be named.
+        """Load the content of the file."""
+        # For a notebook, the request must not name a format.
         form = self._form if self._kind == "file" else {"type": "notebook"}
         try:
             model = await self._ask("GET", {**form, "content": "1"})
@@ -116,7 +116,7 @@ class FileRoom:
 
     async def _prepare(self, notebook: Any) -> None:
         try:
-            # Where there is no collaboration, a browser cannot read NaN and Infinity either.
+            # Without collaboration, a browser cannot read NaN and Infinity either.
             rounded = await asyncio.to_thread(well_formed.prepare, notebook, math.inf)
         except ValueError as error:
             raise CorruptDocument.notebook(self.path, str(error)) from error
@@ -134,21 +134,21 @@ class FileRoom:
         return ()
 
     def attach(self, doc: Doc[Any]) -> None:
-        """Does nothing: this room gets every update."""
+        """Do nothing: this room gets every update."""
 
     @property
     def _form(self) -> dict[str, str]:
         return {"type": self._kind, "format": "json" if self._kind == "notebook" else "text"}
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
-        """Nobody comes."""
+        """Do nothing: nobody ever joins."""
 
     def notices(self) -> Sequence[str]:
         notices, self._notices = self._notices, []
         return notices
 
     def remember(self, notice: str | None) -> None:
-        """Another server's crash takes nothing from us."""
+        """Do nothing: a crash of another server loses nothing of ours."""
 
     def send(self, message: bytes) -> None:
         if message[0] == YMessageType.SYNC:
@@ -164,7 +164,7 @@ class FileRoom:
         return received
 
     def record(self, authorship: Authorship) -> None:
-        """A file remembers no authors."""
+        """Do nothing: a file remembers no authors."""
 
     def give_up(self) -> None:
         self.alive = False
@@ -174,7 +174,7 @@ class FileRoom:
             if self.saved and await self._last_modified() != self._modified:
                 await self.load()
 
-    async def acknowledged(self) -> None:
+    async def wait_acknowledged(self) -> None:
         async with self._asking:
             if self.saved and self._modified is not None:
                 return
@@ -190,8 +190,8 @@ class FileRoom:
                 self.saved = self._modified is None or self.saved
 
     async def _save(self) -> None:
-        # Unknown while it is not known that this was saved: then the file is read before it is
-        # used again, and whoever else waits for the same edits is told so, too.
+        # Unset until the save is confirmed: then the file is read before it is used again, and
+        # everybody else who waits for the same edits gets an error, too.
         known, self._modified = self._modified, None
         if known is None:
             raise RoomUnavailable(
@@ -209,11 +209,11 @@ class FileRoom:
         with exact_numbers():
             content = self._document.get()
         if self._kind == "file":
-            self._original = content = line_ends.restored(str(content), self._original)
-        self.saved = True  # what is written from here on is not in it
+            self._original = content = line_ends.restore(str(content), self._original)
+        self.saved = True  # what is written from here on is not included
         body = {**self._form, "content": content}
         saved = await self._ask("PUT", {}, body)
-        with self._api.understood("a file that it saved"):
+        with self._api.expecting("a file that it saved"):
             self._modified = str(saved["last_modified"])
 
     def overwritten(self) -> Overwrite | None:
@@ -223,15 +223,15 @@ class FileRoom:
         return False
 
     async def save(self) -> None:
-        """Every edit is saved before it is acknowledged."""
+        """Do nothing: every edit is saved before it is acknowledged."""
 
     async def flush(self) -> None:
-        """All of it is saved already."""
+        """Do nothing: everything is already saved."""
 
     async def close(self) -> None:
         self.alive = False
         if self._subscription is not None:
-            self._doc.unobserve(self._subscription)  # B28: else it is never freed
+            self._doc.unobserve(self._subscription)  # B28: otherwise it is never freed
             self._subscription = None
 
     async def _last_modified(self) -> str:

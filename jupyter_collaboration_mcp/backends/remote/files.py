@@ -27,8 +27,8 @@ from ..protocols.files import (
     FileQuery,
     FileType,
     Listing,
+    PathCheck,
     PathPair,
-    Permit,
     Source,
 )
 from ..protocols.room_ids import Kind
@@ -39,7 +39,7 @@ from .room_session import open_session
 from .room_socket import RoomSocket
 from .server_errors import Refused
 
-#: Folders that are asked for at once.
+#: Folders that are listed at the same time.
 _PARALLEL = 8
 
 _FOLDER_COPIED = (
@@ -66,21 +66,21 @@ class RemoteFiles:
         try:
             model = await self._ask("look at", "GET", path, {"content": "0"})
         except FileFailed as error:
-            # Jupyter stumbles over a path that goes on behind a file.
+            # Jupyter fails on a path that continues after a file.
             folder = path.rpartition("/")[0]
             if folder and (await self.look(folder)).type != "directory":
                 raise DocumentNotFound.at(path) from error
             raise
         return entry_of(model).opened_by(self._seats.open_paths().get(path))
 
-    def resolved(self, path: str) -> str:
+    def link_target(self, path: str) -> str:
         return path  # from outside, a link looks like a file
 
-    def place(self, path: str, follow: bool = False) -> str:
+    def canonical_path(self, path: str, follow: bool = False) -> str:
         return path
 
     def is_gone(self, path: str) -> bool:
-        return False  # it would have to be asked for
+        return False  # finding out would take a request
 
     async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
         return await self._folders.children(path, shown, limit)
@@ -89,7 +89,7 @@ class RemoteFiles:
         query = {"type": "directory", "content": "1"}
         model = await self._ask("list", "GET", path, query)
         people = self._seats.open_paths()
-        with self._api.understood("a folder"):
+        with self._api.expecting("a folder"):
             return [child.opened_by(people.get(child.path)) for child in entries_of(model)]
 
     async def walk(
@@ -101,7 +101,7 @@ class RemoteFiles:
         async for some in self._remote.everything(path):
             yield [(entry.path, entry.path) for entry in some]
 
-    async def read(self, path: str, kind: Kind, permit: Permit | None = None) -> Any:
+    async def read(self, path: str, kind: Kind, check: PathCheck | None = None) -> Any:
         def ask() -> Awaitable[Any]:
             query = {"type": "file", "content": "1", "format": "text"}
             return self._ask("read", "GET", path, query)
@@ -120,21 +120,21 @@ class RemoteFiles:
 
     # -- changing ----------------------------------------------------------------------------
 
-    async def create(self, place: str, kind: FileType, content: Any) -> FileEntry:
-        model = await self._ask("write", "PUT", place, {}, new_model(kind, content))
-        with self._api.understood("a file that it wrote"):
+    async def create(self, path: str, kind: FileType, content: Any) -> FileEntry:
+        model = await self._ask("write", "PUT", path, {}, new_model(kind, content))
+        with self._api.expecting("a file that it wrote"):
             return entry_of(model)
 
-    async def delete(self, place: str) -> bool | None:
-        seats = self._seats.below(place)
+    async def delete(self, path: str) -> bool | None:
+        seats = self._seats.below(path)
         await self._settle(seats)
-        await self._ask("delete", "DELETE", place, {})
+        await self._ask("delete", "DELETE", path, {})
         for seat in seats:
             seat.end_with_file()
         return None
 
     async def _settle(self, seats: Sequence[RoomSocket]) -> None:
-        """A save that is on its way brings the old file back; a server makes some by itself."""
+        """Wait for saves under way: they would recreate the old file."""
         for seat in seats:
             with contextlib.suppress(CollaborationError):
                 await seat.save(always=True)
@@ -145,15 +145,15 @@ class RemoteFiles:
     async def vacate(self, path: str) -> None:
         self.forget(path)
 
-    async def rename(self, source: Source, target: str, same_kind: bool = True) -> None:
+    async def rename(self, source: Source, destination: str, same_kind: bool = True) -> None:
         path = source.path
         if not same_kind:
-            # A server keeps a room for a while, and two rooms of one file id are not told of each
-            # other's saves. A copy has an id of its own.
-            await self._copy_file(path, target)
+            # A server keeps a room for a while, and two rooms of one file id are not notified of
+            # each other's saves. A copy has its own id.
+            await self._copy_file(path, destination)
             await self.delete(path)
             return
-        # The ids of what is in a folder follow only if the folder has one.
+        # The ids of a folder's contents follow only if the folder has one.
         with contextlib.suppress(Refused, NoCollaboration):
             await open_session(self._api, path, "file")
         seats = self._seats.below(path)
@@ -161,23 +161,23 @@ class RemoteFiles:
             await seat.flush()
         await self._settle(seats)
         try:
-            await self._ask("rename", "PATCH", path, {}, {"path": target}, target)
+            await self._ask("rename", "PATCH", path, {}, {"path": destination}, destination)
         except FileFailed:
-            # Jupyter takes the checkpoints along last; the file has moved without them.
-            if await self._is_there(path) or not await self._is_there(target):
+            # Jupyter moves the checkpoints last; the file may have moved without them.
+            if await self._is_there(path) or not await self._is_there(destination):
                 raise
         for seat in seats:
             try:
                 await seat.look()
-            except DocumentNotFound:  # its id did not follow: who comes next opens it anew
+            except DocumentNotFound:  # its id did not follow: the next user opens it again
                 seat.end_with_file()
-        with contextlib.suppress(Refused, NotJupyter):  # it is renamed all the same
-            await self._take_kernels_along(path, target)
+        with contextlib.suppress(Refused, NotJupyter):  # the file is renamed anyway
+            await self._take_kernels_along(path, destination)
 
     async def _take_kernels_along(self, path: str, new_path: str) -> None:
-        """A session follows its file: JupyterLab sees to that only where the file is open."""
+        """Make sessions follow their file: JupyterLab only does so where the file is open."""
         sessions = await self._api.get("api", "sessions")
-        with self._api.understood("its sessions"):
+        with self._api.expecting("its sessions"):
             found = [(str(session["id"]), str(session["path"])) for session in sessions]
         for session_id, old in found:
             if f"{old}/".startswith(f"{path}/"):
@@ -192,25 +192,27 @@ class RemoteFiles:
             return False
         return True
 
-    async def copy(self, source: Source, target: str) -> Sequence[str]:
+    async def copy(self, source: Source, destination: str) -> Sequence[str]:
         path = source.path
         for seat in self._seats.below(path):
             await seat.save(always=True)
         if source.type == "directory":
-            # A server that copies a file does not ask its authorizer whether we may read it.
-            await self._remote.copy(path, target, self._make_folder, self._copy_file, self.look)
+            # A server that copies a file does not check with its authorizer whether we may read it.
+            await self._remote.copy(
+                path, destination, self._make_folder, self._copy_file, self.look
+            )
             return (_FOLDER_COPIED,)
-        await self._copy_file(path, target)
+        await self._copy_file(path, destination)
         return ()
 
     async def _make_folder(self, path: str) -> None:
         await self.create(path, "directory", None)
 
     async def _copy_file(self, path: str, new_path: str) -> None:
-        """The server copies, so that no content goes over the wire; it chooses the name first."""
+        """Let the server copy, so that no content is transferred; it chooses the name first."""
         folder = new_path.rpartition("/")[0]
         model = await self._ask("copy", "POST", folder, {}, {"copy_from": path}, about=path)
-        with self._api.understood("a copy that it made"):
+        with self._api.expecting("a copy that it made"):
             made = entry_of(model).path
         if made == new_path:
             return
@@ -241,7 +243,7 @@ class RemoteFiles:
             )
         except Refused as refused:
             if refused.status == 404:
-                await self._api.check()  # else there is no Jupyter at all at that address
+                await self._api.check()  # otherwise there is no Jupyter at that URL at all
                 raise DocumentNotFound.at(about or path) from refused
             if refused.status == 403 and method != "GET":
                 raise ReadOnly.at(about or path) from refused

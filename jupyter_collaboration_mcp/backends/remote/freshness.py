@@ -1,7 +1,8 @@
 """Whether a room on another server is up to date with its file, which may change on disk.
 
-A Jupyter server looks once a second; whoever reads in between learns that the room is stale. A file
-that the server cannot load it ignores, and it saves the next edit over it: so nobody may edit then.
+A Jupyter server checks once a second; anybody who reads in between learns that the room is stale. A
+file that the server cannot load is ignored and overwritten by the next edit, so nobody may edit
+then.
 """
 
 from __future__ import annotations
@@ -24,46 +25,46 @@ from .server_errors import Refused
 #: Seconds after which a server has noticed a change of a file.
 _NOTICED = 2.0
 
-#: Seconds between two looks before edits: as often as a server looks; and at least so many times
-#: what the last look took, so that this does not keep a busy server busy.
+#: Seconds between two checks before edits: as often as a server checks; and at least this many
+#: times the duration of the last check, so that it does not overload a busy server.
 _LOOK, _TIMES = 1.0, 20.0
 
 
 class Freshness:
-    """What is known of the file of one room.
+    """What is known about the file of one room.
 
     Args:
-        modified: When the file was changed last before the room was joined, if that is known.
-        writable: Whether it could be written then.
+        modified: When the file last changed before the room was joined, if known.
+        writable: Whether it was writable then.
     """
 
     def __init__(
         self, api: JupyterApi, kind: Kind, modified: str | None = None, writable: bool = True
     ) -> None:
         self.writable = writable
-        """Whether the file could be written when it was last looked at."""
+        """Whether the file was writable when last checked."""
         self._api = api
         self._kind = kind
-        self._modified = modified  # when the room was known to have what the file has
-        self._overwrites = 0  # of the room, until then
-        self._suspect: str | None = None  # when the file was changed by somebody, perhaps
-        self._overwrites_before = 0  # of the room, until that was seen
-        # When the file was known to be loadable: it has been read before its room was joined.
+        self._modified = modified  # when the room was known to match the file
+        self._overwrites = 0  # overwrites of the room until then
+        self._suspect: str | None = None  # when somebody may have changed the file
+        self._overwrites_before = 0  # overwrites of the room until that was noticed
+        # When the file was known to be loadable: it was read before its room was joined.
         self._loadable = modified
-        self._looked: float | None = None  # and it was loadable
-        self._took = 0.0  # seconds, to look
+        self._looked: float | None = None  # when it was last found loadable
+        self._took = 0.0  # seconds that the last check took
 
     @property
     def modified(self) -> str | None:
-        """When the file was changed last that the room is known to have."""
+        """The modification time of the file that the room is known to match."""
         return self._modified
 
     async def stale(self, path: str, state: RoomState) -> bool:
-        """Whether the file has been changed, and the room has not taken it over yet.
+        """Whether the file has changed, and the room has not reloaded it yet.
 
         Raises:
-            DocumentNotFound: It is not there any more.
-            NotText, CorruptDocument: It cannot be loaded any more.
+            DocumentNotFound: It no longer exists.
+            NotText, CorruptDocument: It can no longer be loaded.
         """
         try:
             model, now = await self._api.dated_contents(path, content="0")
@@ -77,15 +78,15 @@ class Freshness:
         except Refused as refused:
             if refused.status == 404:
                 raise DocumentNotFound.at(path) from refused
-            return False  # unreadable: others notice
+            return False  # unreadable: others report it
         self._modified, self._overwrites = modified, state.overwrites
         return False
 
     async def require_loadable(self, path: str, state: RoomState, now: bool = False) -> None:
-        """Check that the server would not save over a file that it cannot load.
+        """Check that the server would not overwrite a file that it cannot load.
 
         Args:
-            now: Look even if the last look was a moment ago.
+            now: Check even if the last check was a moment ago.
 
         Raises:
             NotText, CorruptDocument: It would.
@@ -97,7 +98,7 @@ class Freshness:
             model = await self._api.contents(path, content="0")
             await self._examine(path, model, state)
         except (Refused, ServerError):
-            return  # gone or out of reach: others notice
+            return  # gone or unreachable: others report it
         self._took = time.monotonic() - began
 
     async def _examine(self, path: str, model: Any, state: RoomState) -> str | None:
@@ -107,7 +108,7 @@ class Freshness:
         if modified != self._loadable:
             self._looked = None
             on_disk = await self._hash(path)
-            if on_disk is None or on_disk != state.hash:  # else the server itself saved it
+            if on_disk is None or on_disk != state.hash:  # otherwise the server itself saved it
                 await self._load(path, model)
             self._loadable = modified
         self._looked = time.monotonic()
@@ -149,12 +150,12 @@ class Freshness:
             self._suspect, self._overwrites_before = modified, state.overwrites
         if state.overwrites > self._overwrites_before:
             return True
-        # The room was overwritten since the last look, perhaps by an earlier change of the file.
+        # The room was overwritten since the last check, perhaps by an earlier change of the file.
         return state.overwrites > self._overwrites and _age(modified, now) > _NOTICED
 
 
 def _age(modified: str, now: datetime | None) -> float:
-    """Seconds since a file was changed, by the clock of its server; 0 if that is not known."""
+    """Seconds since a file was changed, by the clock of its server; 0 if unknown."""
     try:
         return 0.0 if now is None else (now - datetime.fromisoformat(modified)).total_seconds()
     except (ValueError, TypeError):

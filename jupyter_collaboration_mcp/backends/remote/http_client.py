@@ -1,4 +1,4 @@
-"""HTTP to one Jupyter server: its credentials, its proxy, and the XSRF token that it wants."""
+"""HTTP to one Jupyter server: its credentials, its proxy, and its XSRF token."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .answer_limits import Answer
 from .server_address import ServerAddress
 from .server_errors import ServerErrors
 
-#: Seconds for a connection.
+#: Seconds to connect.
 CONNECT = 10.0
 
 _XSRF = "_xsrf"
 
 
 def new_client(address: ServerAddress) -> httpx2.AsyncClient:
-    """A client for one server: with its token, and through its proxy if it has one.
+    """A client for one server, with its token, and through its proxy if it has one.
 
     Raises:
-        ServerUnreachable: The environment names a proxy that cannot be used.
+        ServerUnreachable: The environment names an unusable proxy.
     """
     try:
         return httpx2.AsyncClient(
             headers=address.credentials,
             cookies=CookieJar(_OnlyXsrf()),
-            # Certificates take a while to load, and nothing is to be verified over http.
+            # Certificates take a while to load, and http needs no verification.
             verify=address.base.startswith("https") and address.ssl_context(),
             timeout=httpx2.Timeout(None, connect=CONNECT),  # each request has its own deadline
             follow_redirects=False,
@@ -41,7 +41,7 @@ def new_client(address: ServerAddress) -> httpx2.AsyncClient:
 
 
 class _OnlyXsrf(DefaultCookiePolicy):
-    """Keeps no other cookie: Jupyter would accept one also after its token was revoked."""
+    """Keeps no other cookie: Jupyter would accept one even after its token was revoked."""
 
     def set_ok(self, cookie: Cookie, request: Request) -> bool:
         return cookie.name == _XSRF and super().set_ok(cookie, request)
@@ -50,7 +50,7 @@ class _OnlyXsrf(DefaultCookiePolicy):
 async def send(
     client: httpx2.AsyncClient, base: str, method: str, url: str, body: Any
 ) -> httpx2.Response:
-    """Send a request, with the XSRF token if there is one; the body of the answer is not read.
+    """Send a request, with the XSRF token if there is one; does not read the body of the answer.
 
     Args:
         base: The base URL of the server.
@@ -62,7 +62,7 @@ async def send(
 
 
 def wants_xsrf_token(answer: Answer) -> bool:
-    """Whether a server refused a request only because it had no XSRF token."""
+    """Whether a server refused a request only because it lacked an XSRF token."""
     request = answer.request
     return (
         answer.status == 403
@@ -73,7 +73,7 @@ def wants_xsrf_token(answer: Answer) -> bool:
 
 
 def xsrf_token(client: httpx2.AsyncClient, base: str) -> str | None:
-    """The token of the server itself; a proxy in front of it may have given us another one."""
+    """The token of the server itself; a proxy in front of it may have set another one."""
     path = urlsplit(base).path
     fitting = [cookie for cookie in client.cookies.jar if path.startswith(cookie.path)]
     return max(fitting, key=lambda cookie: len(cookie.path)).value if fitting else None

@@ -1,6 +1,6 @@
 """One Jupyter server over the network: its REST API and its WebSockets, with its token.
 
-Every path and id is percent-encoded, so that no request leaves the API that it belongs to.
+Every path and id is percent-encoded, so that no request can leave its part of the API.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .server_address import ServerAddress
 from .server_errors import HANDSHAKE_ERRORS, REFUSED, Refused, ServerErrors
 from .websocket import BoundedConnection, open_websocket
 
-#: Names in the contents API that a file or a folder may have as well: the server looks for its own
+#: Names in the contents API that a file or a folder may also have: the server matches its own
 #: before it decodes a path.
 _RESERVED = {"checkpoints": "%63heckpoints", "trust": "%74rust"}
 
@@ -44,13 +44,13 @@ class JupyterApi:
         self._http = new_client(address)
 
     async def check(self) -> str | None:
-        """See that a Jupyter server is there and lets us in.
+        """Check that a Jupyter server responds and lets us in.
 
         Returns:
             When it was started, to a microsecond, which identifies it under any of its URLs.
 
         Raises:
-            ServerError: What is wrong.
+            ServerError: It does not respond, or refuses us.
         """
         try:
             status = await self.get("api", "status")
@@ -62,11 +62,11 @@ class JupyterApi:
         return started if isinstance(started, str) else None
 
     async def get(self, *path: str, **query: str) -> Any:
-        """Read something; path segments are given unquoted.
+        """Read a resource; path segments are given unquoted.
 
         Raises:
-            Refused: The server says no, for instance 404.
-            ServerError: It cannot be reached, does not know the token, or is no Jupyter.
+            Refused: The server refuses, for example with 404.
+            ServerError: It cannot be reached, does not accept the token, or is not Jupyter.
         """
         return await self.request("GET", *path, query=query)
 
@@ -77,26 +77,26 @@ class JupyterApi:
         query: Mapping[str, str] | None = None,
         body: Any = None,
     ) -> Any:
-        """Make any request; returns what the JSON of the answer says, None if it has none."""
+        """Make any request; returns the parsed JSON of the answer, None if it has none."""
         return await self._content_of(await self.ask(method, *path, query=query, body=body))
 
     async def contents(self, path: str, **query: str) -> dict[str, Any]:
-        """What the contents API says about a file or a folder.
+        """The contents API's model of a file or a folder.
 
         Raises:
-            Refused: The server says no, for instance 404.
-            ServerError: As above, and where the answer is not about a file.
+            Refused: The server refuses, for example with 404.
+            ServerError: As above, or the answer is not about a file.
         """
         return (await self.dated_contents(path, **query))[0]
 
     async def dated_contents(
         self, path: str, **query: str
     ) -> tuple[dict[str, Any], datetime | None]:
-        """The same, and the server's time of the answer, to a second."""
+        """The same, with the server's time of the answer, to a second."""
         segments = path.split("/") if path else []
         answer = await self.ask("GET", "api", "contents", *segments, query=query)
         model = await self._content_of(answer)
-        with self.understood("files"):
+        with self.expecting("files"):
             wants_text = (query.get("content"), query.get("format")) == ("1", "text")
             require_model(model, wants_text)
         try:
@@ -112,10 +112,10 @@ class JupyterApi:
         query: Mapping[str, str] | None = None,
         body: Any = None,
     ) -> Answer:
-        """Make any request, and return the answer as it came.
+        """Make any request, and return the raw answer.
 
         Raises:
-            ServerError: There is none, or not within the limits.
+            ServerError: No answer came, or none within the limits.
         """
         url, used = self.url(*path, query=query), self.address.token
         base, errors = self.address.base, self._errors
@@ -129,13 +129,13 @@ class JupyterApi:
             async with deadline:
                 answer = await answer_to(method, url)
                 if wants_xsrf_token(answer):
-                    # Any page sets the cookie that shows who does not authenticate by a token.
+                    # Any page sets the XSRF cookie for a client without a token.
                     await answer_to("GET", f"{base}login")
                     answer = await answer_to(method, url)
                 if answer.status in REFUSED and await self._renewed(used):
                     answer = await answer_to(method, url)
         except TimeoutError as error:
-            late = TimeoutError(f"no whole answer came within {round(deadline.passed, 1):g} s")
+            late = TimeoutError(f"no whole answer came within {round(deadline.elapsed, 1):g} s")
             raise errors.unreachable(late) from error
         except BodyTooLarge as error:
             raise errors.too_large(self.limits.size) from error
@@ -152,8 +152,8 @@ class JupyterApi:
         """Open a WebSocket, with a subprotocol if the server knows it.
 
         Raises:
-            Refused: The server says no, for instance 404.
-            ServerError: It cannot be reached, does not know the token, or is no Jupyter.
+            Refused: The server refuses, for example with 404.
+            ServerError: It cannot be reached, does not accept the token, or is not Jupyter.
         """
         url = self.url(*path, query=query).replace("http", "ws", 1)
         used = self.address.token
@@ -174,8 +174,8 @@ class JupyterApi:
             raise self._errors.of_handshake(error) from error
 
     def url(self, *path: str, query: Mapping[str, str] | None = None) -> str:
-        """The URL of something on the server; path segments are given unquoted."""
-        # A colon stays: jupyter-collaboration takes a room id with %3A for another, empty room.
+        """The URL of a resource on the server; path segments are given unquoted."""
+        # Keep the colon: jupyter-collaboration treats a room id with %3A as another, empty room.
         quoted = "/".join(_RESERVED.get(segment) or quote(segment, safe=":") for segment in path)
         return f"{self.address.base}{quoted}" + (f"?{urlencode(query)}" if query else "")
 
@@ -183,8 +183,8 @@ class JupyterApi:
         await self._http.aclose()
 
     @contextmanager
-    def understood(self, what: str) -> Iterator[None]:
-        """Wrap code that takes an answer apart: one of another shape than Jupyter's is reported.
+    def expecting(self, what: str) -> Iterator[None]:
+        """Wrap code that reads an answer, and report one that does not look like Jupyter's.
 
         Raises:
             NotJupyter: It has other types, or lacks something.
@@ -195,7 +195,7 @@ class JupyterApi:
             raise self.not_jupyter(f"unexpected answer about {what}") from error
 
     def not_jupyter(self, why: str) -> NotJupyter:
-        """The error for something that answers as no Jupyter server does."""
+        """The error for something that does not answer like a Jupyter server."""
         return self._errors.not_jupyter(why)
 
     @property
@@ -209,7 +209,7 @@ class JupyterApi:
         self.hub = Hub.answering(self.address.base, headers) or self.hub
 
     async def _renewed(self, used: str | None) -> bool:
-        """Whether the server has another token now than the one used: it was started again."""
+        """Whether the server has another token now than the one used, because it was restarted."""
         if self.address.renew is None:
             return False
         token = await asyncio.to_thread(self.address.renew)

@@ -1,8 +1,8 @@
-"""A JupyterHub in front of a server: what it answers in the server's place, and what to do then.
+"""A JupyterHub in front of a server: how it answers in the server's place, and what to do then.
 
-A Hub routes `/user/NAME/` to the server of that user while it runs. Otherwise it answers itself:
-GET and WebSockets are redirected to `/hub/user/NAME/`, which says 424 to a known token; all else is
-a 403 with a page of HTML.
+A Hub routes `/user/NAME/` to the server of that user while it runs. Otherwise it answers itself: it
+redirects GET and WebSockets to `/hub/user/NAME/`, which answers a known token with 424; everything
+else gets a 403 with an HTML page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 from ...errors import NotJupyter, ServerError, ServerUnreachable
 
-#: In every answer of a Hub, and of a server that it has started.
+#: A header in every answer of a Hub, and of a server that it has started.
 _VERSION = "x-jupyterhub-version"
 
 _USER = re.compile(r"(?P<prefix>.*?)/user/(?P<name>[^/]+)(?:/(?P<server>[^/]+))?/")
@@ -25,23 +25,23 @@ class Hub:
     """The Hub of one server, by the URL of the server."""
 
     base: str
-    """With a slash at the end."""
+    """The server's URL with a slash at the end."""
 
     @classmethod
     def answering(cls, base: str, headers: Mapping[str, str]) -> Hub | None:
-        """The Hub that an answer comes from, or through; None if there is none."""
+        """The Hub that sent or forwarded an answer; None if there is none."""
         return cls(base) if _VERSION in headers else None
 
     @property
     def token_page(self) -> str:
-        """Where a token is made, and what it has to be for."""
+        """The page that creates tokens, and the scope that a token needs."""
         user = self._user
         scope = f"access:servers!user={user['name']}" if user else "access:servers"
         return f"{self._page('token')} (scope {scope})"
 
     @property
     def token_remedy(self) -> str:
-        """What a person can do about a token that is refused."""
+        """What a person can do about a refused token."""
         return (
             f"Create a token at {self.token_page}, put it into JUPYTER_TOKEN, and start this "
             "command again with --server and that URL."
@@ -50,11 +50,11 @@ class Hub:
     def in_its_place(
         self, status: int, headers: Mapping[str, str], is_json: bool
     ) -> ServerError | None:
-        """What is wrong, if the Hub has answered because there is no server to do so."""
+        """The error if the Hub has answered because the server is not running."""
         user, beneath = self._user, urlsplit(self.base).path[len(self._prefix) :]
         where = urlsplit(headers.get("location", "")).path
         redirected = where.startswith(f"{self._prefix}/hub{beneath}") and "/login" not in where
-        refused = status == 403 and not is_json  # of the server itself, that would be JSON
+        refused = status == 403 and not is_json  # the server itself would send JSON
         nowhere = status == 404 and beneath == "/hub/"
         if not (redirected or refused or nowhere or status in (424, 503)):
             return None

@@ -1,4 +1,4 @@
-"""One WebSocket of a kernel, from its opening to its end, and what waits to be sent through it."""
+"""One WebSocket of a kernel, from its opening to its end, and the queue of messages to send."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from .kernel_frames import Frame, read_frame, write_frame
 #: Seconds of reading before others get their turn: a full queue would never yield by itself.
 _TURN = 0.003
 
-#: Bytes of a frame that is all one JSON from which on it is read in a thread.
+#: Bytes from which on a frame that is a single JSON text is parsed in a thread.
 _LARGE = 200_000
 
-#: Seconds for a polite end.
+#: Seconds for a clean close.
 _GOODBYE = 1.0
 
 Receive = Callable[[Frame], Coroutine[Any, Any, None] | None]
-"""Takes a frame; returns what to await before the next one, if anything."""
+"""Handles a frame; returns what to await before the next one, if anything."""
 
 
 class Outbox:
-    """Messages that wait to be sent. It outlives the connection that they are sent through.
+    """Messages that wait to be sent. It outlives the connection that sends them.
 
     Args:
         on_sent: Called with the id of a message just before it is sent.
@@ -56,20 +56,20 @@ class Outbox:
         self._filled.set()
 
     async def send_all(self, connection: ClientConnection, apart: bool) -> None:
-        """Send what is there and what comes, until the connection ends."""
+        """Send queued and new messages until the connection ends."""
         while True:
             await self._filled.wait()
             self._filled.clear()
             while self._waiting:
                 if connection.state is not State.OPEN:
-                    return  # what is not sent yet waits for the next connection
+                    return  # unsent messages wait for the next connection
                 message = self._waiting.popleft()
-                # From here on it may have arrived, and code must not be run twice.
+                # From here on it may have arrived, and code must not run twice.
                 self._on_sent(message.id)
                 try:
                     await connection.send(write_frame(message, apart))
                 except ConnectionClosed:
-                    if message.channel == "stdin":  # a kernel takes one answer and drops another
+                    if message.channel == "stdin":  # a kernel accepts one answer and drops another
                         self._waiting.appendleft(message)
 
 
@@ -77,10 +77,10 @@ class KernelConnection:
     """All channels of a kernel in one WebSocket.
 
     Args:
-        websocket: Open.
-        apart: Whether the parts of a message stay apart in its frames.
-        kernel_id: Of the kernel, for the log.
-        log: For why a connection ended, and for frames that cannot be read.
+        websocket: An open WebSocket.
+        apart: Whether the parts of a message are separate in its frames.
+        kernel_id: The kernel's id, for the log.
+        log: For the ends of connections, and for malformed frames.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class KernelConnection:
             await self.close()
 
     def stop(self) -> None:
-        """Read nothing more, while a frame is received."""
+        """Stop reading; may be called while a frame is being handled."""
         self._stopped = True
 
     async def close(self) -> None:
@@ -135,7 +135,7 @@ class KernelConnection:
 
 
 async def hang_up(websocket: ClientConnection) -> None:
-    """Close a WebSocket, politely if the other side is quick enough."""
+    """Close a WebSocket, cleanly if the other side is quick enough."""
     try:
         async with asyncio.timeout(_GOODBYE):
             await websocket.close()
@@ -145,11 +145,11 @@ async def hang_up(websocket: ClientConnection) -> None:
 
 
 def _acknowledger(connection: ClientConnection) -> Callable[[], None]:
-    """Something to be called with each message, so that the next one is not held back.
+    """A function to call with each message, so that the next one is not delayed.
 
-    Jupyter's WebSockets use Nagle's algorithm: the second of several small messages, of which
-    each run causes five, is sent when the first is acknowledged, and Linux takes 40 ms for that
-    in a conversation. It does so at once when told to, but forgets about it again and again.
+    Jupyter's WebSockets use Nagle's algorithm: the second of several small messages, of which each
+    run causes five, is sent when the first is acknowledged, and Linux delays that by 40 ms in a
+    conversation. It acknowledges at once if requested, but forgets the option again and again.
     """
     option = getattr(socket, "TCP_QUICKACK", None)  # on Linux only
     transport = connection.transport.get_extra_info("socket")

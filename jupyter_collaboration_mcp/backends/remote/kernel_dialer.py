@@ -20,10 +20,10 @@ from .kernel_connection import KernelConnection, hang_up
 from .kernel_frames import PARTS_APART
 from .server_errors import Refused
 
-#: Seconds between two looks at whether there is still a kernel to wait for.
+#: Seconds between two checks that the kernel still exists.
 _LOOK_AGAIN = 1.0
 
-#: Seconds before the first and, growing, the last attempts to reconnect.
+#: Seconds before the first attempt to reconnect and, growing, before the last ones.
 _RECONNECT, _RECONNECT_SLOWLY = 0.1, 2.0
 
 
@@ -32,7 +32,7 @@ class KernelDialer:
 
     Args:
         api: The server.
-        kernel_id: Of the kernel.
+        kernel_id: The kernel's id.
         log: For failed attempts.
     """
 
@@ -40,14 +40,14 @@ class KernelDialer:
         self._api = api
         self._kernel_id = kernel_id
         self._log = log
-        # The server keeps what is missed for whoever comes back under the same name.
+        # The server keeps missed messages for a client that comes back under the same name.
         self.session = uuid.uuid4().hex
 
     async def connect(self, deadline: float) -> KernelConnection:
         """Connect for the first time.
 
-        The server accepts nobody before the kernel has answered it, which may take longer than
-        a connection should, so it is asked meanwhile whether there still is a kernel to wait for.
+        The server accepts no connection before the kernel has answered it, which may take long. So
+        we check in the meantime that the kernel still exists.
 
         Raises:
             KernelUnavailable: It is gone, or does not answer in time.
@@ -55,7 +55,7 @@ class KernelDialer:
         """
         await self.model()
         while True:
-            # Under a new name: the server may still accept an attempt that was given up here.
+            # Use a new name: the server may still accept an attempt that was given up here.
             self.session = uuid.uuid4().hex
             opening = asyncio.get_running_loop().create_task(self._open())
             try:
@@ -67,8 +67,8 @@ class KernelDialer:
             except Refused as error:
                 raise self._refused(error, was_there=True) from error
             except ServerUnreachable as error:
-                await _give_up(opening)  # it may have been the question beside it that failed
-                await self.model(was_there=True)  # says it better, if nothing can be reached
+                await _give_up(opening)  # the check beside it may have failed instead
+                await self.model(was_there=True)  # raises a better error if nothing can be reached
                 if time.monotonic() > deadline:
                     raise errors.does_not_answer(self._kernel_id, self._kernel_id) from error
                 await asyncio.sleep(_LOOK_AGAIN)
@@ -77,11 +77,11 @@ class KernelDialer:
                 raise
 
     async def reconnect(self, seconds_left: Callable[[], float]) -> KernelConnection | None:
-        """Connect again under the same name; None if the time was up before that.
+        """Connect again under the same name; None if the time was up first.
 
         Raises:
             KernelUnavailable: The kernel is gone.
-            TokenRefused: The server does not let us in any more.
+            TokenRefused: The server no longer lets us in.
         """
         pause = _RECONNECT
         while (left := seconds_left()) > 0:
@@ -100,16 +100,16 @@ class KernelDialer:
         return None
 
     async def model(self, was_there: bool = False) -> Mapping[str, Any]:
-        """What the server knows of the kernel, which may have been there a moment ago.
+        """The server's model of the kernel, which may have existed a moment ago.
 
         Raises:
-            KernelUnavailable: It is gone, or the server does not tell.
+            KernelUnavailable: It is gone, or the server does not answer.
         """
         try:
             model = await self._api.get("api", "kernels", self._kernel_id)
         except Refused as error:
             raise self._refused(error, was_there) from error
-        with self._api.understood("a kernel"):
+        with self._api.expecting("a kernel"):
             return {"execution_state": "unknown", "connections": 0, **model}
 
     def _refused(self, error: Refused, was_there: bool) -> KernelUnavailable:
@@ -139,7 +139,7 @@ class KernelDialer:
 
 
 async def _give_up(opening: asyncio.Task[ClientConnection]) -> None:
-    """Nobody wants a WebSocket any more that is being opened, or has just been."""
+    """Close a WebSocket that is no longer needed but is being opened, or has just been."""
     opening.cancel()
     await asyncio.wait([opening])
     if not opening.cancelled() and opening.exception() is None:

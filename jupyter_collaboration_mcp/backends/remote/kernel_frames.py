@@ -1,7 +1,7 @@
-"""Kernel messages in the frames of a WebSocket, as Jupyter servers send and read them.
+"""Kernel messages in WebSocket frames, as Jupyter servers send and read them.
 
-There are two formats. In the newer one the parts of a message stay apart, so that nobody who only
-passes it on, not even the server, reads its content. In the older one it is all one JSON text.
+There are two formats. In the newer one the parts of a message are separate, so that nobody who only
+forwards it, such as the server, parses its content. The older one is a single JSON text.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, cast, get_args
 from ..kernels.wire import IncomingMessage, OutgoingMessage
 from ..protocols.kernels import OUTPUT_MISSING, Channel
 
-#: The newer format, as the subprotocol to ask for when a WebSocket is opened.
+#: The newer format, as the subprotocol to request when opening a WebSocket.
 PARTS_APART = "v1.kernel.websocket.jupyter.org"
 
 _CHANNELS: frozenset[str] = frozenset(get_args(Channel))
 
-#: What a server says to stderr, in the name of the connection, when it begins to drop messages.
+#: What a server writes to stderr, in the name of the connection, when it starts to drop messages.
 _RATE_EXCEEDED = re.compile(r"IOPub (?:data|message) rate exceeded\.\n")
 
 _RATE_LIMIT = re.compile(
@@ -30,7 +30,7 @@ _RATE_LIMIT = re.compile(
 
 
 class Frame(IncomingMessage):
-    """A message of which only the headers have been read for sure."""
+    """A message; possibly only its headers have been parsed."""
 
     __slots__ = ("_metadata", "_unread")
 
@@ -55,10 +55,10 @@ class Frame(IncomingMessage):
 
 
 def read_frame(data: bytes, apart: bool) -> Frame:
-    """Read a frame; `apart` says whether it has the newer format.
+    """Parse a frame; `apart` is whether it has the newer format.
 
     Raises:
-        ValueError: It is not a message of a kernel.
+        ValueError: It is not a kernel message.
     """
     if apart:
         return _read_apart(data)
@@ -76,7 +76,7 @@ def read_frame(data: bytes, apart: bool) -> Frame:
 
 
 def write_frame(message: OutgoingMessage, apart: bool) -> bytes | str:
-    """A message as the other side reads it."""
+    """A message as a frame."""
     channel, header, parent, content = message
     if not apart:
         whole: dict[str, Any] = {
@@ -97,13 +97,13 @@ def write_frame(message: OutgoingMessage, apart: bool) -> bytes | str:
 
 
 def mark_dropped_output(frame: Frame, session: str) -> Frame:
-    """Turn the server's words that it drops output into a message of type `OUTPUT_MISSING`.
+    """Turn the server's notice that it drops output into a message of type `OUTPUT_MISSING`.
 
-    Any other frame is returned as it is.
+    Any other frame is returned unchanged.
 
     Args:
         frame: Any frame.
-        session: Our name. The server speaks in it, and code that prints the same words does not.
+        session: Our name, which the server's notice has; code that prints the same text does not.
     """
     if frame.header.get("session") != session or frame.kind != "stream":
         return frame
@@ -144,7 +144,7 @@ def _read_apart(data: bytes) -> Frame:
 
 
 def _without_buffers(data: bytes) -> bytes:
-    """The JSON of a message that has binary parts, which begins with their number and places."""
+    """The JSON of a message with binary parts, which begins with their number and offsets."""
     try:
         (count,) = struct.unpack_from("!I", data)
         (start,) = struct.unpack_from("!I", data, 4)

@@ -1,4 +1,4 @@
-"""What a Jupyter server says about one of its kernels, and for how long it has said nothing."""
+"""What a Jupyter server reports about one of its kernels, and how long it has been silent."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...owned_tasks import OwnedTasks
 from .jupyter_api import JupyterApi
 from .server_errors import Refused
 
-#: Seconds between two looks at what the server knows of the kernel, and for one of them.
+#: Seconds between two queries about the kernel, and the time limit of one.
 _LOOK_AGAIN, _LOOK_LIMIT = 1.0, 5.0
 
 
 class KernelWatch:
-    """Asks the server about a kernel, and notes when it does not answer.
+    """Queries the server about a kernel, and records when it does not answer.
 
     Args:
         api: The server.
-        kernel_id: Of the kernel.
+        kernel_id: The kernel's id.
         log: For what goes wrong unexpectedly.
-        found: Called with the state of the kernel; None if the server has it no longer.
+        found: Called with the state of the kernel; None if the server no longer has it.
     """
 
     def __init__(
@@ -45,20 +45,20 @@ class KernelWatch:
 
     @property
     def silence(self) -> float:
-        """Seconds since the server was found to be away; 0 if it is there."""
+        """Seconds since the server was found to be unreachable; 0 if it is reachable."""
         return 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
 
     def note_contact(self) -> None:
-        """The server has said something."""
+        """Record that the server has answered."""
         self._silent_since = None
 
     def note_silence(self, since: float | None = None) -> None:
-        """The server is away, since now if no other time is given."""
+        """Record that the server is unreachable, since now if no other time is given."""
         if self._silent_since is None:
             self._silent_since = time.monotonic() if since is None else since
 
     def look_soon(self) -> None:
-        """Ask the server about the kernel, not too often: the socket tells most, and sooner."""
+        """Ask the server about the kernel, but not often: the socket usually knows sooner."""
         now = time.monotonic()
         if not self._may_look or now - self._looked < _LOOK_AGAIN:
             return
@@ -78,11 +78,11 @@ class KernelWatch:
             if error.status == 404:
                 self._found(None)
         except TokenRefused:
-            self._may_look = False  # the socket is open all the same
+            self._may_look = False  # the socket is open nevertheless
         except (ServerError, TimeoutError):
             self.note_silence(began)
         except Exception:
-            self._log.exception("Cannot ask the server about kernel %s", self._kernel_id)
+            self._log.exception("Cannot query the server about kernel %s", self._kernel_id)
         else:
             self.note_contact()
             self._found(str(model.get("execution_state")))

@@ -23,7 +23,7 @@ from .websocket_wire import GRACE, WebSocketWire
 #: How often, and after how many seconds each time, we check which of two kernels is in use.
 _LOOKS, _LOOK_AGAIN = 5, 0.2
 
-#: Characters of what a kernel does, and of the path of its session.
+#: Characters of a kernel's state, and of the path of its session.
 _STATE, _PATH = 40, 1000
 
 _ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
@@ -35,7 +35,7 @@ class RemoteKernels:
     Args:
         api: The server.
         log: For what nobody waits for.
-        grace: Seconds without the server, after which its kernels count as unreachable.
+        grace: Seconds without the server after which its kernels count as unreachable.
     """
 
     def __init__(self, api: JupyterApi, log: Logger, *, grace: float = GRACE) -> None:
@@ -62,7 +62,7 @@ class RemoteKernels:
                 session = await self._api.request("POST", "api", "sessions", body=wanted)
             except Refused as error:
                 raise errors.not_started(name, str(error)) from error
-            with self._api.understood("a kernel that it started"):
+            with self._api.expecting("a kernel that it started"):
                 _require_session(session)
             session = await self._settle(path, session)
         return _info(session["kernel"], path)
@@ -150,14 +150,14 @@ class RemoteKernels:
             )
         except Refused as error:
             raise errors.not_started(name, str(error)) from error
-        with self._api.understood("a kernel that it started"):
+        with self._api.expecting("a kernel that it started"):
             _require_session(changed)
         await self._links.drop(str(session["kernel"]["id"]))
         return _info(changed["kernel"], path)
 
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
         found = await self._get("kernelspecs")
-        with self._api.understood("its kernelspecs"):
+        with self._api.expecting("its kernelspecs"):
             specs = {
                 str(name)[:NAME]: KernelSpec(
                     str(name)[:NAME],
@@ -170,7 +170,7 @@ class RemoteKernels:
 
     async def running(self) -> Sequence[KernelInfo]:
         kernels, sessions = await self._get("kernels"), await self._get("sessions")
-        with self._api.understood("its kernels"):
+        with self._api.expecting("its kernels"):
             paths = {
                 str(each["kernel"]["id"]): str(each["path"])[:_PATH]
                 for each in sessions
@@ -182,9 +182,9 @@ class RemoteKernels:
         await self._links.close()
 
     async def _sessions(self, path: str) -> list[Mapping[str, Any]]:
-        """The sessions of a notebook, oldest first; there should be one at most."""
+        """The sessions of a notebook, oldest first; there should be at most one."""
         sessions = await self._get("sessions")
-        with self._api.understood("its sessions"):
+        with self._api.expecting("its sessions"):
             found = [
                 each
                 for each in sessions
@@ -206,11 +206,11 @@ class RemoteKernels:
             ) from error
 
     def _best(self, sessions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """The one that lives and that somebody uses, else the oldest."""
+        """The session that is alive and in use; otherwise the oldest."""
         return min(sessions, key=lambda each: (_dead(each), self._others(each) == 0), default=None)
 
     def _others(self, session: Mapping[str, Any]) -> int:
-        """How many are connected to its kernel, besides us."""
+        """How many clients are connected to its kernel, besides us."""
         kernel = session["kernel"]
         link = self._links.get(kernel["id"])
         ours = 0 if link is None or link.over else 1
@@ -236,7 +236,7 @@ def _require_session(session: Mapping[str, Any]) -> None:
 def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
     kernel_id = str(model["id"])
     if not _ID.fullmatch(kernel_id):
-        raise ValueError("no id of a kernel")
+        raise ValueError("not the id of a kernel")
     return KernelInfo(
         id=kernel_id,
         name=str(model["name"])[:NAME],

@@ -1,7 +1,7 @@
 """Searching the folders of a server that runs on this machine: on its disk, not over its API.
 
-A search that asks a server for each folder takes hundreds of times as long as one on the disk. The
-entries in an answer still come from the server, which confirms all that the disk search found.
+A search with a request for each folder takes hundreds of times as long as one on the disk. The
+entries in an answer still come from the server, which confirms everything that was found on disk.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..contents.folders import ContentsFolders
 from ..disk.folders import Folders
 from ..protocols.files import EntryFilter, FileEntry, FileQuery, FileType, Listing
 
-#: What Jupyter leaves out of listings unless it is configured; from outside it cannot be asked.
+#: What Jupyter excludes from listings by default; we cannot query its configuration.
 _UNLISTED = ("__pycache__", "*.pyc", "*.pyo", ".DS_Store", "*~")
 
-#: Entries that the server is asked for at the same time.
+#: Entries that are requested from the server at the same time.
 _AT_ONCE = 8
 
-#: How often a root is looked at that somebody changes at that moment.
+#: How often a root is compared again because somebody is changing it.
 _TRIES = 3
 
 
@@ -31,9 +31,9 @@ class LocalFolders:
     """Finds files on the disk; where the disk and the server differ, searches over the API.
 
     Args:
-        root: Where on this machine the server's files are, if they are; called in a thread.
-        started: When the server was started: until it is started again, its root is the same.
-        look: What the server says of a path.
+        root: Returns where on this machine the server's files are, if anywhere; called in a thread.
+        started: Returns when the server was started: until it restarts, its root is the same.
+        look: Requests the server's entry of a path.
         remote: Searches over the server's contents API.
     """
 
@@ -52,11 +52,11 @@ class LocalFolders:
         self._since: str | None = None
 
     async def children(self, path: str, shown: EntryFilter, limit: int) -> Listing:
-        """What may be shown of what is in a folder, by name."""
+        """The visible entries of a folder, by name."""
         found = await self._find(lambda folders: folders.children(path, shown, limit))
-        # A folder of which all is shown takes one question, not one for each that is in it.
+        # A folder that is shown completely takes one request, not one for each entry.
         if found is not None and not found.complete:
-            found = await self._confirmed(found)
+            found = await self._confirm(found)
             if found is not None:
                 return found
         return await self._remote.children(path, shown, limit)
@@ -64,34 +64,34 @@ class LocalFolders:
     async def walk(
         self, start: str, query: FileQuery, enter: Callable[[str], bool], limit: int
     ) -> Listing:
-        """What a query matches below a folder, breadth first; links to folders are not followed."""
+        """Entries below a folder that match a query, breadth first, without following links."""
         found = await self._find(lambda folders: folders.walk(start, query, enter, limit))
-        if found is not None and (confirmed := await self._confirmed(found)) is not None:
+        if found is not None and (confirmed := await self._confirm(found)) is not None:
             return confirmed
         return await self._remote.walk(start, query, enter, limit)
 
     async def _find(self, search: Callable[[Folders], Listing]) -> Listing | None:
-        if (folders := await self._served()) is None:
+        if (folders := await self._shared_folders()) is None:
             return None
         try:
             return await asyncio.to_thread(search, folders)
         except OSError:
             return None
 
-    async def _confirmed(self, found: Listing) -> Listing | None:
-        """What the server says of what was found; None unless it has all of it."""
+    async def _confirm(self, found: Listing) -> Listing | None:
+        """The server's entries for what was found; None unless it has all of them."""
         said: list[FileEntry] = []
         for at in range(0, len(found.entries), _AT_ONCE):
             some = found.entries[at : at + _AT_ONCE]
             for entry, answer in zip(
-                some, await asyncio.gather(*map(self._said, some)), strict=True
+                some, await asyncio.gather(*map(self._ask_server, some)), strict=True
             ):
                 if answer is None or answer.type != entry.type:
                     return None
                 said.append(answer)
         return Listing(tuple(said), found.complete)
 
-    async def _said(self, entry: FileEntry) -> FileEntry | None:
+    async def _ask_server(self, entry: FileEntry) -> FileEntry | None:
         try:
             return await self._look(entry.path)
         except (DocumentNotFound, FileFailed, ReadOnly):
@@ -99,17 +99,17 @@ class LocalFolders:
 
     # -- whether it is the same disk ---------------------------------------------------------
 
-    async def _served(self) -> Folders | None:
-        """The folders that the server serves, as they are on this disk; None if they are not."""
+    async def _shared_folders(self) -> Folders | None:
+        """The folders that the server serves, on this disk; None if they are not here."""
         started = await self._started()
         if self._folders is None or started is None or started != self._since:
-            self._folders, self._since = await self._compared(), started
+            self._folders, self._since = await self._compare(), started
         return self._folders
 
-    async def _compared(self) -> Folders | None:
-        """A root is the server's if it has the time and the names that the server says."""
+    async def _compare(self) -> Folders | None:
+        """Find the server's root: it has the time and the names that the server reports."""
         root = await asyncio.to_thread(self._root)
-        if root is None or not await self._has_the_time_of(root):
+        if root is None or not await self._has_time_of(root):
             return None
         showing, hiding = (
             Folders.below(str(root), hidden, _UNLISTED, beyond=True) for hidden in (True, False)
@@ -119,7 +119,7 @@ class LocalFolders:
             return showing
         return hiding if said == await asyncio.to_thread(_names, hiding) else None
 
-    async def _has_the_time_of(self, root: Path) -> bool:
+    async def _has_time_of(self, root: Path) -> bool:
         for _ in range(_TRIES):
             before = await asyncio.to_thread(_times, root)
             said = (await self._look("")).last_modified
@@ -130,14 +130,14 @@ class LocalFolders:
         return False
 
     async def _shows_hidden(self, folders: Folders) -> bool:
-        """Whether the server shows hidden files, by what it says of one; if there is any at all."""
+        """Whether the server shows hidden files; requests one to find out, if there is any."""
         hidden = FileQuery(lambda path, kind: path.rpartition("/")[2].startswith("."), folders=True)
         found = await asyncio.to_thread(folders.walk, "", hidden, lambda path: True, 1)
-        return bool(found.entries) and await self._said(found.entries[0]) is not None
+        return bool(found.entries) and await self._ask_server(found.entries[0]) is not None
 
 
 def _times(root: Path) -> set[datetime]:
-    """When a folder was changed; Jupyter does not follow a link to say that."""
+    """When a folder was changed; Jupyter does not follow a link for that."""
     try:
         return {
             datetime.fromtimestamp(root.stat(follow_symlinks=follow).st_mtime, UTC)
@@ -148,7 +148,7 @@ def _times(root: Path) -> set[datetime]:
 
 
 def _names(folders: Folders) -> list[tuple[str, FileType]]:
-    """What is in the root; nothing if there is no such folder."""
+    """The entries of the root; empty if there is no such folder."""
     try:
         listing = folders.children("", lambda path, kind: True, sys.maxsize)
     except OSError:

@@ -1,4 +1,4 @@
-"""Who is in a room of another server, as that server passes it on."""
+"""Who is in a room of another server, as that server reports it."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ class RoomAwareness:
 
     def __init__(self) -> None:
         self._awareness = Awareness(Doc())
-        self._awareness.set_local_state(None)  # nobody: each agent has a client id of its own
-        self._autosave: dict[int, Any] = {}  # what each client wants
+        self._awareness.set_local_state(None)  # we are nobody: each agent has its own client id
+        self._autosave: dict[int, Any] = {}  # the setting of each client
         self._on_arrival: Callable[[], None] | None = None
         self._awareness.observe(self._on_change)
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
-        """By client id."""
+        """The awareness states by client id."""
         return cast("Mapping[int, Mapping[str, Any]]", self._awareness.states)
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
-        """Have a function called when somebody comes, or changes a wish about saving."""
+        """Set a function to call when somebody joins, or switches autosave on or off."""
         self._on_arrival = tell
 
     def announce(self) -> None:
-        """Have our agents announced again: the room may have forgotten who is here."""
+        """Announce our agents again: the room may have forgotten who is here."""
         if self._on_arrival is not None:
             self._on_arrival()
 
     def apply(self, message: bytes, origin: Literal["own", "room"]) -> None:
-        """Take an awareness message that we send, or that the room sends."""
+        """Apply an awareness message that we send, or that the room sends."""
         self._awareness.apply_awareness_update(read_message(message[1:]), origin)
 
     async def run(self) -> None:
-        """Drop the states of those who are silent for too long, until this is cancelled."""
+        """Drop the states of clients that are silent for too long, until cancelled."""
         await self._awareness.start()
 
     def _on_change(self, topic: str, changes: tuple[dict[str, Any], Any]) -> None:

@@ -17,23 +17,23 @@ from .websocket import BoundedConnection
 #: The collaboration server's own type of message, beside SYNC and AWARENESS.
 RAW = 2
 
-#: Seconds for a polite end.
+#: Seconds for a clean close.
 _GOODBYE = 2.0
 
 _SIGN_OF_LIFE = b""
 
 
 class ConnectionOwner(Protocol):
-    """Whoever uses a connection."""
+    """The user of a connection."""
 
     def on_message(self, connection: RoomConnection, message: bytes) -> None:
-        """Take what the server sends, in its order."""
+        """Handle a message of the server, in order."""
 
     def on_lost(self) -> None:
-        """The connection is of no more use to anybody."""
+        """Called when the connection is no longer usable."""
 
     def question(self) -> tuple[bytes, Callable[[], None]]:
-        """What asks the room for all that is missing here, and what its answer proves."""
+        """A message that asks for everything missing here, and a callback for its answer."""
 
 
 class RoomConnection:
@@ -45,7 +45,7 @@ class RoomConnection:
         self._owner = owner
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._lost = False
-        # The answers carry no number, but come in the order of the questions.
+        # The answers have no number, but arrive in the order of the questions.
         self._questions: deque[tuple[asyncio.Future[bool], Callable[[], None]]] = deque()
         self._saves: dict[int, asyncio.Future[None]] = {}
         self._tasks = OwnedTasks()
@@ -55,18 +55,18 @@ class RoomConnection:
         """Read and write until the end. Returns how the connection was closed."""
         websocket = self._websocket
         self._sender = self._tasks.start(self._send_queued())
-        self._question(proves=False)  # asked before the server was told what it lacks
+        self._question(proves=False)  # asked before the server knew what it lacks
         try:
             async for message in websocket:
                 if isinstance(message, bytes) and message:
                     self._owner.on_message(self, message)
                     if self._questions:
-                        # The server's TCP holds the answer back until this message is known to
-                        # have come (Nagle), for which the system takes its time (40 ms on Linux).
-                        # A sign of life that nobody asked for says so at once.
+                        # The server's TCP delays the answer until this message is acknowledged
+                        # (Nagle), which the system does with a delay (40 ms on Linux). An
+                        # unsolicited pong acknowledges it at once.
                         self._queue.put_nowait(_SIGN_OF_LIFE)
         except ConnectionClosed:
-            pass  # how, is asked below
+            pass  # the reason is read below
         finally:
             self._lost = True
             self._owner.on_lost()
@@ -84,8 +84,8 @@ class RoomConnection:
     def send(self, message: bytes) -> None:
         self._queue.put_nowait(message)
 
-    async def sent(self, limit: float) -> None:
-        """Wait until all that was sent is on its way, or cannot be."""
+    async def wait_sent(self, limit: float) -> None:
+        """Wait until everything is sent, or cannot be."""
         if self._sender is None or self._lost:
             return
         waiting = OwnedTasks()
@@ -96,11 +96,11 @@ class RoomConnection:
             await waiting.close()
 
     async def ask(self) -> bool:
-        """Ask what is missing here. False when the connection was lost before the answer."""
+        """Ask for what is missing here. False if the connection was lost before the answer."""
         return False if self._lost else await self._question()
 
     async def save(self) -> None:
-        """Ask the server to save, and wait until it says that it did, or was doing so."""
+        """Ask the server to save, and wait until it reports that it did, or was already saving."""
         if self._lost:
             return
         number = len(self._saves) + 1
@@ -131,7 +131,7 @@ class RoomConnection:
         return future
 
     async def _send_queued(self) -> None:
-        with contextlib.suppress(ConnectionClosed):  # noticed where it is read
+        with contextlib.suppress(ConnectionClosed):  # the reader notices it
             while True:
                 message = await self._queue.get()
                 if message == _SIGN_OF_LIFE:

@@ -12,8 +12,8 @@ from .jupyter_api import JupyterApi
 from .room_state import RoomState
 from .server_errors import Refused
 
-#: Seconds between two looks at whether the file is still there; and to look again before
-#: believing that it is not: a rename takes effect in several places.
+#: Seconds between two checks that the file still exists; and before the check is repeated when it
+#: seems to be gone: a rename takes effect in several places.
 _LOOK, _LOOK_AGAIN = 10.0, 1.0
 
 REOPEN = "Read it again; its room is opened anew."
@@ -42,14 +42,14 @@ class RoomFile:
         return RoomUnavailable(happened, REOPEN, path=self.path)
 
     async def look(self) -> None:
-        """Find out where the file is.
+        """Look up the current path of the file.
 
         Raises:
-            DocumentNotFound: Nowhere.
+            DocumentNotFound: It no longer exists.
         """
         try:
             found = await self._api.get("api", "fileid", "path", id=self.id)
-            with self._api.understood("the path of a document"):
+            with self._api.expecting("the path of a document"):
                 path = str(found["path"])
             await self._api.contents(path, content="0")
         except Refused as refused:
@@ -63,7 +63,7 @@ class RoomFile:
     async def watch(self, is_connected: Callable[[], bool], log: Logger) -> DocumentNotFound:
         """Return when the file is gone for good.
 
-        The room of a deleted file goes on as if nothing had happened, and saves nothing.
+        The room of a deleted file continues as if nothing had happened, and saves nothing.
         """
         while True:
             await asyncio.sleep(_LOOK)

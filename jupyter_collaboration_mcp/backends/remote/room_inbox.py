@@ -6,41 +6,41 @@ from collections.abc import Sequence
 
 from ..protocols.rooms import Piece
 
-#: Bytes of updates kept for a peer that does not ask; beyond, they come in one piece when it does.
+#: Bytes of updates kept for an inactive peer; more than that are dropped and requested at once.
 _BACKLOG = 1 << 26
 
-#: Own updates that the room will send back are recognised, this many at most.
+#: The most updates of ours that are recognised when the room sends them back.
 _ECHOES = 1000
 
 _NOTHING = b"\x00\x00"
 
 
 class RoomInbox:
-    """Updates in the order in which they came, without echoes of our own."""
+    """Updates in order of arrival, without echoes of our own."""
 
     def __init__(self) -> None:
         self._updates: list[bytes] = []
         self._size = 0
-        self._whole = 0  # of them are there: what the room had when it last answered
+        self._whole = 0  # number of updates up to the room's last answer
         self._last_answer: int | None = None
         self._echoes: dict[int, None] = {}
 
     @property
     def waiting(self) -> Sequence[bytes]:
-        """What nobody has received yet."""
+        """Updates that have not been received yet."""
         return self._updates
 
     def news(self, update: bytes) -> bool:
-        """Take an update that the room sent by itself; False if it brings nothing."""
+        """Add an update that the room sent by itself; False if it changes nothing."""
         if update == _NOTHING:
             return False
         self._add(update)
         return True
 
     def answer(self, update: bytes) -> Piece | None:
-        """Take what the room had when it was asked; None if it brings nothing."""
+        """Add what the room had when it was queried; None if it changes nothing."""
         taken = None
-        if hash(update) != self._last_answer:  # each has all deletions that ever were
+        if hash(update) != self._last_answer:  # each answer includes all deletions ever made
             self._last_answer = hash(update)
             if update != _NOTHING:
                 taken = Piece(update)
@@ -49,10 +49,10 @@ class RoomInbox:
         return taken
 
     def drain(self, everything: bool) -> Sequence[bytes]:
-        """Hand out what came until the room last answered.
+        """Return what arrived until the room last answered.
 
-        What came since may be half of a change: the new content of a file, say, without the mark
-        that says so.
+        What arrived since may be half of a change, for example the new content of a file without
+        the mark that identifies it.
         """
         whole = len(self._updates) if everything else self._whole
         drained, self._updates = self._updates[:whole], self._updates[whole:]
@@ -61,14 +61,14 @@ class RoomInbox:
         return drained
 
     def drop_backlog(self) -> None:
-        """Forget what came if it is too much: the next answer has all of it."""
+        """Drop the updates if there are too many: the next answer includes all of them."""
         if self._size > _BACKLOG:
             self._updates.clear()
             self._size = self._whole = 0
             self._last_answer = None
 
     def expect_echo(self, update: bytes) -> None:
-        """Recognise an update of ours: the room sends everything to everybody, us included."""
+        """Expect our own update back: the room sends everything to everybody, us included."""
         self._echoes[hash(update)] = None
         if len(self._echoes) > _ECHOES:
             del self._echoes[next(iter(self._echoes))]

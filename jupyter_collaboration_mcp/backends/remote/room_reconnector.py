@@ -1,7 +1,7 @@
-"""Staying connected to a room on another server: connect, connect again, and wait for it.
+"""Staying connected to a room on another server: connects, reconnects, and waits for it.
 
-A connection that breaks is made again after a pause that grows. Whatever shows that the room is not
-the one we left, or that the server does not want us, ends the seat: a refused token stays refused.
+A broken connection is reopened after a growing pause. Whatever shows that the room is not the one
+we left, or that the server does not want us, ends the seat: a refused token stays refused.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from .room_session import open_session
 from .server_errors import Refused
 from .websocket import TOO_LARGE, BoundedConnection
 
-#: The pause before a reconnect grows from the first to the second, in seconds; while somebody
-#: waits for it, only to the third.
+#: The pause before a reconnect grows from the first to the second, in seconds; while somebody waits
+#: for it, only to the third.
 _SOON, _LATER, _WANTED = 0.2, 10.0, 1.0
 
-#: A connection that held this long was a good one: the next pause is a short one again.
+#: Seconds after which a connection counts as good: then the next pause is a short one again.
 _STEADY = 2.0
 
 #: Seconds for a whole attempt to connect.
 _ATTEMPT = 20.0
 
-#: Seconds that a call waits for the server to be there again, and for its answer.
+#: Seconds that a call waits for the server to be reachable again, and for its answer.
 _AWAY, _ANSWER = 15.0, 30.0
 
 
@@ -50,10 +50,10 @@ class _Lost(Exception):
 
 
 class RoomReconnector:
-    """The connection to one room, whichever it is at the moment.
+    """The current connection to one room.
 
     Args:
-        owner: Gets the messages of each connection.
+        owner: Receives the messages of each connection.
         end: Called with the reason when the room is lost for good.
     """
 
@@ -69,9 +69,9 @@ class RoomReconnector:
         self.session_id = ""
         """The collaboration session of the server, which changes when it restarts."""
         self.connection: RoomConnection | None = None
-        """To send through; None until the server has said what it has, and while there is none."""
+        """The connection to send through; None until the server has sent its state vector."""
         self.entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the whole document has come for the first time, or cannot be had."""
+        """Done when the whole document has arrived for the first time, or failed to."""
         self.waiting = 0
         """How many callers wait for the connection."""
         self._api = api
@@ -81,22 +81,22 @@ class RoomReconnector:
         self._end = end
         self._log = log
         self._in_sync = asyncio.Event()  # also set when there is nothing left to wait for
-        self._wanted = asyncio.Event()  # while somebody waits for the connection
+        self._wanted = asyncio.Event()  # set while somebody waits for the connection
         self._last_error: Exception | None = None
         self._stopped = ""  # why there is nothing left to wait for
 
     @property
     def in_sync(self) -> bool:
-        """Whether there is a connection now, and the room is in sync."""
+        """Whether there is a connection, and the room is in sync."""
         return self._in_sync.is_set() and not self._stopped
 
     # -- for callers -------------------------------------------------------------------------
 
-    async def connected(self) -> RoomConnection:
-        """The connection, in sync; waits a while for one.
+    async def wait_connected(self) -> RoomConnection:
+        """Wait a while for a connection that is in sync, and return it.
 
         Raises:
-            RoomUnavailable: There is none for too long, or never again.
+            RoomUnavailable: There is none for too long, or will never be.
         """
         if not self._in_sync.is_set():
             await self._wait_for_sync()
@@ -106,7 +106,7 @@ class RoomReconnector:
         return self.connection
 
     async def round_trip(self) -> None:
-        """Return when the room has answered a question: it then has all that was sent before.
+        """Wait until the room has answered a question: it then has everything that was sent before.
 
         Raises:
             RoomUnavailable: No answer came.
@@ -114,14 +114,14 @@ class RoomReconnector:
         try:
             async with asyncio.timeout(_ANSWER):
                 while True:
-                    connection = await self.connected()
+                    connection = await self.wait_connected()
                     if await connection.ask():
                         return
         except TimeoutError as error:
             raise self._file.unavailable(f"no answer came within {_ANSWER:g} s") from error
 
     def stop(self, happened: str) -> None:
-        """Let nobody wait any longer: there will be no connection."""
+        """Release everybody who waits: there will be no connection."""
         self._stopped = self._stopped or happened
         self._in_sync.set()
 
@@ -130,7 +130,7 @@ class RoomReconnector:
         self._wanted.set()
         try:
             async with asyncio.timeout(_AWAY):
-                # The connection may be lost again before those who waited for it have their turn.
+                # The connection may be lost again before those who waited for it continue.
                 while not self._in_sync.is_set():
                     await self._in_sync.wait()
         except TimeoutError as error:
@@ -150,8 +150,8 @@ class RoomReconnector:
     # -- for the connection ------------------------------------------------------------------
 
     def on_sync(self, connection: RoomConnection) -> bool:
-        """The room has answered the first question of a connection; returns whether there was
-        another connection before."""
+        """Note that the room has answered the first question of a connection; returns whether there
+        was an earlier connection."""
         connection.in_sync_since = time.monotonic()
         self._in_sync.set()
         if self.entered.done():
@@ -160,7 +160,7 @@ class RoomReconnector:
         return False
 
     def on_lost(self) -> None:
-        """The connection is of no more use to anybody."""
+        """Note that the connection is no longer usable."""
         self.connection = None
         if not self._stopped:
             self._in_sync.clear()
@@ -202,7 +202,7 @@ class RoomReconnector:
                 await self._wanted.wait()
 
     async def _connect_once(self) -> float:
-        """Connect and stay until the connection ends. Returns when it was in sync."""
+        """Connect and stay until the connection ends. Returns when it got in sync."""
         async with asyncio.timeout(_ATTEMPT):
             await self._check_session()
             websocket = await self._open_websocket()
@@ -215,7 +215,7 @@ class RoomReconnector:
         return connection.in_sync_since
 
     async def _check_session(self) -> None:
-        """Never sync with a server that has restarted, or with another document."""
+        """Refuse to sync with a server that has restarted, or with another document."""
         session = await open_session(self._api, self._file.path, self._room_id.kind)
         if not self.session_id:
             if session.file_id != self._file.id:
@@ -224,7 +224,7 @@ class RoomReconnector:
         elif session.id != self.session_id:
             raise self._file.unavailable("the Jupyter server was restarted")
         elif session.file_id != self._file.id:
-            await self._file.look()  # the document may only have another path
+            await self._file.look()  # the document may just have another path
 
     async def _open_websocket(self) -> BoundedConnection:
         try:
@@ -255,7 +255,7 @@ class RoomReconnector:
             raise self._file.unavailable(reason or "the document is too large for the server")
 
     def _refuse_entry(self, error: Exception) -> bool:
-        """Whether somebody was waiting to enter, who gets the error."""
+        """Pass an error to whoever is waiting to enter; returns whether anybody was."""
         if self.entered.done():
             return False
         if not isinstance(error, CollaborationError):

@@ -1,7 +1,7 @@
-"""Having another server save a room, and knowing whether it did.
+"""Making another server save a room, and finding out whether it did.
 
-A server reports a save as done that somebody's typing has cancelled, or that has failed. What can
-be trusted is the mark that it writes into the document after each save (`RoomState`).
+A server reports a save as done even if typing has cancelled it, or if it has failed. Only the mark
+that it writes into the document after each save is reliable (`RoomState`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .room_state import RoomState
 from .room_sync import RoomSync
 from .server_errors import Refused
 
-#: Seconds for saving.
+#: Seconds to save.
 _FLUSH = 10.0
 
-#: Saves in a row that did nothing, after which the server is believed not to be able to save.
+#: Consecutive saves without effect after which the server counts as unable to save.
 _FAILURES = 5
 
 
@@ -50,39 +50,39 @@ class RoomSaves:
         self._saving = asyncio.Lock()
 
     async def save(self, always: bool = False) -> None:
-        """Have the server save what is unsaved.
+        """Make the server save what is unsaved.
 
         Args:
-            always: Also if nothing is known to be: others may have edited before we came.
+            always: Save even if nothing is known to be unsaved; others may have edited earlier.
 
         Raises:
-            CollaborationError: It does not.
+            CollaborationError: It was not saved.
         """
         state = self._sync.state
         if state is None:
             return
         try:
             async with self._saving, asyncio.timeout(_FLUSH):
-                await self._line.connected()
+                await self._line.wait_connected()
                 await self._freshness.require_loadable(self._file.path, state, now=True)
                 await self._line.round_trip()
                 if always and state.saved and not await self._is_in_file(state.doc):
-                    await (await self._line.connected()).save()
+                    await (await self._line.wait_connected()).save()
                 await self._save(state)
         except TimeoutError as error:
             raise FileFailed.to("save", self._file.path, f"not within {_FLUSH:g} s") from error
         except (NotText, CorruptDocument):
-            if not (always and state.saved):  # else the file is all there is
+            if not (always and state.saved):  # otherwise there is only the file
                 raise
 
     async def _save(self, state: RoomState) -> None:
-        """Save until it is saved: a save that somebody's typing cancels is reported as done."""
+        """Save until it is saved: a save that typing cancels is reported as done."""
         with self._sync.ahead(state) as ahead:
             pause, failures = 0.05, 0
             while not ahead.saved:
-                connection, known = await self._line.connected(), ahead.updates
+                connection, known = await self._line.wait_connected(), ahead.updates
                 await connection.save()
-                await self._line.round_trip()  # the mark of the save has come
+                await self._line.round_trip()  # then the mark of the save has arrived
                 if ahead.overwrites:
                     why = "somebody else has just changed it on disk"
                     raise FileFailed.to("save", self._file.path, why)
@@ -96,8 +96,8 @@ class RoomSaves:
                     pause = min(2 * pause, 1.0)
 
     async def _is_in_file(self, doc: Doc[Any]) -> bool:
-        """Whether the file of a text says just what the room does: a server that saves it would
-        only change its line ends."""
+        """Whether the file of a text already matches the room: then a save would only change its
+        line ends."""
         if self._kind != "file":
             return False
         query = {"type": "file", "format": "text", "content": "1"}

@@ -1,4 +1,4 @@
-"""Our seats in the rooms of one server, and where their documents are."""
+"""Our seats in the rooms of one server, and the paths of their documents."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from .room_socket import RoomSocket
 
 
 class RoomSeats:
-    """The seats that are taken, and what is known of documents that nobody sits at."""
+    """The seats that we have taken, and what is known about other documents."""
 
     def __init__(self) -> None:
         self._seats: dict[RoomId, RoomSocket] = {}  # by room id
         self._rooms: dict[str, RoomId] = {}  # room ids by path
         self._paths: dict[str, str] = {}  # by file id
-        self._outdated: dict[str, str | None] = {}  # of rooms that lost their file: `modified`
+        self._outdated: dict[str, str | None] = {}  # `modified` of rooms that lost their file
 
     async def close(self) -> None:
-        """Leave the rooms that nobody has left yet."""
+        """Leave the rooms that we are still in."""
         await asyncio.gather(*(seat.close() for seat in self._seats.values()))
         self._forget_lost()
 
     def add(self, seat: RoomSocket, path: str) -> None:
-        """Take a seat in the room of the document at a path."""
+        """Add our seat in the room of the document at a path."""
         self._seats[seat.room_id] = seat
         self._paths[seat.room_id.file_id] = path
 
     def __contains__(self, room_id: RoomId) -> bool:
-        """Whether we sit in a room."""
+        """Whether we have a seat in a room."""
         self._forget_lost()
         return room_id in self._seats
 
@@ -40,25 +40,25 @@ class RoomSeats:
         self._paths[room_id.file_id] = path
 
     def room_at(self, path: str, kind: Kind) -> RoomId | None:
-        """The room of the document at a path, as far as that is known."""
+        """The room of the document at a path, as far as known."""
         self._forget_lost()
         for seat in self._seats.values():
             if seat.path == path and seat.room_id.kind == kind:
                 return seat.room_id
         room_id = self._rooms.get(path)
-        # A seat knows better where its document is.
+        # A seat knows the path of its document better.
         if room_id is None or room_id in self._seats or room_id.kind != kind:
             return None
         return room_id
 
     def path_of(self, file_id: str) -> str | None:
-        """Where the document with a file id is, as far as that is known."""
+        """The path of the document with a file id, as far as known."""
         self._forget_lost()
         seats = [seat for room_id, seat in self._seats.items() if room_id.file_id == file_id]
         return seats[0].path if seats else self._paths.get(file_id)
 
     def open_paths(self) -> dict[str, list[str]]:
-        """Who is in which document; known only for those that we are in."""
+        """The people in each document; only known for rooms that we are in."""
         self._forget_lost()
         return {seat.path: people_in(seat.states) for seat in self._seats.values()}
 
@@ -68,19 +68,19 @@ class RoomSeats:
         return [seat for seat in seats if seat.path == path or seat.path.startswith(f"{path}/")]
 
     def end_below(self, path: str) -> None:
-        """Leave the rooms at a path, or below it: the files are gone, but not their rooms.
+        """Leave the rooms at or below a path: the files are gone, but not their rooms.
 
-        Whoever joins such a room again has to know that it is outdated: see `modified`.
+        When such a room is joined again, it has to count as outdated: see `modified`.
         """
         for seat in self.below(path):
             self._outdated[seat.path] = seat.modified
             seat.end_with_file()
 
     def modified(self, path: str, last_modified: str | None) -> str | None:
-        """When the file was changed that a room which is joined now may be expected to have.
+        """The modification time of the file that a newly joined room is expected to match.
 
         Args:
-            last_modified: When the file at the path was changed.
+            last_modified: The modification time of the file at the path.
         """
         return self._outdated.pop(path, last_modified)
 

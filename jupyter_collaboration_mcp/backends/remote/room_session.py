@@ -1,4 +1,4 @@
-"""Asking a Jupyter server for the room of a document."""
+"""Requests the room of a document from a Jupyter server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Session:
 
 
 async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
-    """Ask a server for the room of a document.
+    """Request the room of a document from a server.
 
     Raises:
         DocumentNotFound: The server knows no such file.
@@ -58,7 +58,7 @@ async def open_session(api: JupyterApi, path: str, kind: Kind) -> Session:
             "the server.",
             url=api.address.base,
         ) from refused
-    with api.understood("the room of a document"):
+    with api.expecting("the room of a document"):
         return Session(_id(answer["fileId"]), _id(answer["sessionId"]))
 
 

@@ -1,8 +1,8 @@
 """A seat in a room of another Jupyter server, over its collaboration WebSocket.
 
-The connection may break and come back (`RoomReconnector`); what was written meanwhile is carried
-over (`RoomSync`). When the room is not the one that we left, the seat is given up, and whoever
-wants to go on joins anew.
+The connection may break and come back (`RoomReconnector`); what was written in the meantime is
+carried over (`RoomSync`). If the room is not the one that we left, the seat is given up, and its
+users join again.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from .room_saves import RoomSaves
 from .room_sync import RoomSync
 from .server_errors import Refused
 
-#: Seconds to have the document for the first time.
+#: Seconds to receive the document for the first time.
 _ENTRY = 60.0
 
-#: Seconds to have a document that the server cannot load, unless it has it in its store.
+#: Seconds to receive a document that the server may only have in its store, if at all.
 _DOUBTED = 5.0
 
-#: Seconds for the last messages on leaving.
+#: Seconds to send the last messages on leaving.
 _GOODBYE = 2.0
 
 
@@ -66,7 +66,7 @@ class RoomSocket:
         self.ended = ""
         """Why the seat is lost for good; empty while it is not."""
         self.gone = False
-        """Whether that is because the document is not where it was."""
+        """Whether the reason is that the document has moved or is gone."""
         self.closed = False
         """Whether we have left."""
         self._log = log
@@ -84,13 +84,13 @@ class RoomSocket:
     # -- coming and going --------------------------------------------------------------------
 
     async def enter(self, doubt: str | None = None) -> None:
-        """Sit down, and have the whole document.
+        """Take the seat, and receive the whole document.
 
         Args:
-            doubt: Why the server may not be able to load it. It does not say so (B24).
+            doubt: Why the server may be unable to load it. It does not report that itself (B24).
 
         Raises:
-            CollaborationError: The server, the document or its room is not to be had.
+            CollaborationError: The server, the document or its room is unavailable.
         """
         self._tasks.start(self._line.run())
         limit = _ENTRY if doubt is None else _DOUBTED
@@ -114,7 +114,7 @@ class RoomSocket:
         self.closed = True
         self._line.stop(self._file.unavailable("the seat was given up").happened)
         if self._line.connection is not None:
-            await self._line.connection.sent(_GOODBYE)
+            await self._line.connection.wait_sent(_GOODBYE)
         await self._tasks.close()
         self._sync.close()
 
@@ -126,7 +126,7 @@ class RoomSocket:
         self._end(DocumentNotFound.at(self.path))
 
     def _end(self, error: CollaborationError) -> None:
-        """The seat is lost, and nothing is tried again."""
+        """Lose the seat for good, without further attempts."""
         if not self.alive:
             return
         self._log.info("%s: %s", self.room_id, error.happened)
@@ -156,7 +156,7 @@ class RoomSocket:
 
     @property
     def connected(self) -> bool:
-        """Whether it is in sync with the room now."""
+        """Whether it is currently in sync with the room."""
         return self._line.in_sync
 
     @property
@@ -175,14 +175,14 @@ class RoomSocket:
         return notices
 
     def warn(self, notice: str) -> None:
-        """Have something said in the next answer."""
+        """Add a notice to the next answer."""
         self._notices.append(notice)
 
     def remember(self, notice: str | None) -> None:
-        """Another server's crash takes nothing from us."""
+        """Do nothing: a crash of another server loses nothing of ours."""
 
     def record(self, authorship: Authorship) -> None:
-        """Another server remembers no authors."""
+        """Do nothing: another server remembers no authors."""
 
     # -- its document ------------------------------------------------------------------------
 
@@ -192,11 +192,11 @@ class RoomSocket:
     def send(self, message: bytes) -> None:
         connection = self._line.connection
         if message[0] == YMessageType.AWARENESS:
-            # A farewell is not sent back to its sender, so that we would stay here for ever.
+            # A farewell is not echoed to its sender, so we would stay here forever.
             self._awareness.apply(message, "own")
         elif message[1] == YSyncMessageType.SYNC_UPDATE:
             self._sync.on_sent(read_message(message[2:]), echoes=connection is not None)
-        if connection is not None:  # else the Doc has it, and the next connection carries it over
+        if connection is not None:  # otherwise the next connection carries over what the Doc has
             connection.send(message)
 
     def receive(self) -> Sequence[bytes]:
@@ -205,17 +205,17 @@ class RoomSocket:
     async def current(self) -> None:
         try:
             if (state := self._sync.state) is not None:
-                await self._line.connected()
-                # A server saves an edit over a file that it could not load.
+                await self._line.wait_connected()
+                # A server overwrites a file that it could not load with an edit.
                 await self._freshness.require_loadable(self.path, state)
             await self._line.round_trip()
         except RoomUnavailable as error:
             error.happened += " Nothing was done."
             raise
 
-    async def acknowledged(self) -> None:
-        # The server takes the messages of a client in their order: when it has answered a
-        # question it has applied all that was sent before.
+    async def wait_acknowledged(self) -> None:
+        # The server handles the messages of a client in order: when it has answered a question, it
+        # has applied everything that was sent before.
         try:
             await self._line.round_trip()
         except RoomUnavailable as error:
@@ -237,7 +237,7 @@ class RoomSocket:
 
     @property
     def modified(self) -> str | None:
-        """When the file was changed last that the room is known to have taken over."""
+        """The modification time of the file that the room is known to match."""
         return self._freshness.modified
 
     def whereabouts(self) -> Sequence[str]:
@@ -264,10 +264,10 @@ class RoomSocket:
             return False
 
     async def look(self) -> None:
-        """Find out where the file is.
+        """Look up the current path of the file.
 
         Raises:
-            DocumentNotFound: Nowhere.
+            DocumentNotFound: It no longer exists.
         """
         await self._file.look()
 
@@ -275,18 +275,18 @@ class RoomSocket:
         try:
             await self.save()
         except (NotText, CorruptDocument):
-            raise  # whoever renames it now would have the server save it under the new name
+            raise  # otherwise a rename would make the server save it under the new name
         except CollaborationError as error:
             self._log.warning("%s", error.happened)
 
     async def save(self, always: bool = False) -> None:
-        """Have the server save what is unsaved.
+        """Make the server save what is unsaved.
 
         Args:
-            always: Also if nothing is known to be: others may have edited before we came.
+            always: Save even if nothing is known to be unsaved; others may have edited earlier.
 
         Raises:
-            CollaborationError: It does not.
+            CollaborationError: It was not saved.
         """
         if self.alive:
             await self._saves.save(always)
@@ -294,7 +294,7 @@ class RoomSocket:
     # -- what a connection brings ------------------------------------------------------------
 
     def on_message(self, connection: RoomConnection, message: bytes) -> None:
-        """Take what the server sends, in its order."""
+        """Handle a message of the server, in order."""
         if message[0] == YMessageType.SYNC:
             if message[1] == YSyncMessageType.SYNC_STEP1:
                 self._introduce(connection, message)
@@ -318,18 +318,18 @@ class RoomSocket:
                 raise self._file.unavailable(why)
 
     def on_lost(self) -> None:
-        """The connection is of no more use to anybody."""
+        """Called when the connection is no longer usable."""
         self._line.on_lost()
         self._sync.on_lost()
 
     def question(self) -> tuple[bytes, Callable[[], None]]:
-        """What asks the room for all that is missing here, and what its answer proves."""
+        """A message that asks for everything missing here, and a callback for its answer."""
         return self._sync.question()
 
     def _introduce(self, connection: RoomConnection, message: bytes) -> None:
-        """The server says what it has; it gets what it lacks, and from now on all updates."""
+        """Handle the server's state vector: send what it lacks, and from now on all updates."""
         if self._sync.is_other_history(message):
-            raise self._file.unavailable("the server loaded the document anew")
+            raise self._file.unavailable("the server reloaded the document")
         if (missing := self._sync.missing_in_room(message)) is not None:
             connection.send(missing)
         self._line.connection = connection

@@ -1,10 +1,10 @@
-"""What a Jupyter server says about a document in the document itself: its saves and its path.
+"""What a Jupyter server writes about a document into the document itself: its saves and its path.
 
 The state map has a flag `dirty`, but only JupyterLab ever sets it: where none is open, it stays
-false while agents edit. What can be trusted is that the server writes `dirty` and then `hash` anew
-after each save, and that any change cancels a save that has begun. So the file has everything
-when the latest thing that happened in the room is such a mark. A `dirty` of the server without a
-`hash` behind it says that the file was changed on disk and has overwritten the room (B9).
+false while agents edit. It is reliable that the server rewrites `dirty` and then `hash` after each
+save, and that any change cancels a save that has begun. So the file has everything if such a mark
+is the latest event in the room. A `dirty` of the server without a following `hash` means that the
+file was changed on disk and has overwritten the room (B9).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class RoomState:
         self.doc = doc
         self.path = path
         self._saved = saved
-        """None before the document has come."""
+        """None before the document has arrived."""
         self._dirty = self._clean = self._marked = False
-        self._cleaned = False  # the latest thing is a `dirty` of the server without a `hash` yet
+        self._cleaned = False  # whether the latest event is a server's `dirty` without a `hash` yet
         self.updates = 0
-        """Counted from whenever somebody sets it to 0."""
+        """Number of updates since somebody set it to 0."""
         self._overwritten: Overwrite | None = None
-        self._content = Overwrite(range(0))  # which update it was, if there was one
+        self._content = Overwrite(range(0))  # which update brought it, if any
         self.overwrites = 0
         """How often the file has overwritten the room."""
         self._server: int | None = None
-        """The client id of the server, once it is known."""
+        """The client id of the server, once known."""
         self._doubtful: set[tuple[int, int]] = set()
         self._map: Map[Any] = doc.get("state", type=Map)
         self._on_end: list[Callable[[], None]] = [
@@ -50,10 +50,10 @@ class RoomState:
         return bool(self._saved) and self._overwritten is None
 
     def overwritten(self) -> Overwrite | None:
-        """With which update the file overwrote the room since this was asked last.
+        """The update with which the file overwrote the room since the last call.
 
-        They are counted since `updates` was set to 0.
-        To be asked when all that the room has is here: a `hash` may be on its way.
+        Updates are counted since `updates` was set to 0. Call this when everything that the room
+        has is here: a `hash` may be on its way.
         """
         if self._cleaned:
             self._cleaned, self._saved = False, True
@@ -63,7 +63,7 @@ class RoomState:
 
     @property
     def hash(self) -> str | None:
-        """Of the file, when the server saved it last."""
+        """The hash of the file when the server last saved it."""
         said = self._map.get("hash")
         return None if said is None else str(said)
 
@@ -75,7 +75,7 @@ class RoomState:
     def _hides_overwrite(self, event: TransactionEvent) -> bool:
         """Whether the file may have overwritten the room right before it was saved.
 
-        An update that answers a question has all of it in one. A save is only two pieces.
+        An update that answers a question includes everything. A save is only two pieces.
         """
         if self._server is None:
             return True
@@ -84,13 +84,13 @@ class RoomState:
         return after - before + self._cleaned > 2
 
     def doubt(self, update: bytes) -> None:
-        """A mark in an update may be of a save that began before the latest edit came."""
+        """Mark a save as doubtful that may have started before the latest edit arrived."""
         if (block := first_block(update)) is not None:
             client, clock = block
             self._doubtful |= {(client, clock), (client, clock + 1)}  # `dirty`, then `hash`
 
     def copy(self) -> RoomState:
-        """The same of a Doc of its own, which can go ahead."""
+        """A copy with its own Doc, which can run ahead."""
         doc: Doc[Any] = Doc()
         doc.apply_update(self.doc.get_update())
         copy = RoomState(doc, self.path, self.saved)
@@ -109,14 +109,14 @@ class RoomState:
         if "dirty" in changed:
             self._dirty = changed["dirty"] is True
             self._clean = not self._dirty
-        if changed.get("hash") is not None:  # who takes over a notebook's file removes it
+        if changed.get("hash") is not None:  # reloading a notebook's file removes it
             self._marked = True
-        # On loading, the path may be one that an older room has left in the store.
+        # On loading, the path may be one that an older room left in the store.
         if changed.get("path") and self._saved is not None:
             self.path = str(changed["path"])
 
     def _on_update(self, event: TransactionEvent) -> None:
-        """Comes after `_on_map` of the same transaction."""
+        """Called after `_on_map` of the same transaction."""
         marked, self._marked = self._marked, False
         clean, self._clean = self._clean, False
         if self._saved is None:
@@ -129,14 +129,14 @@ class RoomState:
             if not self._cleaned:
                 self._content = Overwrite.between(self.updates - 1, self.updates + 1)
             self._note_overwrite()
-        # JupyterLab writes `dirty` too, after a save that its person has asked for.
+        # JupyterLab writes `dirty` too, after a save that its user has requested.
         self._cleaned = clean and not marked and author in (None, self._server or author)
         if self._cleaned:
             # The content of the file came right before, or in the same update.
             single = is_single(event.update)
             self._content = Overwrite.between(self.updates - 1, self.updates + (not single))
         self.updates += 1
-        # A mark comes alone; with the work of others in one update, who knows the order.
+        # A mark comes alone; if others' work is in the same update, the order is unknown.
         doubtful = first_block(event.update) in self._doubtful
         self._saved = marked and author is not None and not doubtful
         if self._saved:

@@ -1,8 +1,8 @@
-"""Being in sync with a room on another server, over connections that break.
+"""Staying in sync with a room on another server, over connections that break.
 
 What was written while there was no connection is in the Doc, and the sync after the reconnect
 carries it over. A room with another history than the one we left must never get our Doc, or its
-text could double.
+text could be duplicated.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .room_state import RoomState
 
 
 class RoomSync:
-    """What of one document we have sent, the room has confirmed, and the room has sent."""
+    """What we have sent, what the room has confirmed, and what the room has sent."""
 
     def __init__(self) -> None:
         self.state: RoomState | None = None
-        """What the server says about saves; None before a Doc is attached."""
+        """What the server reports about saves; None before a Doc is attached."""
         self._doc: Doc[Any] | None = None
-        self._ahead: RoomState | None = None  # knows what nobody has received yet
+        self._ahead: RoomState | None = None  # includes what has not been received yet
         self._inbox = RoomInbox()
-        self._sent = self._applied = 0  # updates; and how many of them the room surely has
-        self._own_clock = 0  # ... through which it surely has ours
+        self._sent = self._applied = 0  # updates, and how many of them the room certainly has
+        self._own_clock = 0  # ... up to which it certainly has ours
 
     def attach(self, doc: Doc[Any], path: str) -> RoomState:
         """Keep a Doc in sync from now on."""
@@ -47,18 +47,18 @@ class RoomSync:
         """Count an update of ours.
 
         Args:
-            echoes: Whether it goes out now, so that the room will send it back.
+            echoes: Whether it is sent now, so that the room will send it back.
         """
         if self.state is not None and self._sent == self._applied:
-            for waiting in self._inbox.waiting:  # they come to the Doc later, but were first
+            for waiting in self._inbox.waiting:  # they reach the Doc later, but came first
                 self.state.doubt(waiting)
         self._sent += 1
         if echoes:
             self._inbox.expect_echo(update)
 
     def question(self) -> tuple[bytes, Callable[[], None]]:
-        """The message that asks the room for all that is missing here, and what to call when it
-        has answered: the room then has all that was sent before."""
+        """The message that asks the room for everything missing here, and a function to call when
+        it has answered: the room then has everything that was sent before."""
         doc: Doc[Any] = Doc() if self._doc is None else self._doc
         sent, clock = self._sent, decode_state(doc.get_state()).get(doc.client_id, 0)
 
@@ -68,14 +68,14 @@ class RoomSync:
         return create_sync_message(doc), answered
 
     def missing_in_room(self, message: bytes) -> bytes | None:
-        """The message with what the room lacks, after the server has sent what it has."""
+        """The message with what the room lacks, given the server's state vector."""
         return None if self._doc is None else handle_sync_message(message[1:], self._doc)
 
     def is_other_history(self, message: bytes) -> bool:
-        """Whether the room lacks something that it had, by the server's message with what it has.
+        """Whether the room lacks something that it had, according to the server's state vector.
 
-        A room is cleaned up a minute after the last one left. Where it is not kept in a store
-        it begins a new history, into which the old one must not be merged.
+        A room is cleaned up a minute after the last one left. Where it is not kept in a store it
+        starts a new history, into which the old one must not be merged.
         """
         if self._doc is None:
             return False
@@ -88,12 +88,12 @@ class RoomSync:
     # -- what the room sends -----------------------------------------------------------------
 
     def on_answer(self, update: bytes) -> None:
-        """Take what the room had when it was asked."""
+        """Add what the room had when it was queried."""
         if (piece := self._inbox.answer(update)) is not None:
             self._look_at(piece)
 
     def on_update(self, update: bytes) -> None:
-        """Take what the room sends by itself."""
+        """Add an update that the room sent by itself."""
         if self._inbox.is_echo(update):
             if self._ahead is not None:
                 self._ahead.doc.apply_update(update)
@@ -101,14 +101,14 @@ class RoomSync:
             self._look_at(update)
 
     def on_lost(self) -> None:
-        """The connection is lost: nothing is sent back through it any more."""
+        """Note that the connection is lost: nothing is echoed through it any more."""
         self._inbox.forget_echoes()
 
     def receive(self, everything: bool) -> Sequence[bytes]:
-        """The updates that came since the last call, oldest first.
+        """The updates since the last call, oldest first.
 
         Args:
-            everything: Else only those until the room last answered.
+            everything: If False, only those until the room last answered.
         """
         if self.state is not None:
             self.state.updates = 0
@@ -116,7 +116,7 @@ class RoomSync:
 
     @contextmanager
     def ahead(self, state: RoomState) -> Iterator[RoomState]:
-        """A copy of a state that also knows what came and nobody has received yet."""
+        """A copy of a state that also includes updates that have not been received yet."""
         self._ahead = ahead = state.copy()
         try:
             for update in self._inbox.waiting:
@@ -127,7 +127,7 @@ class RoomSync:
             ahead.close()
 
     def _look_at(self, update: bytes) -> None:
-        """Something came that is not known yet."""
+        """Look at an update that is not known yet."""
         if self.state is not None:
             self._inbox.drop_backlog()  # before a Doc is attached there is no next question
             if self._sent != self._applied:

@@ -1,4 +1,4 @@
-"""Where a Jupyter server is, and what it takes to connect: credentials, proxy, certificates."""
+"""The URL of a Jupyter server, and what it takes to connect: credentials, proxy, certificates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-#: What may stand in a path as it is; the rest is percent-encoded.
+#: Characters that may be in a path unencoded; the others are percent-encoded.
 _IN_PATH = "/%:@!$&'()*+,;=~"
 
 
@@ -19,7 +19,7 @@ class ServerAddress:
     """Where a Jupyter server is, and how to authenticate."""
 
     url: str
-    """Of the server, with its base URL."""
+    """The URL of the server, with its base URL."""
     token: str | None = None
     verify: bool = True
     """Whether its certificate must be one that this machine trusts."""
@@ -35,7 +35,7 @@ class ServerAddress:
 
     @property
     def credentials(self) -> dict[str, str]:
-        """The header that authenticates: with the token, else with the user info of the URL."""
+        """The header that authenticates: with the token, or with the user info of the URL."""
         if self.token is not None:
             return {"Authorization": f"token {self.token}"}
         name, at, _ = urlsplit(self.url).netloc.rpartition("@")
@@ -56,7 +56,7 @@ class ServerAddress:
         return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
 
     def ssl_context(self) -> ssl.SSLContext:
-        """How certificates are checked; takes a while to load."""
+        """How certificates are verified; takes a while to load."""
         context = ssl.create_default_context()
         if not self.verify:
             context.check_hostname = False
@@ -65,7 +65,7 @@ class ServerAddress:
 
 
 def is_address(url: str) -> bool:
-    """Whether a server could be there at all."""
+    """Whether a URL could be that of a server at all."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -1,4 +1,4 @@
-"""What went wrong with a request to a Jupyter server, in a sentence that an agent can act on."""
+"""Errors of requests to a Jupyter server, in sentences that an agent can act on."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from websockets.exceptions import (
 
 from ...documents.foreign_text import MESSAGE, quoted
 from ...errors import AnswerTooLarge, NotJupyter, ServerError, ServerUnreachable, TokenRefused
-from .answer_limits import Answer, parsed
+from .answer_limits import Answer, parse_json
 from .jupyterhub import Hub
 from .server_address import ServerAddress
 
-#: Statuses by which a server says that it does not let us in.
+#: Statuses of a server that does not let us in.
 REFUSED = (401, 403)
 
-#: Statuses by which a proxy in front of a server says that it cannot reach it.
+#: Statuses of a proxy that cannot reach the server behind it.
 _AWAY = (502, 503, 504)
 
-#: What can go wrong when a WebSocket is opened.
+#: Errors on opening a WebSocket.
 HANDSHAKE_ERRORS = (
     InvalidHandshake,
     InvalidProxy,
@@ -50,7 +50,7 @@ class Refused(Exception):
     """The server answered with an error status that means something to the caller.
 
     Args:
-        said: Why, in the server's own words.
+        said: The reason, in the server's own words.
     """
 
     def __init__(self, status: int, said: str) -> None:
@@ -64,14 +64,14 @@ class ServerErrors:
     """The errors of requests to one server.
 
     Args:
-        hub: The JupyterHub that the server belongs to, if it is known to belong to one.
+        hub: The JupyterHub that the server belongs to, if known.
     """
 
     address: ServerAddress
     hub: Hub | None = None
 
     async def content_of(self, answer: Answer) -> Any:
-        """What the JSON of an answer says; None if it has none.
+        """The parsed JSON of an answer; None if it has none.
 
         Raises:
             Refused: The answer has an error status that means something to the caller.
@@ -79,7 +79,7 @@ class ServerErrors:
         """
         status = answer.status
         try:
-            content, is_json = await parsed(answer.body) if answer.body else None, True
+            content, is_json = await parse_json(answer.body) if answer.body else None, True
         except ValueError:
             content, is_json = None, False
         if self.hub is not None:
@@ -87,7 +87,7 @@ class ServerErrors:
             if stopped is not None:
                 raise stopped
         said = str(content.get("message") or "") if isinstance(content, dict) else ""
-        if status == 403 and "Permission denied" in said:  # to the server itself
+        if status == 403 and "Permission denied" in said:  # by the server itself
             raise Refused(status, "Permission denied")
         if status in REFUSED:
             raise self.token_refused(status, said)
@@ -127,32 +127,32 @@ class ServerErrors:
         return self._away(status) if status in _AWAY else Refused(status, "")
 
     def not_jupyter(self, why: str) -> NotJupyter:
-        """The error for something that answers as no Jupyter server does."""
+        """The error for something that does not answer like a Jupyter server."""
         return NotJupyter(
             f"What answers at {self.address.base} is not a Jupyter server: {why}.",
-            "Give the address of a Jupyter server, with its base URL.",
+            "Give the URL of a Jupyter server, with its base URL.",
             url=self.address.base,
         )
 
     def too_large(self, limit: int) -> AnswerTooLarge:
-        """The error for an answer that has more bytes than are accepted."""
+        """The error for an answer with more bytes than the limit."""
         error = AnswerTooLarge(
             f"The answer of the Jupyter server at {self.address.base} has more than "
             f"{limit:,} bytes, and was dropped.",
             "Ask for less, or ask the person to raise --max-answer-size.",
             url=self.address.base,
         )
-        error.remedy = "Raise --max-answer-size if that much is to be expected of this server."
+        error.remedy = "Raise --max-answer-size if you expect that much from this server."
         return error
 
     def token_refused(self, status: int, said: str) -> TokenRefused:
         """The error for a server that does not let us in.
 
         Args:
-            said: Why, in the server's own words.
+            said: The reason, in the server's own words.
         """
         base = self.address.base
-        if "not authorized" in said:  # so Jupyter's authorizer speaks of a user that it knows
+        if "not authorized" in said:  # Jupyter's authorizer, about a user that it knows
             return TokenRefused(
                 f"The Jupyter server at {base} does not allow this: {quoted(said)}.",
                 "Ask whoever runs that server for the permission.",
@@ -171,11 +171,11 @@ class ServerErrors:
         )
 
     def unreachable(self, error: Exception) -> ServerUnreachable:
-        """The error for a server that no answer came from."""
+        """The error for a server that did not answer."""
         base, proxy = self.address.base, self.address.proxy
         said = (str(error) or type(error).__name__).rstrip(".")
         if len(said) > MESSAGE or isinstance(error, (httpx2.ProtocolError, InvalidHandshake)):
-            said = quoted(said)  # it may have the server's own words in it
+            said = quoted(said)  # it may contain the server's own words
         by_proxy = "" if proxy is None else urlsplit(proxy).netloc.rpartition("@")[2]
         happened = f"The Jupyter server at {base} cannot be reached"
         if "CERTIFICATE_VERIFY_FAILED" in said:
@@ -186,7 +186,7 @@ class ServerErrors:
                 url=base,
             )
         if "WRONG_VERSION_NUMBER" in said:
-            next_step = "Say http:// instead of https://."
+            next_step = "Use http:// instead of https://."
             return ServerUnreachable(f"{happened}: {said}.", next_step, url=base)
         if by_proxy:
             return ServerUnreachable.for_person(
@@ -196,6 +196,6 @@ class ServerErrors:
             )
         return ServerUnreachable(
             f"{happened}: {said}.",
-            "See that it runs and that the URL is right, http:// or https://.",
+            "Check that it runs and that the URL is right, http:// or https://.",
             url=base,
         )

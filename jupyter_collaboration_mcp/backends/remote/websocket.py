@@ -1,8 +1,8 @@
-"""A WebSocket to a Jupyter server whose messages have to arrive within a time and a size.
+"""A WebSocket to a Jupyter server with limits on the time and size of messages.
 
-The library bounds the size of a message, and closes a connection on which no pong comes while a
-single frame is trickling in. A message in many small frames has room for pongs between them, and
-could go on forever.
+The library limits the size of a message, and closes a connection without pongs while a single frame
+is trickling in. A message in many small frames has room for pongs between them, and could go on
+forever.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def open_websocket(
         ping_interval=_PING,
         ping_timeout=_PONG,
         close_timeout=_FAREWELL,
-        compression=None,  # so nothing is unpacked that is larger than what was sent
+        compression=None,  # so that nothing unpacks to more than was sent
         create_connection=_bounded_by(limits),
         proxy=proxy,
         subprotocols=None if subprotocol is None else [subprotocol],
@@ -57,7 +57,7 @@ async def open_websocket(
 
 
 class BoundedConnection(ClientConnection):
-    """Ends itself when a message takes too long; the library ends it when one is too large."""
+    """Closes itself when a message takes too long; the library closes it when one is too large."""
 
     limits = AnswerLimits()
 
@@ -80,7 +80,7 @@ class BoundedConnection(ClientConnection):
 
     @property
     def end(self) -> tuple[int | None, str]:
-        """The code with which it was closed, and why, as it can be shown."""
+        """The code with which it was closed, and a printable reason."""
         if self._too_slow:
             return None, f"a message did not arrive within {self.limits.seconds:g} s"
         sent = self.protocol.close_sent
@@ -101,5 +101,5 @@ class BoundedConnection(ClientConnection):
 
 
 def _bounded_by(limits: AnswerLimits) -> type[BoundedConnection]:
-    """The class of connections that have these limits."""
+    """A class of connections with these limits."""
     return type("BoundedConnection", (BoundedConnection,), {"limits": limits})

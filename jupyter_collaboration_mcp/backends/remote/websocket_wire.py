@@ -1,8 +1,8 @@
-"""The WebSocket of a kernel of another machine, which is opened again when it is cut.
+"""The WebSocket of a kernel on another machine, which is reopened when it is cut.
 
-A network that is cut is not a kernel that is dead. The wire comes back under its own name, and
-the server has kept for it what the kernel said meanwhile, as far as it could. A server that cannot
-be reached is waited for during the grace time; then the kernel counts as unreachable.
+A cut network does not mean a dead kernel. The wire comes back under its own name, and the server
+has kept what the kernel sent in the meantime, as far as it could. We wait for an unreachable server
+during the grace time; then the kernel counts as unreachable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .kernel_dialer import KernelDialer
 from .kernel_frames import Frame, mark_dropped_output
 from .kernel_watch import KernelWatch
 
-#: Seconds without the server, after which its kernels count as unreachable.
+#: Seconds without the server after which its kernels count as unreachable.
 GRACE = 30.0
 
 
@@ -31,9 +31,9 @@ class WebSocketWire:
 
     Args:
         api: The server.
-        kernel_id: Of the kernel.
+        kernel_id: The kernel's id.
         log: For what nobody waits for.
-        grace: Seconds without the server, after which the kernel counts as unreachable.
+        grace: Seconds without the server after which the kernel counts as unreachable.
     """
 
     lossy = True
@@ -50,7 +50,7 @@ class WebSocketWire:
         self._listener: Listener | None = None
         self._connection: KernelConnection | None = None
         self._connected = False
-        self._process = ""  # the name under which the kernel speaks, another one after a restart
+        self._process = ""  # the kernel's name in its messages, another one after a restart
         self._ended: Fate | None = None
         self._closed = False
         self._tasks = OwnedTasks()
@@ -88,7 +88,7 @@ class WebSocketWire:
         if self._ended is None:
             self._ended = fate
             if self._listener is not None:
-                self._listener.ended()
+                self._listener.on_ended()
         if self._connection is not None:
             self._connection.stop()
         if self._serving is not None and self._serving is not asyncio.current_task():
@@ -121,7 +121,7 @@ class WebSocketWire:
                 self._connected = True
                 away = self._watch.silence
                 self._watch.note_contact()
-                self._listener.reconnected(away)
+                self._listener.on_reconnected(away)
         except Exception:
             self._log.exception("The connection to kernel %s broke", self._kernel_id)
             self.end("gone")
@@ -130,14 +130,14 @@ class WebSocketWire:
             await connection.close()
 
     async def _reconnect(self) -> KernelConnection | None:
-        """Connect again; None if there is no point in it any more."""
+        """Connect again; None if there is no longer a reason to."""
         assert self._listener is not None
         try:
             connection = await self._dialer.reconnect(lambda: self._grace - self._watch.silence)
         except KernelUnavailable:
             self.end("gone")
         except TokenRefused as error:
-            self._listener.note(f"The Jupyter server lets us in no longer: {error.happened}")
+            self._listener.note(f"The Jupyter server no longer lets us in: {error.happened}")
             self.end("unreachable")
         else:
             if connection is None:
@@ -157,9 +157,9 @@ class WebSocketWire:
         return self._listener.receive(frame)
 
     def _recognize(self, frame: Frame) -> None:
-        """Notice another process: one that was killed to be restarted does not say so."""
+        """Notice another process: one that was killed for a restart does not report it."""
         name = frame.header.get("session")
-        # Not all kernels have names: some use that of who asked, and the server uses ours.
+        # Not all kernels have names: some use the requester's, and the server uses ours.
         if not name or name in (frame.parent.get("session"), self.session):
             return
         if self._process not in ("", name):
@@ -172,8 +172,8 @@ class WebSocketWire:
         elif state == "dead":
             self.end("died")
         elif self._listener is not None:
-            self._listener.server_says(state)
+            self._listener.on_server_state(state)
 
     def _on_sent(self, message_id: str) -> None:
         if self._listener is not None:
-            self._listener.sent(message_id)
+            self._listener.on_sent(message_id)

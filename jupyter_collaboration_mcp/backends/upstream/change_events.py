@@ -45,7 +45,7 @@ class ChangeEvents(Workaround):
 
         def observe_in_room(self: YNotebook, callback: Callable[[str, Any], None]) -> None:
             if not isinstance(getattr(callback, "__self__", None), DocumentRoom):
-                observe(self, callback)  # somebody else, who wants to know what happened
+                observe(self, callback)  # another observer, who needs the details
                 return
             self.unobserve()
             subscriptions: dict[Any, Any] = self._subscriptions

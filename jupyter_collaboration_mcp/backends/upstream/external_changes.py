@@ -74,14 +74,14 @@ class ExternalChanges(Workaround):
         self._loaders[loader].observers.add(observer)
 
     def unloadable(self, room: DocumentRoom) -> HTTPError | None:
-        """Why the file of a room could not be loaded when it was last looked at."""
+        """Why the file of a room could not be loaded when it was last checked."""
         watched = self._loaders.get(room._file)
         return None if watched is None else watched.failures.get((room.file_format, room.file_type))
 
 
 @dataclass(slots=True)
 class _Watched:
-    """What is known of the file of a loader."""
+    """What is known about the file of a loader."""
 
     failures: dict[tuple[str, str], HTTPError] = field(default_factory=dict)
     """Why it could not be loaded, by format and type."""
@@ -89,7 +89,7 @@ class _Watched:
 
 
 def _patch(loader: Any, watched: _Watched) -> None:
-    """Have a file loader tell its rooms of every change, and save none of them over."""
+    """Make a file loader notify its rooms of every change, and never overwrite one."""
     from jupyter_server_ydoc.utils import OutOfBandChanges
 
     failures, observers = watched.failures, watched.observers
@@ -103,7 +103,7 @@ def _patch(loader: Any, watched: _Watched) -> None:
         try:
             model = await load(format, file_type)
         except HTTPError as error:
-            if error.status_code != 404:  # that it is gone, others notice
+            if error.status_code != 404:  # others notice that it is gone
                 failures[format, file_type] = error
             raise
         failures.pop((format, file_type), None)
@@ -124,14 +124,14 @@ def _patch(loader: Any, watched: _Watched) -> None:
                 await _reload(loader)
 
     async def any_loads(broken: list[tuple[str, str]]) -> bool:
-        """Whether a file can be loaded again. It may say the same time: it was half written."""
+        """Whether a file can be loaded again. Its time may be the same: it was half written."""
         loads = False
         for file_format, file_type in broken:
             try:
                 await load_content(file_format, file_type)
                 loads = True
             except HTTPError:
-                continue  # as before; whoever looked first has told the log
+                continue  # as before; it has already been logged
         return loads
 
     async def save_content_at_path(model: dict[str, Any], path: str) -> Any:
@@ -143,7 +143,7 @@ def _patch(loader: Any, watched: _Watched) -> None:
         nonlocal written
         before = changes
         async with turn:
-            if changes > before:  # what is to be saved is what the room had before
+            if changes > before:  # what would be saved is what the room had before
                 raise OutOfBandChanges
             if (failure := failures.get((model["format"], model["type"]))) is not None:
                 # Not as an out-of-band change: the room would only try to load it again.
@@ -152,13 +152,13 @@ def _patch(loader: Any, watched: _Watched) -> None:
             try:
                 saved = await save(model)
             except OutOfBandChanges:
-                # It is known when it has been loaded: a save that cancels the loading must not
-                # take it for known.
+                # It counts as known once it has been loaded: a save that cancels the loading must
+                # not count it as known.
                 loader.last_modified = known
                 raise
             if saved is None and written is not None:
-                # Typing cancels the waiting for a save, and not the save. Where somebody types
-                # faster than a large file is written, no save would ever be known to be done.
+                # Typing cancels the wait for a save, not the save itself. If somebody types faster
+                # than a large file is written, no save would ever be known to be done.
                 for observer in observers:
                     observer.on_written(written["hash"])
             return saved

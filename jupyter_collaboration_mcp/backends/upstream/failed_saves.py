@@ -1,4 +1,4 @@
-"""Saves that fail leave the file as it was, and say why."""
+"""Makes failed saves leave the file as it was, and report the reason."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class FailedSaves(Workaround):
 
 
 def changed_save() -> list[str]:
-    """How a file loader differs from one whose way of writing can be replaced."""
+    """How a file loader differs from one whose method of writing can be replaced."""
     from jupyter_server_ydoc.loaders import FileLoader
 
     return [

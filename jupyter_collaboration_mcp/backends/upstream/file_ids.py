@@ -1,4 +1,4 @@
-"""The ids of files, where jupyter-server-fileid takes the name of a folder for a glob."""
+"""The ids of files, where jupyter-server-fileid treats the name of a folder as a glob."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FileIdFolders(Workaround):
 
     def apply(self, server: Server) -> None:
         if server.file_ids is not None:
-            # SQLite calls a function to compare with a glob. Ours knows only the star at the end.
+            # SQLite calls a function to match a glob. Ours only knows the star at the end.
             server.file_ids.con.create_function("glob", 2, _begins, deterministic=True)
 
 

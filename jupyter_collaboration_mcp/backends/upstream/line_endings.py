@@ -1,4 +1,4 @@
-"""Text files that keep the line endings that they have."""
+"""Makes text files keep their line endings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from weakref import WeakSet
 
 from tornado.web import HTTPError
 
-from ..contents.line_endings import restored, text_model
+from ..contents.line_endings import restore, text_model
 from ..disk.failed_saves import SaveFailed, reason
 from .failed_saves import changed_save
 from .workaround import RoomObserver, Server, Workaround, missing_attributes, missing_fields
@@ -53,8 +53,8 @@ class LineEndings(Workaround):
                 except HTTPError as error:
                     raise SaveFailed(reason(error)) from error
                 if there is not None and there["last_modified"] != loader.last_modified:
-                    raise OutOfBandChanges  # since the loader looked
-                model = {**model, "content": restored(model["content"], there)}
+                    raise OutOfBandChanges  # since the loader checked
+                model = {**model, "content": restore(model["content"], there)}
             return await save(model, path)
 
         loader._save_content_at_path = save_with_endings

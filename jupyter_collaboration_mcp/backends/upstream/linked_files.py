@@ -1,4 +1,4 @@
-"""What a link leads to, as the rooms of jupyter-server-ydoc should see it."""
+"""Makes the rooms of jupyter-server-ydoc see what a link leads to."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ class LoadRecords(Workaround):
         loader.load_content = load_content
 
     def of(self, loader: Any) -> Loads:
-        """From which files a loader has loaded."""
+        """The files that a loader has loaded from."""
         return self._loads.get(loader) or Loads()
 
 
 def changed_mapping(server: Server) -> list[str]:
-    """How the loaders of files differ from ones that can be given another contents manager."""
+    """How file loaders differ from ones that can be given another contents manager."""
     from jupyter_server_ydoc.loaders import FileLoader, FileLoaderMapping
 
     found = [
@@ -131,14 +131,14 @@ def changed_mapping(server: Server) -> list[str]:
 
 
 class LinkedContents:
-    """A contents manager that gives a link the time of what it leads to."""
+    """A contents manager that reports the modification time of a link's target."""
 
     def __init__(self, contents: Any, disk: LocalDisk) -> None:
         self._contents = contents
         self._disk = disk
 
     async def get(self, path: str, *arguments: Any, **options: Any) -> dict[str, Any]:
-        # Before it is read: a change that comes in between must not be taken for known.
+        # Before reading: a change in between must not count as known.
         modified = self._disk.modified(path)
         model = await ensure_async(self._contents.get(path, *arguments, **options))
         return model if modified is None else {**model, "last_modified": modified}

@@ -1,4 +1,4 @@
-"""Notebooks as the rooms of jupyter-server-ydoc can load them."""
+"""Makes notebooks loadable by the rooms of jupyter-server-ydoc."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LoadableNotebooks(Workaround):
 
 
 class LoadableContents:
-    """A contents manager that gives notebooks as a room can hold them, or says why it cannot."""
+    """A contents manager that returns notebooks as a room can hold them, or reports why not."""
 
     def __init__(self, contents: Any) -> None:
         self._contents = contents
@@ -69,7 +69,7 @@ class LoadableContents:
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             if not is_notebook:
                 raise
-            # As the contents manager itself refuses most of what is no notebook.
+            # As the contents manager itself refuses most files that are not notebooks.
             said = f"{error}" if type(error) is ValueError else f"{type(error).__name__}: {error}"
             raise HTTPError(400, f"Unreadable Notebook: {path} {said}") from error
         return model

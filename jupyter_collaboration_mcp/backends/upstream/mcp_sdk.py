@@ -1,6 +1,6 @@
-"""Parts of the MCP SDK that it keeps to itself and that we need.
+"""Private parts of the MCP SDK that we need.
 
-The SDK takes a second to import, so these are checked when a first request has loaded it.
+The SDK takes a second to import, so these are checked once a first request has loaded it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from abc import abstractmethod
 
 from .workaround import Server, Workaround, changed_signature, missing_fields
 
-#: Imported last of what we need of the SDK.
+#: The last module of the SDK that we import.
 _SDK = "mcp.server.streamable_http_manager"
 
 
 class SdkWorkaround(Workaround):
-    """One that is about the MCP SDK."""
+    """A workaround for the MCP SDK."""
 
     package = "mcp"
     stage = "first MCP request"
@@ -25,12 +25,12 @@ class SdkWorkaround(Workaround):
         return self.mismatches()
 
     def check_if_loaded(self) -> list[str]:
-        """The same, once the SDK has been imported by somebody else."""
+        """The same, once somebody else has imported the SDK."""
         return self.mismatches() if _SDK in sys.modules else []
 
     @abstractmethod
     def mismatches(self) -> list[str]:
-        """What differs, whatever server this is for."""
+        """What differs, for any server."""
 
 
 class LowLevelServer(SdkWorkaround):

@@ -1,4 +1,4 @@
-"""A notebook is read whole, or not at all."""
+"""Makes sure that a notebook is read completely, or not at all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NotebookReads(Workaround):
 
 
 def keep_readers_from_writers(contents: Any) -> None:
-    """Have nobody read a notebook of this server while it is written, nor the other way round."""
+    """Prevent a notebook of this server from being read while it is written, and vice versa."""
     if not _is_concurrent(contents):
         return
     read, save = contents._read_notebook, contents._save_notebook
@@ -61,7 +61,7 @@ def keep_readers_from_writers(contents: Any) -> None:
         return turns.setdefault(os.path.realpath(file), asyncio.Lock())
 
     async def read_whole(file: str, *arguments: Any, **options: Any) -> Any:
-        if reading.get() == file:  # the copy, which it has just put in place
+        if reading.get() == file:  # the copy, which it has just restored
             return await read(file, *arguments, **options)
         async with turn(file):
             before = reading.set(file)

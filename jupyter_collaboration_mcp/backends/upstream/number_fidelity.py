@@ -1,4 +1,4 @@
-"""Numbers of a notebook that a save would fail on, or would make unreadable."""
+"""Numbers in a notebook that a save would fail on, or would make unreadable."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class NumberFidelity(Workaround):
 
 @contextmanager
 def exact_numbers() -> Iterator[None]:
-    """Have numbers stay what they are while a notebook is taken from a document.
+    """Keep numbers as they are while a notebook is read from a document.
 
-    For code of ours that runs outside of a Jupyter server with its workarounds. Do not await
-    inside: it holds for the whole process.
+    For our own code that runs outside of a Jupyter server with its workarounds. Do not await
+    inside: it affects the whole process.
     """
     from jupyter_ydoc import ynotebook
 
@@ -69,7 +69,7 @@ def _mismatches() -> list[str]:
 
 
 def _cast_all(value: Any, from_type: Any, to_type: Any) -> Any:
-    """The same as jupyter-ydoc's: numbers that are equal as the other type become that."""
+    """Like jupyter-ydoc's: numbers that are equal as the other type are converted to it."""
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(item, dict | list):
             _cast_all(item, from_type, to_type)

@@ -1,4 +1,4 @@
-"""All workarounds, in the order in which they are applied, and what became of each."""
+"""All workarounds, in the order in which they are applied, and the state of each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 W = TypeVar("W", bound=Workaround)
 
-#: The order matters where two patch the same: the later one wraps the earlier one.
+#: The order matters where two patch the same object: the later one wraps the earlier one.
 WORKAROUNDS: Sequence[type[Workaround]] = (
     RoomAccess,
     WorkerThreads,
@@ -58,7 +58,7 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     UriParser,
 )
 
-#: What the setting can switch off.
+#: Workarounds that the setting can switch off.
 OPTIONAL_NAMES = tuple(sorted(each.name for each in WORKAROUNDS if each.optional))
 
 
@@ -72,8 +72,8 @@ class _Entry:
 class Workarounds:
     """The workarounds of one server: checked and applied when it starts.
 
-    Whatever is wrong with one of them, the others are applied, and nothing is raised: people load
-    and save their documents through what is patched.
+    If one of them fails, the others are still applied, and nothing is raised: people load and save
+    their documents through the patched code.
     """
 
     def __init__(self, disabled: Collection[str], log: Logger) -> None:
@@ -84,7 +84,7 @@ class Workarounds:
                 entry.state = "off"
 
     def start(self, server: Server) -> None:
-        """Check all and apply those that fit, when all extensions are loaded."""
+        """Check all and apply those that fit, once all extensions are loaded."""
         for entry in self._entries:
             if entry.state == "waiting" and entry.workaround.stage == "server start":
                 self._apply(entry, server)
@@ -113,12 +113,12 @@ class Workarounds:
         self._give_up(entry, reasons)
 
     def prepare_loader(self, loader: Any) -> None:
-        """A file is about to be loaded for the first time."""
+        """Called when a file is about to be loaded for the first time."""
         for entry in self._applied():
             self._guard(entry, lambda workaround: workaround.on_loader(loader))
 
     def prepare_room(self, room: DocumentRoom, observer: RoomObserver) -> None:
-        """A room has been loaded; nobody has edited it yet."""
+        """Called when a room has been loaded, before anybody has edited it."""
         self.prepare_loader(room._file)
         for entry in self._applied():
             self._guard(entry, lambda workaround: workaround.on_room(room, observer))
@@ -129,14 +129,14 @@ class Workarounds:
         return self.get(kind) if entry.state == "applied" else None
 
     def get(self, kind: type[W]) -> W:
-        """A workaround, whatever became of it."""
+        """A workaround, whatever its state."""
         workaround = self._entry(kind).workaround
         assert isinstance(workaround, kind)
         return workaround
 
     @property
     def problems(self) -> list[str]:
-        """What is switched off or does not fit, a sentence each, and what is weaker for it."""
+        """What is switched off or does not fit, a sentence each, and what is weaker without it."""
         self._check_sdk()
         return [_problem(entry) for entry in self._entries if entry.state in ("off", "unfit")]
 

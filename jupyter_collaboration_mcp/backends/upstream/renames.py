@@ -1,7 +1,7 @@
-"""Rooms that do not save while their file is moved, whoever moves it.
+"""Keeps rooms from saving while their file is moved, whoever moves it.
 
-A save knows its path before it begins. One that is under way when the file gets another name brings
-the old file back, and the room then takes over the one that lacks what was saved there.
+A save knows its path before it starts. One that is under way when the file is renamed recreates the
+old file, and the room then reloads the new one, which lacks what was saved there.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Renames(Workaround):
         contents, hooks = server.contents, server.renames
         rename = getattr(contents, "rename", None)
         if server.ydoc is None or not inspect.iscoroutinefunction(rename):
-            return  # nothing comes in between
+            return  # nothing can come in between
 
         async def rename_alone(old_path: str, new_path: str) -> None:
             old, new = old_path.strip("/"), new_path.strip("/")
-            async with hooks.held(old) as rooms, AsyncExitStack() as stack:
+            async with hooks.hold_saves(old) as rooms, AsyncExitStack() as stack:
                 if rooms:
                     await stack.enter_async_context(hooks.moving(old, new))
                 await rename(old_path, new_path)
@@ -60,7 +60,7 @@ class Renames(Workaround):
 
 @asynccontextmanager
 async def saves_held(rooms: Sequence[DocumentRoom]) -> AsyncIterator[None]:
-    """Keep rooms from saving; who does so already may do it again."""
+    """Keep rooms from saving; may be nested."""
     mine = _HELD.get()
     loaders = {room._file.file_id: room._file for room in rooms if room._file.file_id not in mine}
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What we need of jupyter-server-ydoc and its API does not offer: opening, saving, ending rooms."""
+"""Private parts of jupyter-server-ydoc that we need to open, save and end rooms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rooms that end while they start, and take no others with them."""
+"""Keeps a room that ends while it starts from taking others with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rooms do and do not report: when a save began, what was overwritten, what is stored."""
+"""Makes rooms report when a save began, what was overwritten, and what is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .workaround import (
 if TYPE_CHECKING:
     from jupyter_server_ydoc.rooms import DocumentRoom
 
-#: The store may have an update this much later than the journal, in seconds.
+#: Seconds by which the store may lag behind the journal.
 _STORE_DELAY = 0.02
 
 
@@ -103,7 +103,7 @@ class StoreTracking(Workaround):
 
         async def write_and_report(data: bytes, *arguments: Any, **options: Any) -> None:
             # The journal has it. The store's six hops to threads for each row would otherwise
-            # come in the middle of the answer to the edit that they are about.
+            # delay the answer to the very edit that they store.
             await asyncio.sleep(_STORE_DELAY)
             await write(data, *arguments, **options)
             # The store's writes are awaited nowhere else; they end in the order they began.
@@ -113,7 +113,7 @@ class StoreTracking(Workaround):
 
 
 def _changed_document(name: str, caller: str) -> list[str]:
-    """How the documents of rooms differ from ones of which a method can be replaced."""
+    """How the documents of rooms differ from ones whose method can be replaced."""
     from jupyter_server_ydoc.rooms import DocumentRoom
     from jupyter_ydoc import YNotebook, YUnicode
 

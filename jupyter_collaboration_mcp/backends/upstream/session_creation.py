@@ -1,4 +1,4 @@
-"""One session for a notebook, whoever opens it in the same moment, and wherever it is moved."""
+"""One session for a notebook, whoever opens it at the same moment, and wherever it is moved."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ class SessionCreation(Workaround):
         sessions.create_session = create_session
 
     def lock(self, path: str) -> asyncio.Lock:
-        """Held by whoever creates or replaces the session of a notebook."""
+        """Held while the session of a notebook is created or replaced."""
         return self._locks.setdefault(path, asyncio.Lock())
 
     def rename(self, old: str, new: str) -> None:
-        """A file or a folder was renamed: sessions that are being created follow it."""
+        """Make sessions that are being created follow a renamed file or folder."""
         for creation in self._creations:
             path = renamed(creation.path, old, new)
             if path is None:
                 continue
-            # Under both names until the session is there.
+            # Under both names until the session exists.
             if (lock := self._locks.get(creation.path)) is not None:
                 self._locks.setdefault(path, lock)
             creation.path = path
@@ -103,7 +103,7 @@ class _Creation:
     """A session that is being created."""
 
     path: str
-    """Where its file is by now."""
+    """The current path of its file."""
 
 
 async def find_session(sessions: Any, path: str) -> dict[str, Any] | None:
@@ -115,11 +115,11 @@ async def find_session(sessions: Any, path: str) -> dict[str, Any] | None:
 
 
 async def move_session(sessions: Any, session_id: str, path: str) -> dict[str, Any]:
-    """Say that a session is for another path now."""
+    """Give a session another path."""
     await sessions.update_session(session_id, path=path, name=path.rpartition("/")[2])
     return cast("dict[str, Any]", await sessions.get_session(session_id=session_id))
 
 
 def renamed(path: str, old: str, new: str) -> str | None:
-    """Where a path is after a file or a folder was renamed; None if it is not concerned."""
+    """The new path of a file after a file or folder was renamed; None if it is not affected."""
     return f"{new}{path[len(old) :]}" if f"{path}/".startswith(f"{old}/") else None

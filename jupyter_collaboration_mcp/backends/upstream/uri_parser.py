@@ -1,4 +1,4 @@
-"""A parser for addresses that takes longer to build than Jupyter takes to import all else."""
+"""Skips a URI parser that takes longer to build than Jupyter takes to import everything else."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class UriParser(Workaround):
 
 
 def skip_uri_parser() -> None:
-    """Have it count as not installed in this process, if jsonschema can do without it."""
+    """Make it count as not installed in this process, if jsonschema can do without it."""
     if not mismatches():
         sys.modules[_MODULE] = None  # type: ignore[assignment]
 
 
 def mismatches() -> list[str]:
     """Why jsonschema may not be able to do without it."""
-    # Read and not imported: the import is what takes long.
+    # Read, not imported: the import is what takes long.
     spec = importlib.util.find_spec("jsonschema")
     if spec is None or spec.origin is None:
-        return []  # nobody asks for it
+        return []  # nobody uses it
     try:
         text = Path(spec.origin).with_name("_format.py").read_text(encoding="utf-8")
     except OSError:

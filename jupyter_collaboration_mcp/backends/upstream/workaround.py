@@ -1,8 +1,8 @@
-"""What a workaround for a fault of another library is, and how it checks what it patches.
+"""The base class of workarounds for faults of other libraries, and checks of what they patch.
 
-Each one patches objects of a library that did not ask for it. So each says what it expects to find
-there, which is checked when the server starts: with a release that differs the workaround is left
-out, and people's documents load and save as that release does it.
+Each one patches objects of a library that did not ask for it. So each declares what it expects to
+find there, which is checked when the server starts: if a release differs, the workaround is
+skipped, and people's documents load and save as that release does it.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ Stage = Literal["server start", "first MCP request", "start of the command's own
 
 
 class RenameHooks(Protocol):
-    """What has to happen around a rename."""
+    """What to do around a rename."""
 
-    def held(self, path: str) -> AbstractAsyncContextManager[Sequence[DocumentRoom]]:
-        """Keep the rooms at or below a path from saving, and return them."""
+    def hold_saves(self, path: str) -> AbstractAsyncContextManager[Sequence[DocumentRoom]]:
+        """Keep the rooms at or below a path from saving, and yield them."""
 
     def moving(self, path: str, new_path: str) -> AbstractAsyncContextManager[None]:
         """Entered before a file gets another path, and left before anybody may save again."""
 
 
 class RoomObserver(Protocol):
-    """Who wants to know what happens to one room. Nothing of this may raise."""
+    """Observes what happens to one room. Its methods must not raise."""
 
     def on_snapshot(self) -> None:
-        """The current task takes the document's content in order to save it."""
+        """Called when the current task reads the document's content in order to save it."""
 
     def on_overwrite(self) -> None:
-        """The content of the file is about to replace what the room has."""
+        """Called when the content of the file is about to replace what the room has."""
 
     def on_overwritten(self) -> None:
-        """The content of the file has replaced what the room had."""
+        """Called when the content of the file has replaced what the room had."""
 
     def on_stored(self, update: bytes) -> None:
-        """The store has an update."""
+        """Called when the store has an update."""
 
     def on_written(self, file_hash: str) -> None:
-        """What the current task was to save is in the file, although the task was cancelled."""
+        """Called when the file has what the current task saved, although the task was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,16 @@ class Server:
     contents: Any
     """Its contents manager."""
     disk: LocalDisk | None
-    """Where that has its files, if they are local."""
+    """Where the contents manager has its files, if they are local."""
     file_ids: Any
     """The manager of file ids; None if there is none."""
     ydoc: Any
-    """The extension jupyter_server_ydoc; None where there are no rooms."""
+    """The extension jupyter_server_ydoc; None if there are no rooms."""
     sessions: Any
     """Its session manager."""
     renames: RenameHooks
     prepare_loader: Callable[[Any], None]
-    """To be called with each file loader before its first load."""
+    """Call this with each file loader before its first load."""
     log: Logger
 
 
@@ -77,15 +77,15 @@ class Workaround(ABC):
     """One fault of another library, and what we do about it."""
 
     name: ClassVar[str]
-    """As in the setting that switches it off."""
+    """Its name in the setting that switches it off."""
     trap: ClassVar[str] = ""
     """Its number in comments, if it has one."""
     package: ClassVar[str]
     """The distribution that has the fault."""
     fault: ClassVar[str]
-    """What that does, in a sentence or two."""
+    """What the package does wrong, in a sentence or two."""
     issue: ClassVar[str] = ""
-    """Where it is reported upstream, if it is."""
+    """Its report upstream, if there is one."""
     patches: ClassVar[Sequence[str]]
     """What is replaced or relied on, for the documentation."""
     without: ClassVar[str]
@@ -99,10 +99,10 @@ class Workaround(ABC):
         """What differs from what the workaround expects, in a phrase each; empty if it fits."""
 
     def apply(self, server: Server) -> None:  # noqa: B027
-        """Called once, when all extensions are loaded and before anybody is served."""
+        """Called once, when all extensions are loaded and before the first request."""
 
     def on_loader(self, loader: Any) -> None:  # noqa: B027
-        """Called with each file loader, before it loads anything where that can be arranged."""
+        """Called with each file loader, before it loads anything where possible."""
 
     def on_room(self, room: DocumentRoom, observer: RoomObserver) -> None:  # noqa: B027
         """Called with each room once it is loaded, before anybody can have edited it."""
@@ -112,12 +112,12 @@ class Workaround(ABC):
 
 
 def missing_attributes(owner: Any, *names: str) -> list[str]:
-    """Which attributes a class, module or object lacks."""
+    """The attributes that a class, module or object lacks."""
     return [f"{_name(owner)} has no {name}" for name in names if not hasattr(owner, name)]
 
 
 def missing_fields(owner: type, *names: str) -> list[str]:
-    """Which attributes the constructors of a class do not set."""
+    """The attributes that the constructors of a class do not set."""
     known: set[str] = set()
     for base in owner.__mro__:
         if inspect.isfunction(init := vars(base).get("__init__")):
@@ -128,10 +128,10 @@ def missing_fields(owner: type, *names: str) -> list[str]:
 def changed_signature(
     owner: Any, name: str, *parameters: str, is_async: bool | None = None
 ) -> list[str]:
-    """How a function differs from one with these parameters; `self` is left out.
+    """How a function differs from one with these parameters, apart from `self`.
 
     Args:
-        is_async: Whether it has to be a coroutine function; None if either will do.
+        is_async: Whether it must be a coroutine function; None if either will do.
     """
     function = getattr(owner, name, None)
     if not callable(function):
@@ -152,14 +152,14 @@ def changed_signature(
 
 
 def not_async(owner: Any, name: str) -> list[str]:
-    """Whether a function is missing, or is no coroutine function."""
+    """Whether a function is missing, or is not a coroutine function."""
     if inspect.iscoroutinefunction(getattr(owner, name, None)):
         return []
     return [f"{_name(owner)}.{name} is not a coroutine function"]
 
 
 def unused_names(owner: Any, name: str, *names: str) -> list[str]:
-    """Which attributes or globals a function no longer uses, so that a patch would do nothing."""
+    """The attributes or globals that a function no longer uses, so that a patch has no effect."""
     function = inspect.unwrap(getattr(owner, name, None) or (lambda: None))
     code = getattr(function, "__code__", None)
     used = () if code is None else (*code.co_names, *code.co_freevars)

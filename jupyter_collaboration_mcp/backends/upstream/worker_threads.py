@@ -1,4 +1,4 @@
-"""Threads that would keep a stopped server from ending."""
+"""Ends threads that would keep a stopped server from exiting."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class WorkerThreads(Workaround):
 
 
 def end_waiting_threads_at_exit() -> None:
-    """Have threads that only wait for work end when the interpreter does."""
+    """Make threads that only wait for work end when the interpreter does."""
     if not _registered.is_set():
         _registered.set()
-        # As concurrent.futures does it: before the interpreter waits for threads, not after.
+        # Like concurrent.futures: before the interpreter waits for threads, not after.
         threading._register_atexit(_end_waiting)  # type: ignore[attr-defined]
 
 

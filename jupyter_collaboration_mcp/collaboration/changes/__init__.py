@@ -1,8 +1,8 @@
 """What an agent changed in a document: one class for each kind of change.
 
 A change is a frozen dataclass of plain values. It knows how to be undone, how to be reapplied when
-a room has lost it, how much it weighs and what it is about. Whoever goes over changes asks them,
-and never what kind they are: a new kind of change is a new class here.
+a room has lost it, how large it is and what it is about. Code that works with changes calls their
+methods and never checks their type: a new kind of change is a new class here.
 """
 
 from .cells import CellDeletion, CellInsertion, CellMove

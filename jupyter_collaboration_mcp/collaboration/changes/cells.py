@@ -1,4 +1,4 @@
-"""Cells that come, go or are moved."""
+"""Insertions, deletions and moves of cells."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class CellDeletion(Change):
 @dataclass(frozen=True, slots=True)
 class CellMove(Change):
     follows: str | None
-    """Where it came from: behind this cell."""
+    """The id of the cell that it followed before; None at the top."""
 
     is_work = False
 
@@ -126,7 +126,7 @@ class CellMove(Change):
 
 
 def _behind(notebook: Notebook, follows: str | None) -> int:
-    """The place behind a cell; the end if that is gone."""
+    """The index after a cell; the end of the notebook if the cell is gone."""
     if follows is None:
         return 0
     return notebook.find(follows) + 1 if notebook.has(follows) else len(notebook)

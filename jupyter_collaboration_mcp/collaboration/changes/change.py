@@ -1,4 +1,4 @@
-"""The base of all changes, and what they are handed when they are undone or reapplied."""
+"""The base class of all changes, and what they receive when they are undone or reapplied."""
 
 from __future__ import annotations
 
@@ -24,53 +24,53 @@ class Change(ABC):
     """The cell that it is about; empty for the text of a file."""
 
     keys: ClassVar[Collection[str] | None] = None
-    """What it reads and writes of its cell; None for all of it."""
+    """The keys of its cell that it reads and writes; None for all of them."""
 
     is_work: ClassVar[bool] = True
-    """Whether somebody's work is lost if it is, so that it has to be reapplied."""
+    """Whether losing it loses somebody's work, so that it has to be reapplied."""
 
     exists_after: ClassVar[bool | None] = None
-    """Whether the cell is there because of it, or not there; None if it is about neither."""
+    """Whether the cell exists because of it, or does not; None if it does not decide that."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many characters it holds, about."""
+        """About how many characters it holds."""
 
     @abstractmethod
     def plan_undo(self, plan: UndoPlan) -> None:
-        """Add to a plan what undoes it, or why that cannot be done."""
+        """Add to a plan what undoes it, or why that is not possible."""
 
     def texts(self) -> Collection[str]:
-        """What it knows that the cell said, before it or after it."""
+        """The texts that the cell is known to have had, before and after it."""
         return ()
 
     # -- while it is unsaved -----------------------------------------------------------------
 
     def replay(self, texts: dict[str, str], document: Document) -> None:
-        """Make the same change in what some cells said before it was made.
+        """Make the same change in the texts that cells had before it was made.
 
         Args:
-            document: As it is now, for a cell that is not among them.
+            document: The current document, for a cell that is not among them.
         """
         if self.cell_id not in texts and document.has(self.cell_id):
             texts[self.cell_id] = document.source(document.find(self.cell_id))
 
     def amount_in(self, lines: Counter[str] | None) -> int:
-        """How much of it the lines of a cell have, about; None if there is no such cell."""
+        """About how much of it the lines of a cell contain; None if there is no such cell."""
         return 0
 
     # -- when a server went down -------------------------------------------------------------
 
     def wrote(self, text: str, earlier: Collection[str]) -> bool:
-        """Whether a text has something that it wrote and that no earlier text had."""
+        """Whether a text contains something that it wrote and that no earlier text had."""
         return False
 
     @classmethod
     def compare(cls, changes: Sequence[Self], cell: RestartedCell) -> Iterable[Callable[[], None]]:
         """Find what a cell lacks of all changes of this kind, oldest first.
 
-        Returns what repairs it, beside the text that it should have.
+        Returns what repairs everything but the text of the cell.
         """
         return ()
 
@@ -80,22 +80,22 @@ class Change(ABC):
     def reapply(cls, changes: Sequence[Self], cell: OverwrittenCell) -> Iterable[Change]:
         """Reapply what a cell lacks of all changes of this kind, oldest first.
 
-        Returns what is in the document now and perhaps in no file.
+        Returns the changes that are in the document now and perhaps in no file.
         """
         return ()
 
     def delete_again(self, cell: OverwrittenCell, texts: Collection[str]) -> Iterable[Change]:
-        """The cell was not there when the file came; `texts` is all that it ever said."""
+        """Delete the cell again, which did not exist when the file came; `texts` are all it had."""
         return ()
 
     def insert_again(self, cell: OverwrittenCell) -> Iterable[Change]:
-        """The cell was there when the file came, and is not any more."""
+        """Insert the cell again: it existed when the file came, and is gone now."""
         cell.report.report_gone(self.cell_id)
         return ()
 
 
 def cell_name(cell_id: str) -> str:
-    """A cell in a sentence; the text of a file has no id."""
+    """How a sentence names a cell; the text of a file has no id."""
     return f"cell {brief_id(cell_id)}" if cell_id else "the text"
 
 
@@ -105,65 +105,65 @@ class UndoPlan:
 
     document: Document
     actions: list[Callable[[], None]] = field(default_factory=list)
-    """They find their cell when they run: those before them may have moved it."""
+    """They find their cell when they run: earlier ones may have moved it."""
     sources: dict[str, str] = field(default_factory=dict)
-    """The text that each of the cells would have."""
+    """The text that each cell would have."""
     types: dict[str, str] = field(default_factory=dict)
     """The type that each retyped cell would have."""
     removed: set[str] = field(default_factory=set)
     added: dict[str, str] = field(default_factory=dict)
-    """What each cell that comes back said when it went."""
+    """The text that each restored cell had when it was deleted."""
     conflicts: list[str] = field(default_factory=list)
     """One text for each place where somebody else's work is in the way."""
     notes: list[str] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
-    """The same as changes, which a server may lose before it saves them."""
+    """The plan as changes, which a server may lose before it saves them."""
     differ: Differ = field(default_factory=lambda: Differ(3 * WORK))
-    """For all of it: as much work as one cell may take, which is compared three times."""
+    """For the whole plan: as much work as one cell may take, which is compared three times."""
 
     @property
     def notebook(self) -> Notebook:
-        """The document of changes that only a notebook can have."""
+        """The document, for changes that only a notebook can have."""
         assert isinstance(self.document, Notebook)
         return self.document
 
     def has(self, cell_id: str) -> bool:
-        """Whether a cell would be there."""
+        """Whether a cell would exist."""
         if cell_id in self.removed:
             return False
         return cell_id in self.added or self.document.has(cell_id)
 
     def requires(self, cell_id: str) -> bool:
-        """The same, with a note if it is not."""
+        """The same, with a note if it would not."""
         if self.has(cell_id):
             return True
         self.notes.append(f"{cell_name(cell_id)} is gone")
         return False
 
     def source(self, cell_id: str) -> str:
-        """What a cell would say."""
+        """The text that a cell would have."""
         if cell_id in self.sources:
             return self.sources[cell_id]
         return self.document.source(self.document.find(cell_id))
 
     def apply(self) -> None:
-        """Do it. The caller has a transaction."""
+        """Carry out the plan. The caller holds the transaction."""
         for action in self.actions:
             action()
 
 
 @dataclass(slots=True)
 class ReapplyReport:
-    """What became of the edits that a room has lost."""
+    """What happened to the edits that a room has lost."""
 
     cells: list[str] = field(default_factory=list)
-    """Where something was reapplied."""
+    """The cells in which something was reapplied."""
     lost: list[str] = field(default_factory=list)
     """What could not be reapplied, in words."""
 
     @classmethod
     def failed(cls, cells: Iterable[str]) -> ReapplyReport:
-        """An internal error came in between: nothing was reapplied in these cells."""
+        """The report after an internal error: nothing was reapplied in these cells."""
         names = listed([cell_name(cell_id) for cell_id in cells])
         return cls(lost=[f"edits in {names}, because of an internal error"])
 
@@ -190,18 +190,18 @@ class ReapplyReport:
 
 @dataclass(slots=True)
 class RestartedCell:
-    """A cell that is there after a restart and was there before it."""
+    """A cell that exists after a restart and existed before it."""
 
     cell_id: str
     document: Document
-    """As it is now."""
+    """The document as it is now."""
     before: Document
-    """As it was when the room went away."""
+    """The document as it was when the room went away."""
     report: ReapplyReport
     source: str = ""
-    """What the cell should say; from the beginning, what it says."""
+    """The text that the cell should have; initially the text that it has."""
     repairs: list[Callable[[], None]] = field(default_factory=list)
-    """What gives it what it lacks beside its text."""
+    """Actions that restore what it lacks beside its text."""
 
     def __post_init__(self) -> None:
         self.source = self.document.source(self.index)
@@ -216,7 +216,7 @@ class RestartedCell:
 
     @property
     def notebook(self) -> Notebook:
-        """The document of changes that only a notebook can have."""
+        """The document, for changes that only a notebook can have."""
         assert isinstance(self.document, Notebook)
         return self.document
 
@@ -225,30 +225,30 @@ class RestartedCell:
         return bool(self.repairs) or self.source != self.document.source(self.index)
 
     def repair(self) -> None:
-        """Give it what it lacks. The caller has a transaction."""
+        """Restore what it lacks. The caller holds the transaction."""
         self.document.set_source(self.index, self.source)
         for repair in self.repairs:
             repair()
 
 
 Merge = Callable[[tuple[Rewrite, ...], str, str], MergedText]
-"""What `merge_lines` does, or the same with a memory."""
+"""The signature of `merge_lines`; a variant may remember its results."""
 
 
 @dataclass(slots=True)
 class OverwrittenCell:
-    """A cell of a room that a file has overwritten. What is reapplied in it is done at once: the
-    caller has a transaction."""
+    """A cell of a room that a file has overwritten. Changes are reapplied at once: the caller holds
+    the transaction."""
 
     cell_id: str
     document: Document
     text_before: str
-    """What it said before the file came."""
+    """The text that it had before the file came."""
     report: ReapplyReport
     find_stray_text: Callable[[], Mapping[str, Sequence[Edit]]] = dict
-    """Finds what came to the document after the file, as edits that remove it."""
+    """Finds text that reached the document after the file, as edits that remove it."""
     is_late: bool = False
-    """Whether the room may have got some of the changes after the file."""
+    """Whether the room may have received some of the changes after the file."""
     merge: Merge = merge_lines
     is_inserted: bool = False
     """Whether it was just inserted again, with the text from before the file."""
@@ -261,6 +261,6 @@ class OverwrittenCell:
 
     @property
     def notebook(self) -> Notebook:
-        """The document of changes that only a notebook can have."""
+        """The document, for changes that only a notebook can have."""
         assert isinstance(self.document, Notebook)
         return self.document

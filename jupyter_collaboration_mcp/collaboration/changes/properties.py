@@ -1,4 +1,4 @@
-"""Changes of what a cell has beside its text: type, metadata, outputs."""
+"""Changes of a cell's type, metadata and outputs."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class TypeChange(Change):
 
     @staticmethod
     def _missing(changes: Sequence[TypeChange], current: str) -> str | None:
-        """The type that a cell lacks: it has one again that it had before.
+        """The type that a cell lacks, if it has one again that it had before.
 
-        None if it has what it was given, or what somebody else gave it since.
+        None if it has the type that it was given, or one that somebody else gave it since.
         """
         wanted = changes[-1].after
         known = {str(change.before["cell_type"]) for change in changes}
@@ -71,7 +71,7 @@ def _set_type(notebook: Notebook, index: int, cell_type: str) -> None:
 @dataclass(frozen=True, slots=True)
 class MetadataChange(Change):
     before: dict[str, Any]
-    """The keys that were set, with what they were; None where there was nothing."""
+    """The previous values of the keys that were set; None for keys that did not exist."""
     after: dict[str, Any]
 
     keys = ("metadata",)
@@ -107,7 +107,7 @@ class MetadataChange(Change):
 
     @staticmethod
     def _missing(changes: Sequence[MetadataChange], current: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys that are again as they were before, with what they should be."""
+        """The keys that have their old values again, with the values that they should have."""
         wanted: dict[str, Any] = {}
         known: dict[str, list[Any]] = {}
         for change in changes:

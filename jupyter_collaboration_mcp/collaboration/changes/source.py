@@ -1,4 +1,4 @@
-"""A change of what a cell says, or of the text of a file."""
+"""A change of the source of a cell, or of the text of a file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SourceChange(Change):
         texts[self.cell_id] = self.after if text is None else self._applied_to(text)
 
     def _applied_to(self, text: str) -> str:
-        """A text with this change, which was made on another one, if it fits."""
+        """Apply this change, which was made on another text, to a text, if it fits."""
         if text == self.before:
             return self.after
         lost, made = edits(self.before, text), edits(self.before, self.after)
@@ -97,12 +97,12 @@ class SourceChange(Change):
                 not fine and not (again.clash and any(change._replaces for change in own))
             ):
                 before, result = cleaned, again
-                # Not by comparing texts: the same letters beside it are of others, who may remove
-                # them. Do it even if it is in its place: only what is written anew is known to be
-                # in no file.
+                # Do not compare texts: others may have written the same letters beside it and may
+                # remove them. Rewrite it even if it is in its place: only what is written anew is
+                # certain to be in no file.
                 apply(shared, strays, current)
             elif not fine:
-                # What it replaced is gone, too, and cannot be brought back.
+                # What it replaced is gone, too, and cannot be restored.
                 result = MergedText(current, [], len(own), clash=True)
         if result.clash:
             cell.report.report_clash(cell.cell_id)
@@ -114,9 +114,9 @@ class SourceChange(Change):
 
 
 def _collide(lost: Edit, made: Edit) -> bool:
-    """Whether edits of one text touch each other, so that the later one, which was made, counts.
+    """Whether edits of one text touch each other, so that the later one, which was made, wins.
 
-    What is inserted beside something that others inserted or removed can be there as well.
+    Text inserted next to what others inserted or removed does not collide with it.
     """
     beside = lost.start == lost.end == made.start or not lost.text
     if made.start == made.end and beside:

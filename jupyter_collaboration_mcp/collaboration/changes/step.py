@@ -12,13 +12,13 @@ from .change import Change
 
 @dataclass(frozen=True)
 class Step:
-    """What one call changed, in the order in which it did."""
+    """What one call changed, in order."""
 
     version: int
     call: str
     changes: tuple[Change, ...]
     agent: str = ""
-    """Whose call it was; empty if several agents' changes were reapplied in it."""
+    """The agent that made the call; empty if changes of several agents were reapplied in it."""
 
     @cached_property
     def characters(self) -> int:
@@ -44,13 +44,13 @@ def by_kind(changes: Iterable[Change]) -> dict[type[Change], list[Change]]:
 
 
 def existence(changes: Sequence[Change]) -> Change:
-    """Of the changes of a cell, the one that decides whether it is there: the latest that inserted
-    or deleted it, or any other if none did."""
+    """The change that decides whether a cell exists: the latest that inserted or deleted it, or any
+    change if none did."""
     return next((c for c in reversed(changes) if c.exists_after is not None), changes[-1])
 
 
 def known_texts(changes: Iterable[Change]) -> set[str]:
-    """All that a cell has said since the first of some changes."""
+    """All texts that a cell has had since the first of some changes."""
     return {text for change in changes for text in change.texts()}
 
 

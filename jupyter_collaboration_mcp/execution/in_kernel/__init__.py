@@ -1,9 +1,9 @@
-"""What the variables of a kernel are, told from inside it and without running the user's code.
+"""Describes the variables of a kernel from inside it, without running the user's code.
 
-The source of these modules is sent to the kernel and run there in one namespace of its own. So
-they must import only the standard library and, by name, each other; no name may stand for two
-things; and they must be valid from Python 3.8 on. They believe `type(value)` alone, read through
-the methods of builtin classes, and call no `__repr__` that they do not know.
+The source of these modules is sent to the kernel and run there in its own namespace. So they must
+import only the standard library and, by name, each other; no name may be defined twice; and they
+must be valid Python 3.8. They trust only `type(value)`, read through the methods of builtin
+classes, and call no `__repr__` that they do not know.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .variables import report
 
 __all__ = ["report", "source"]
 
-#: What is sent, each module behind those that it imports from.
+#: The modules that are sent, each after those that it imports from.
 _MODULES = ("bounds", "classes", "brief", "definitions", "frames", "variables")
 
 
@@ -28,7 +28,7 @@ def source() -> str:
 
 
 def _without_own_imports(module: str) -> str:
-    """A module without what cannot be imported behind the others: those, and the future."""
+    """A module without the imports that fail in one combined source."""
     lines = module.splitlines()
     for node in ast.parse(module).body:
         if isinstance(node, ast.ImportFrom) and (node.level or node.module == "__future__"):

@@ -1,4 +1,4 @@
-"""How much is said of a variable, and texts that keep to it."""
+"""Limits on the description of a variable, and helpers to keep texts within them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ROWS = 3
 COLUMNS = 8
 NAMED_COLUMNS = 20
 LABEL = 200
-#: Above it Python may refuse to write an integer out, and nobody would read it.
+#: Above this Python may refuse to print an integer, and nobody would read it.
 BITS = 1000
-#: Elements of an array up to which looking for its extremes takes no time.
+#: Elements of an array up to which finding its extremes takes no time.
 EXTREMES = 1000000
-#: Elements of a tensor up to which it is looked into.
+#: Elements of a tensor up to which its values are shown.
 SMALL = 1000
 
 
@@ -36,7 +36,7 @@ def copied(found: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _again(look: Callable[[], Any]) -> Any:
-    """A thread of the user may change what is looked at: that is worth another look."""
+    """Look twice: a thread of the user may change what is looked at."""
     for _ in range(5):
         try:
             return look()

@@ -1,5 +1,5 @@
-"""Values in few words: builtins by the methods of their own class, whatever a subclass makes of
-them."""
+"""Short texts for values: builtins by the methods of their own class, whatever a subclass
+overrides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .classes import (
     type_name,
 )
 
-#: Classes whose instances have a shape that can be asked for at no risk.
+#: Classes whose instances have a shape that is safe to read.
 SHAPED = (
     "pandas.DataFrame",
     "pandas.Series",
@@ -52,7 +52,7 @@ def brief_as_builtin(value: Any, depth: int, width: int) -> str | None:
 
 
 def _brief_text(value: Any, width: int) -> str:
-    # Slices of the builtin class are plain text, also those of a subclass.
+    # Slices made by the builtin class are plain text, even those of a subclass.
     return repr(str.__getitem__(value, slice(width))) + dots(str.__len__(value) > width)
 
 
@@ -81,7 +81,7 @@ def _brief_time(value: Any, width: int) -> str:
     zone = value.tzinfo
     if zone is None or known_as(type(zone)) in ("datetime.timezone", "zoneinfo.ZoneInfo"):
         return str(value)
-    # The offset would be the word of a class that anybody may have written.
+    # The offset would come from a class that anybody may have written.
     return str(value.replace(tzinfo=None)) + " " + angled(zone)
 
 
@@ -97,7 +97,7 @@ def _brief_enum(value: Any, width: int) -> str:
 
 
 def _written(value: Any, width: int) -> str:
-    """For final or well-behaved classes: `str`, unless a subclass has a say in it."""
+    """For final or well-behaved classes: `str`, unless a subclass overrides it."""
     return clip(str(value), width) if known_as(type(value)) in _SCALARS else angled(value)
 
 
@@ -174,7 +174,7 @@ def _brief_container(known: str, value: Any, depth: int) -> str:
 
 
 def angled(value: Any) -> str:
-    """An object that is only named, with its shape if it is of a kind that has one."""
+    """The name of an object's class, with its shape if it is of a kind that has one."""
     text = type_name(type(value))
     if type(value) is types.FunctionType:
         text = "function " + value.__name__
@@ -186,7 +186,7 @@ def angled(value: Any) -> str:
 
 
 def brief_unknown(value: Any) -> str:
-    """The class and the names of public attributes, which is all one can know without running."""
+    """The class and the names of public attributes: all we can know without running code."""
     known = instance_dict(value)
     names = [name for name in known if type(name) is str and not name.startswith("_")]
     if not names:

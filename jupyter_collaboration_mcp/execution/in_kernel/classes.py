@@ -1,4 +1,4 @@
-"""The truth about a class, past metaclasses and `__class__`."""
+"""Facts about a class that bypass metaclasses and `__class__`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def module_name(cls: Any) -> str:
 
 
 def has_class(classes: tuple[Any, ...], wanted: Any) -> bool:
-    # `in` would ask a metaclass whether they are equal.
+    # `in` would call a metaclass to compare them.
     return any(cls is wanted for cls in classes)
 
 
 def known_as(cls: Any) -> str:
-    """`pandas.DataFrame` for what has this name in the package itself, else an empty text."""
+    """`pandas.DataFrame` for the class that has this name in the package itself, else empty."""
     package, name = root_package(module_name(cls)), str(_qualname_of.__get__(cls))
     return package + "." + name if imported_member(package, name) is cls else ""
 
@@ -55,7 +55,7 @@ def root_package(module: str) -> str:
 
 
 def imported_member(package: str, name: str) -> Any:
-    """What a package that is already imported calls so; nothing is imported for it."""
+    """What an already imported package has under a name; never imports anything."""
     module = builtins if package == "builtins" else sys.modules.get(package)
     if module is None:
         return None
@@ -66,7 +66,7 @@ def imported_member(package: str, name: str) -> Any:
 
 
 def instance_dict(value: Any) -> dict[Any, Any]:
-    """`vars(value)`, unless the class makes that a call of its own."""
+    """`vars(value)`, unless the class would run its own code for that."""
     for cls in mro(type(value)):
         found = class_dict(cls).get("__dict__")
         if found is not None:

@@ -1,4 +1,4 @@
-"""What people define: functions, classes and modules."""
+"""Describes functions, classes and modules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def describe_class(value: Any) -> Facts:
 
 
 def describe_module(value: Any) -> Facts:
-    # A lazily imported module would be loaded by a look at it in the usual way.
+    # Accessing a lazily imported module in the usual way would load it.
     known = object.__getattribute__(value, "__dict__")
     name, version = known.get("__name__"), known.get("__version__")
     text = "module " + (name if type(name) is str else "?")
@@ -38,7 +38,7 @@ def describe_module(value: Any) -> Facts:
 
 
 def _signature(function: Any, skipped: int) -> str:
-    """The parameters as written, but for annotations: those are code that may not have run."""
+    """The parameters as written, without annotations: those are code that may not have run."""
     code = function.__code__
     count, only = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames

@@ -1,4 +1,4 @@
-"""Frames and arrays, by the libraries that the user has imported."""
+"""Describes data frames and arrays with the libraries that the user has imported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .classes import imported_member, known_as, type_name
 def _of_pandas_frame(value: Any, limit: int) -> Facts:
     # Without what a subclass adds; the data are shared, not copied.
     frame = _as_exactly(value, "pandas", "DataFrame")
-    # Through `iloc`, for `frame[column]` leaves caches behind in older versions.
+    # Through `iloc`, because `frame[column]` leaves caches behind in older versions.
     named = frame.iloc[:0, :NAMED_COLUMNS]
     head = frame.iloc[:ROWS, :COLUMNS]
     count = len(frame.columns)
@@ -64,7 +64,7 @@ def _of_pandas_index(value: Any, limit: int) -> Facts:
 
 def _of_polars_frame(value: Any, limit: int) -> Facts:
     names, dtypes = value.columns, value.dtypes
-    # Nested values and objects would be turned into Python ones, however many there are.
+    # Nested values and objects would be converted to Python ones, however many there are.
     plain = [name for n, name in enumerate(names) if not _nested(dtypes[n])][:COLUMNS]
     rows = value.head(ROWS).select(plain).rows() if plain else []
     lines = [[_cell(item) for item in line] for line in [plain, *rows]]
@@ -84,7 +84,7 @@ def _of_polars_series(value: Any, limit: int) -> Facts:
 
 
 def _of_lazy_frame(value: Any, limit: int) -> Facts:
-    # Even its column names may cost a read of the files it is made from.
+    # Even its column names may require reading the files it is made from.
     return {"preview": "<lazy query, not collected>"}
 
 
@@ -93,12 +93,12 @@ def _nested(dtype: Any) -> bool:
 
 
 def _of_numpy_array(value: Any, limit: int) -> Facts:
-    # A bare view of it, for a subclass may have its own idea of every attribute.
+    # A bare view, because a subclass may override every attribute.
     ndarray = imported_member("numpy", "ndarray")
     array = ndarray.view(value, ndarray)
     text = _dtype(array.dtype)
     if known_as(type(value)) in ("numpy.ndarray", "numpy.memmap"):
-        # Of others, as masked arrays and quantities, the bare numbers would mislead.
+        # For others, such as masked arrays and quantities, the bare numbers would mislead.
         text += _values(array)
     return {"shape": str(array.shape), "size": bytes_text(array.nbytes), "preview": text}
 
@@ -107,7 +107,7 @@ def _values(array: Any) -> str:
     items = [brief(item, 1) for item in array.flat[: ITEMS + 1]]
     text = " [" + joined(items) + "]" if array.ndim else " " + items[0]
     if array.dtype.kind in "iuf" and 1 < array.size <= EXTREMES:
-        # They leave out what is not a number, and do not warn of it.
+        # These ignore NaN, and do not warn about it.
         least = imported_member("numpy", "fmin").reduce(array, axis=None)
         most = imported_member("numpy", "fmax").reduce(array, axis=None)
         text += " min " + brief(least) + " max " + brief(most)
@@ -116,13 +116,13 @@ def _values(array: Any) -> str:
 
 def _of_tensor(value: Any, limit: int) -> Facts:
     if type_name(type(value)) not in ("torch.Tensor", "torch.nn.parameter.Parameter"):
-        # It may answer every question with code of its own.
+        # It may run its own code for every question.
         return {"preview": brief_unknown(value)}
     count = int(value.numel())
     text = str(value.dtype) + " on " + str(value.device)
     if value.requires_grad:
         text += ", requires grad"
-    # Values on another device would have to wait for it.
+    # Reading values from another device would have to wait for it.
     near = value.device.type == "cpu" and str(value.layout) == "torch.strided"
     if near and count <= SMALL:
         values = value.detach().reshape(-1)[: ITEMS + 1].tolist()
@@ -161,7 +161,7 @@ def _columns(names: list[Any], dtypes: list[Any], count: int) -> str | None:
 
 
 def _cell(value: Any) -> str:
-    """A value in a table: text goes without its quotes, numbers without their last digits."""
+    """A value in a table: text without its quotes, numbers without their last digits."""
     if type(value) is str:
         return clip(repr(value[: CELL + 1])[1:-1], CELL)
     if type(value) is float:
@@ -170,7 +170,7 @@ def _cell(value: Any) -> str:
 
 
 def _table(lines: list[list[str]], cut: bool, limit: int) -> str:
-    """As many columns as fit, rather than as many rows."""
+    """A table with as many columns as fit, rather than as many rows."""
     shown = [""] * len(lines)
     for position in range(len(lines[0])):
         cells = [line[position] for line in lines]

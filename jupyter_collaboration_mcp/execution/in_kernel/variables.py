@@ -1,4 +1,4 @@
-"""Which variables there are, and what is known of each, as JSON."""
+"""Lists the variables and describes each, as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .classes import (
 from .definitions import describe_class, describe_function, describe_module
 from .frames import DESCRIBERS
 
-#: What IPython puts into a namespace, for shells that do not say so themselves.
+#: What IPython puts into a namespace, for shells that do not report it themselves.
 OF_THE_SHELL = ("In", "Out", "exit", "get_ipython", "open", "quit")
 #: Instances of classes from here come from an import, not from the user's work.
 IMPORTED_FROM = ("__future__", "typing")
@@ -31,7 +31,7 @@ IMPORTED_FROM = ("__future__", "typing")
 def report(
     namespace: dict[str, Any], names: list[str] | None, max_variables: int, max_preview: int
 ) -> str:
-    """The variables as JSON: those called `names`, or all that are the user's own."""
+    """The variables as JSON: those called `names`, or all of the user's own."""
     found = {name: value for name, value in copied(namespace).items() if type(name) is str}
     missing: list[str] = []
     if names is None:
@@ -39,7 +39,7 @@ def report(
     else:
         chosen = []
         for name in dict.fromkeys(names):
-            # Python does so to names: the micro sign in a source is a Greek mu in the namespace.
+            # Python normalizes names: the micro sign in a source is a Greek mu in the namespace.
             known = unicodedata.normalize("NFKC", name)
             if known.isidentifier() and known in found:
                 chosen.append((name, known))
@@ -56,7 +56,7 @@ def report(
 
 
 def _own(found: dict[str, Any]) -> list[str]:
-    """Names of what the user made: first data, then functions and classes, each as they came."""
+    """Names of what the user made: data first, then functions and classes, in order of creation."""
     hidden = _hidden(found)
     home = found.get("__name__")
     home = home if type(home) is str else "__main__"
@@ -82,8 +82,8 @@ def _own(found: dict[str, Any]) -> list[str]:
 
 
 def _hidden(found: dict[str, Any]) -> dict[str, Any]:
-    """What the shell put there, by name; a name that the user took over is the user's."""
-    # Not by the `get_ipython` of the namespace, which the user can replace.
+    """What the shell put there, by name; a name that the user reassigned is the user's."""
+    # Not from the `get_ipython` of the namespace, which the user can replace.
     shells = imported_member("IPython.core.interactiveshell", "InteractiveShell")
     if shells is not None and shells.initialized():
         return copied(shells.instance().user_ns_hidden)
@@ -119,7 +119,7 @@ def _facts(value: Any, limit: int) -> Facts:
 
 
 def _size(value: Any) -> str | None:
-    """The length, where asking for it runs only code of Python itself."""
+    """The length, if reading it only runs code of Python itself."""
     for cls in mro(type(value)):
         own = class_dict(cls)
         if "__len__" in own:

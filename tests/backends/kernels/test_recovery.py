@@ -52,7 +52,7 @@ class Cut:
 
     def send(self, request: str) -> None:
         self.requests.add(request)
-        self.requests.sent(request)
+        self.requests.on_sent(request)
 
     def count(self, number: int, kind: str = "stream", **content: Any) -> None:
         """The kernel says something of the request that is called "run"."""
@@ -83,7 +83,7 @@ async def test_a_gap_in_the_numbers_is_reported_once_in_what_runs(
     cut.send("run")
     cut.requests.add("not sent")
     cut.count(2)
-    cut.recovery.reconnected(1.5)
+    cut.recovery.on_reconnected(1.5)
     cut.count(number)
     cut.count(number + 5)
     assert cut.kinds == ([("run", OUTPUT_MISSING)] if missing else [])
@@ -94,7 +94,7 @@ async def test_a_gap_in_the_numbers_is_reported_once_in_what_runs(
 async def test_a_reply_on_another_channel_is_not_missing_yet(cut: Cut) -> None:
     cut.send("run")
     cut.count(2)
-    cut.recovery.reconnected(1)
+    cut.recovery.on_reconnected(1)
     cut.count(4, "status", execution_state="idle")
     assert cut.heard == []
 
@@ -106,10 +106,10 @@ async def test_what_must_be_over_ends_with_an_error_and_what_came_later_does_not
     monkeypatch.setattr(recovery, "_LATE", 0)
     cut.send("lost")
     cut.send("heard")
-    cut.recovery.reconnected(1)
+    cut.recovery.on_reconnected(1)
     cut.send("later")
     cut.requests.finish("heard")
-    cut.recovery.answered()
+    cut.recovery.on_answer()
     await until(lambda: len(cut.heard) == 3)
     assert cut.kinds == [("lost", "error"), ("lost", "execute_reply"), ("lost", "status")]
     assert cut.heard[0].content["ename"] == "ConnectionCut"
@@ -122,9 +122,9 @@ async def test_nothing_is_ended_without_a_cut_or_behind_the_end(
 ) -> None:
     monkeypatch.setattr(recovery, "_LATE", 0)
     cut.send("run")
-    cut.recovery.answered()
-    cut.recovery.reconnected(1)
-    cut.recovery.answered()
+    cut.recovery.on_answer()
+    cut.recovery.on_reconnected(1)
+    cut.recovery.on_answer()
     cut.recovery.stop()
     for _ in range(5):
         await asyncio.sleep(0)  # the turns in which it would have ended
@@ -136,9 +136,9 @@ async def test_a_kernel_that_is_silent_after_a_cut_is_asked_for_a_sign_of_life(
     cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "_ASK_SOON", 0)
-    cut.recovery.reconnected(1)  # while nothing runs
+    cut.recovery.on_reconnected(1)  # while nothing runs
     cut.send("run")
-    cut.recovery.reconnected(1)
+    cut.recovery.on_reconnected(1)
     await until(lambda: cut.asked)
     assert cut.asked == 1
 

@@ -114,7 +114,7 @@ class Agent:
     async def write(self, index: int, source: str) -> None:
         await self.peer.catch_up()
         self.edit(index, source)
-        await self.peer.link.acknowledged()
+        await self.peer.link.wait_acknowledged()
 
 
 def write(server: JupyterProcess, path: str, count: int = 3) -> Path:
@@ -175,7 +175,7 @@ async def test_eight_edits_in_a_row_arrive_in_order_and_once(
     async with collaborator(server, file.name) as ana:
         for n in range(8):
             ada.edit(0, ada.sources()[0] + f"line {n}\n")
-        await ada.link.acknowledged()
+        await ada.link.wait_acknowledged()
         expected = "x = 0\n" + "".join(f"line {n}\n" for n in range(8))
         await ana.until(lambda: ana.source(0) == expected)
         assert (await ada.read())[0] == expected
@@ -282,7 +282,7 @@ async def test_every_name_is_found_and_edited(
     ada = await Agent.at(backend, path)
     await ada.write(0, f"# {path}")
     assert ada.link.path == path
-    assert backend.known(path) == ada.link.room_id
+    assert backend.known_room(path) == ada.link.room_id
     async with collaborator(server, path) as ana:
         assert ana.source(0) == f"# {path}"
     await ada.link.flush()
@@ -339,8 +339,8 @@ async def test_a_seat_follows_a_rename(
         "PATCH", "api", "contents", "before.ipynb", body={"path": "after.ipynb"}
     )
     await until(lambda: ada.link.path == "after.ipynb")
-    assert backend.known("before.ipynb") is None
-    assert backend.known("after.ipynb") == ada.link.room_id
+    assert backend.known_room("before.ipynb") is None
+    assert backend.known_room("after.ipynb") == ada.link.room_id
     await ada.write(0, "after the rename")
     await ada.link.flush()
     assert notebooks.sources(file.with_name("after.ipynb"))[0] == "after the rename"
@@ -358,7 +358,7 @@ async def test_a_seat_at_a_deleted_file_is_lost(
     await until(lambda: not ada.link.alive)
     assert "deleted.ipynb" in ada.link.ended
     assert ends() == 1
-    assert backend.known(file.name) is None
+    assert backend.known_room(file.name) is None
     with pytest.raises(RoomUnavailable):
         await ada.read()
     with pytest.raises(DocumentNotFound):
@@ -416,7 +416,7 @@ async def test_an_edit_made_while_the_network_is_cut_arrives_once(server: Jupyte
             await asyncio.sleep(n / 2)  # the cut lasts as long
             assert ada.link.alive
             proxy.resume()
-            await ada.link.acknowledged()
+            await ada.link.wait_acknowledged()
             await ana.flush()  # the room has what Ana wrote, and Ana what Ada did
             assert await ada.read() == ana.sources()
         lines = ana.source(0).splitlines()
@@ -435,7 +435,7 @@ async def test_a_network_that_goes_silent_only_delays(server: JupyterProcess) ->
         ada = await Agent.at(backend, file.name)
         proxy.pause()
         ada.edit(0, "in the dark")
-        waiting = asyncio.create_task(ada.link.acknowledged())
+        waiting = asyncio.create_task(ada.link.wait_acknowledged())
         await asyncio.sleep(2)  # the silence lasts as long
         assert not waiting.done()
         proxy.resume()
@@ -463,7 +463,7 @@ async def test_a_network_that_stays_silent_is_noticed(
         monkeypatch.undo()
         ada.edit(0, "in the dark")
         proxy.resume()
-        await ada.link.acknowledged()
+        await ada.link.wait_acknowledged()
         async with collaborator(server, file.name) as ana:
             assert ana.source(0) == "in the dark"
 
@@ -483,7 +483,7 @@ async def test_a_rename_while_the_network_is_cut_is_followed(server: JupyterProc
         )
         ada.edit(0, "offline")
         proxy.resume()
-        await ada.link.acknowledged()
+        await ada.link.wait_acknowledged()
         assert ada.link.path == "new.ipynb"
         await ana.until(lambda: ana.source(0) == "offline")
 
@@ -495,7 +495,7 @@ async def test_a_server_that_hangs_only_delays(server: JupyterProcess) -> None:
         os.kill(server.pid, signal.SIGSTOP)
         try:
             ada.edit(0, "patience")
-            waiting = asyncio.create_task(ada.link.acknowledged())
+            waiting = asyncio.create_task(ada.link.wait_acknowledged())
             await asyncio.sleep(1)  # it hangs as long
             assert not waiting.done()
         finally:
@@ -517,7 +517,7 @@ async def test_a_server_that_is_away_for_long_is_said_to_be(
             await ada.read()
         ada.edit(0, "into the void")
         with pytest.raises(RoomUnavailable, match="may not have been kept"):
-            await ada.link.acknowledged()
+            await ada.link.wait_acknowledged()
         proxy.resume()
         await until(lambda: ada.link.connected)
         assert (await ada.read())[0] == "into the void"
@@ -787,12 +787,12 @@ async def test_a_server_is_not_believed_to_have_what_it_was_not_told_yet() -> No
         link = RoomSocket(server, RoomId("json:notebook:file"), "x.ipynb", LOG)
         await link.enter()
         peer = RoomPeer(link)
-        await peer.link.acknowledged()
+        await peer.link.wait_acknowledged()
         server.leave.set()
         await until(lambda: not link.connected)
         with peer.edit(Seat("ada <test>", "Ada"), "test"):
             peer.notebook.insert(0, [new_cell("markdown", "written offline")])
-        await link.acknowledged()
+        await link.wait_acknowledged()
         assert server.connections >= 3
         assert link.alive
         there: Doc[Any] = Doc()
@@ -847,7 +847,7 @@ async def test_who_waits_for_a_server_that_closes_at_once_is_told(
         await link.enter()
         RoomPeer(link)
         await until(lambda: not link.connected)
-        waiting = asyncio.create_task(link.acknowledged())
+        waiting = asyncio.create_task(link.wait_acknowledged())
         await until(lambda: link._line.waiting)
         link._line._in_sync.set()
         link.on_lost()

@@ -101,7 +101,7 @@ class Bench:
 
     async def run(self, code: str, timeout: float = 20) -> Run:
         run = self.start(code)
-        assert await run.finished(timeout), run.state
+        assert await run.wait_finished(timeout), run.state
         return run
 
     async def works(self, run: Run) -> None:
@@ -428,11 +428,11 @@ async def test_many_lines_come_complete_and_leave_the_loop_to_others(bench: Benc
 
 async def test_a_question_is_asked_and_answered(bench: Bench) -> None:
     run = bench.start("name = input('who? ')\nprint('hello', name)")
-    assert await run.settled(20)
+    assert await run.wait_settled(20)
     assert run.state is RunState.input_required
     assert run.prompt == "who? "
     bench.executor.reply_to_input(run, "Ada")
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert printed(run) == "who? Ada\nhello Ada\n"
 
 
@@ -441,7 +441,7 @@ async def test_a_run_is_interrupted(bench: Bench, gate: Gate) -> None:
     await gate.reached()
     await bench.works(run)
     await bench.executor.interrupt()
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert run.state is RunState.cancelled
 
 
@@ -479,10 +479,10 @@ async def test_a_kernel_that_is_busy_for_a_person_is_seen_to_be_so(
         bench = await make_bench(kernels, path)  # which does not wait for the gate
         assert bench.executor.busy_for_others
         run = bench.start("print('after you')")
-        assert not await run.finished(0.3)
+        assert not await run.wait_finished(0.3)
         assert run.state is RunState.queued
         gate.open()
-        assert await run.finished(20)
+        assert await run.wait_finished(20)
         assert printed(run) == "after you\n"
         await until(lambda: bench.link.busy_with is None)
 
@@ -518,7 +518,7 @@ async def test_a_kernel_that_dies_takes_its_run_with_it(
     run = bench.start(f"print('last words', flush=True)\n{gate.code}\nimport os\nos._exit(1)")
     await until(lambda: printed(run))
     gate.open()
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert run.state is RunState.failed
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "died"
@@ -546,7 +546,7 @@ async def test_a_restart_by_a_person_ends_the_run(
     said.open()
     await gate.reached()
     await people.restart(bench.link.kernel_id)
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "restarted"
 
@@ -558,7 +558,7 @@ async def test_the_end_of_a_session_ends_the_run(
     await gate.reached()
     (session,) = await people.sessions(path)
     await people.close(session["id"])
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "gone"
     assert await kernels.find(path) is None
@@ -585,7 +585,7 @@ async def test_a_server_that_is_killed_is_waited_for_and_then_given_up(
         await until(lambda: not is_connected(bench.link))
         assert await bench.link.fate() == "alive"
         assert run.state is RunState.working
-        assert await run.finished(20)  # and not after the 30 seconds that are usual
+        assert await run.wait_finished(20)  # and not after the 30 seconds that are usual
         assert time.monotonic() - killed >= 3
         assert isinstance(run.error, KernelLost)
         assert run.error.detail["fate"] == "unreachable"
@@ -608,7 +608,7 @@ async def test_a_server_that_was_restarted_has_none_of_the_old_kernels(
         await gate.reached()
         process.kill()
         await process.start()
-        assert await run.finished(20)
+        assert await run.wait_finished(20)
         assert isinstance(run.error, KernelLost)
         gate.open()
 
@@ -640,7 +640,7 @@ async def test_output_is_neither_missing_nor_doubled_after_a_cut(
         assert run.state is RunState.working
         wire.resume()
     gates[-1].open()
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert run.state is RunState.completed
     assert printed(run) == expected(3)
     assert printed(run, "stderr") == ""
@@ -659,7 +659,7 @@ async def test_a_network_that_falls_silent_is_waited_for(
     await asyncio.sleep(1.5)  # the silence lasts as long
     assert await bench.link.fate() == "alive"
     wire.resume()
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert printed(run) == "".join(f"{i}\n" for i in lines)
 
 
@@ -678,7 +678,7 @@ async def test_a_network_that_stays_silent_is_given_up(
     await bench.works(run)
     wire.pause()
     paused = time.monotonic()
-    assert await run.finished(15)  # and not when the connection notices, after 20
+    assert await run.wait_finished(15)  # and not when the connection notices, after 20
     # The last look may have begun a second before, which is as long as it may take.
     assert time.monotonic() - paused >= 1
     assert isinstance(run.error, KernelLost)
@@ -706,7 +706,7 @@ async def test_a_run_that_ends_during_a_cut_has_ended_after_it(
     gate.open()
     await eventually(people.kernels, lambda all_: state_of(all_) == "idle")
     wire.resume()
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert run.state is RunState.completed
     assert printed(run) == "done\n"
     assert bench.link.busy_with is None
@@ -730,7 +730,7 @@ async def test_what_a_cut_has_cost_is_said_when_somebody_else_is_connected(
         gate.open()
         await person.execute("pass")  # which comes after it
         wire.resume()
-        assert await run.finished(20)
+        assert await run.wait_finished(20)
     assert run.state is RunState.failed
     assert error_of(run) == "ConnectionCut"
     assert "may be missing" in printed(run, "stderr")
@@ -754,7 +754,7 @@ async def test_what_a_server_sent_before_it_noticed_a_cut_is_said_to_be_missing(
     wire.resume()
     await until(lambda: "may be missing" in printed(run, "stderr"))
     after.open()
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert run.state is RunState.completed
     assert printed(run) == "heard\n"
 
@@ -768,7 +768,7 @@ async def test_what_is_asked_for_during_a_cut_runs_once_after_it(
     run, link = bench.start("n += 1\nprint(n)"), bench.link
     await until(lambda: wire_of(link)._outbox.waiting)
     wire.resume()
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert printed(run) == "1\n"
 
 
@@ -786,7 +786,7 @@ async def test_a_kernel_restarted_during_a_cut_is_not_taken_for_the_old_one(
     await cut(wire, people, bench.link)
     await people.restart(bench.link.kernel_id)
     wire.resume()
-    assert await run.finished(20)
+    assert await run.wait_finished(20)
     assert isinstance(run.error, KernelLost)
     assert run.error.detail["fate"] == "restarted"
 

@@ -130,7 +130,7 @@ class Stage:
             self.watches[data["room"]].on_save_ended(None)
 
     @asynccontextmanager
-    async def held(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
+    async def hold_saves(self, path: str) -> AsyncIterator[Sequence[DocumentRoom]]:
         rooms = [room for room in self.rooms if room._file.path == path]
         async with saves_held(rooms):
             yield rooms
