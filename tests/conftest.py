@@ -35,14 +35,14 @@ Times = Callable[[int, int], int]
 #: The files that take longest, longest first: a worker that began with one of them at the end
 #: would be waited for by all others.
 LONGEST = [
-    "tests/tools/test_out_of_band.py",
+    "tests/tools/test_external_changes.py",
     "tests/standalone/test_reapplied_once.py",
     "tests/test_cli.py",
     "tests/standalone/test_reaching.py",
     "tests/tools/test_kernel.py",
     "tests/tools/test_running.py",
     "tests/standalone/test_faults.py",
-    "tests/backends/in_process/test_recovery_of_servers.py",
+    "tests/backends/in_process/test_server_recovery.py",
     "tests/tools/test_open_files.py",
     "tests/tools/test_saves_before_runs.py",
     "tests/standalone/test_inspector.py",

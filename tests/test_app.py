@@ -38,7 +38,7 @@ def test_installing_the_package_enables_the_extension() -> None:
     assert "OK" in ours[2]
 
 
-def test_versions_with_which_nothing_would_be_saved_are_not_installed() -> None:
+def test_versions_that_would_never_save_are_excluded() -> None:
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
     wanted = {one.name: one.specifier for one in map(Requirement, project["dependencies"])}
     for name, good, bad in (
@@ -71,7 +71,7 @@ async def test_the_first_request_leaves_jupyters_logging_as_it_was(server: Jupyt
     assert not list(Path(server.root).glob("*.log"))
 
 
-def test_each_root_directory_has_a_journal_of_its_own_below_the_configured_directory(
+def test_each_root_directory_has_its_own_journal_below_the_configured_directory(
     tmp_path: Path,
 ) -> None:
     """Servers may share `journal_dir`, and what earlier versions left there is still found."""
@@ -88,7 +88,7 @@ def test_each_root_directory_has_a_journal_of_its_own_below_the_configured_direc
 
 
 @pytest.mark.parametrize("setting", ["allowed_paths", "denied_paths"])
-def test_a_list_that_a_command_line_makes_one_glob_of_is_refused(setting: str) -> None:
+def test_a_list_written_as_a_single_glob_is_refused(setting: str) -> None:
     """It would fit nothing: what is denied would be allowed."""
     for wrong in ('["sub/*"]', "['a', 'b']"):
         with pytest.raises(TraitError, match="once for each"):
@@ -97,7 +97,7 @@ def test_a_list_that_a_command_line_makes_one_glob_of_is_refused(setting: str) -
 
 
 @pytest.mark.anyio
-async def test_an_idle_server_gets_ready_for_its_first_agent(make_server: MakeServer) -> None:
+async def test_an_idle_server_preloads_for_its_first_agent(make_server: MakeServer) -> None:
     settings = {"JupyterCollaborationMCP": {"preload": True}}
     async with make_server(config=settings, env=NOT_MEASURED) as server:
         process = psutil.Process(server.pid)

@@ -91,7 +91,7 @@ async def test_an_agent_edits_and_runs_over_stdio(stock: JupyterProcess, tmp_pat
         assert await ada.sources(path) == ["1 + 1", "other text"]
 
 
-async def test_nothing_but_mcp_goes_to_standard_output(
+async def test_only_mcp_messages_go_to_standard_output(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(CHATTY)
@@ -141,7 +141,7 @@ async def test_nothing_but_mcp_goes_to_standard_output(
     assert stock.token.encode() not in complaints
 
 
-async def test_http_wants_the_token(stock: JupyterProcess) -> None:
+async def test_http_requires_the_token(stock: JupyterProcess) -> None:
     new(stock)
     async with StandaloneProcess([stock]) as command, httpx2.AsyncClient(timeout=60) as http:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -159,7 +159,7 @@ async def test_http_wants_the_token(stock: JupyterProcess) -> None:
             assert (await ada.ask("list_notebooks"))["notebooks"]
 
 
-async def test_http_makes_up_a_token_and_listens_on_this_machine_alone(
+async def test_http_generates_a_token_and_listens_only_on_this_machine(
     stock: JupyterProcess,
 ) -> None:
     first, second = [await _made_up_token(stock), await _made_up_token(stock)]
@@ -186,7 +186,7 @@ def _listening(pid: int) -> list[str]:
     return [each.laddr.ip for each in found if each.status == psutil.CONN_LISTEN]
 
 
-async def test_a_token_is_taken_from_the_command_line(
+async def test_a_token_can_be_given_on_the_command_line(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
     path = new(stock)
@@ -195,7 +195,7 @@ async def test_a_token_is_taken_from_the_command_line(
         assert await ada.sources(path) == ["1 + 1", "text"]
 
 
-async def test_the_servers_that_run_are_listed(stock: JupyterProcess, tmp_path: Path) -> None:
+async def test_running_servers_are_listed(stock: JupyterProcess, tmp_path: Path) -> None:
     runtime = str(stock.home / "runtime")
     code, said, _ = await ran(tmp_path, "servers", JUPYTER_RUNTIME_DIR=runtime)
     assert (code, said) == (0, f"{stock.url}  {stock.root}\n")
@@ -203,9 +203,7 @@ async def test_the_servers_that_run_are_listed(stock: JupyterProcess, tmp_path: 
     assert (code, said) == (0, "No Jupyter server is running here.\n")
 
 
-async def test_the_doctor_looks_at_the_server_that_runs(
-    stock: JupyterProcess, tmp_path: Path
-) -> None:
+async def test_doctor_checks_the_running_server(stock: JupyterProcess, tmp_path: Path) -> None:
     runtime = str(stock.home / "runtime")
     code, said, _ = await ran(tmp_path, "doctor", JUPYTER_RUNTIME_DIR=runtime)
     assert code == 0
@@ -216,7 +214,7 @@ async def test_the_doctor_looks_at_the_server_that_runs(
     assert "jupyter lab" in said
 
 
-async def test_several_servers_do_not_get_in_each_others_way(make_server: MakeServer) -> None:
+async def test_several_servers_do_not_interfere(make_server: MakeServer) -> None:
     async with AsyncExitStack() as stack:
         servers = [make_server(extensions=STOCK) for _ in range(5)]
         for number, server in enumerate(servers):
@@ -257,7 +255,7 @@ def _is_saved(server: JupyterProcess, sources: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("aliases", [True, False], ids=["aliases", "one was disconnected"])
-async def test_nothing_is_made_or_looked_for_on_another_server_than_the_one_that_is_named(
+async def test_nothing_is_created_or_searched_on_a_server_other_than_the_named_one(
     stock: JupyterProcess, make_server: MakeServer, tmp_path: Path, aliases: bool
 ) -> None:
     async with make_server(extensions=STOCK) as other:
@@ -291,7 +289,7 @@ async def test_nothing_is_made_or_looked_for_on_another_server_than_the_one_that
             await ada.ask("delete_document", path="there:x.md")
 
 
-async def test_a_permission_of_one_server_limits_only_that_one(make_server: MakeServer) -> None:
+async def test_a_permission_for_one_server_limits_only_that_one(make_server: MakeServer) -> None:
     async with make_server(extensions=STOCK) as one, make_server(extensions=STOCK) as two:
         write(one)
         write(two)
@@ -308,7 +306,7 @@ async def test_a_permission_of_one_server_limits_only_that_one(make_server: Make
             assert await ada.sources(f"s2:{PATH}") == ["1 + 1", "text"]
 
 
-async def test_a_client_is_told_that_there_may_be_several_servers(
+async def test_clients_are_informed_that_there_may_be_several_servers(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
     async with over_stdio(tmp_path, f"--server={stock.url}", JUPYTER_TOKEN=stock.token) as ada:
@@ -319,7 +317,7 @@ async def test_a_client_is_told_that_there_may_be_several_servers(
         assert not annotations.idempotent_hint  # the second time there is no such server
 
 
-async def test_what_cannot_be_reached_is_said_in_a_line(
+async def test_a_server_that_cannot_be_reached_is_reported_in_one_line(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
     path = new(stock)
@@ -349,7 +347,7 @@ async def test_what_cannot_be_reached_is_said_in_a_line(
     ],
     ids=["scheme", "twice", "level", "alias", "no alias", "root", "port", "address", "host"],
 )
-async def test_a_wrong_command_line_is_refused_in_a_line(
+async def test_a_wrong_command_line_is_refused_in_one_line(
     arguments: list[str], words: str, tmp_path: Path
 ) -> None:
     code, said, complaints = await ran(tmp_path, *arguments)
@@ -370,7 +368,7 @@ async def test_a_wrong_command_line_is_refused_in_a_line(
         (["--denied-paths=a/*"], {"DENIED_PATHS": '["a/*"'}, "DENIED_PATHS: "),
     ],
 )
-async def test_a_wrong_setting_is_refused_in_a_line(
+async def test_a_wrong_setting_is_refused_in_one_line(
     arguments: list[str], variables: dict[str, str], words: str, tmp_path: Path
 ) -> None:
     named = {f"JUPYTER_COLLABORATION_MCP_{name}": text for name, text in variables.items()}
@@ -380,7 +378,7 @@ async def test_a_wrong_setting_is_refused_in_a_line(
     assert words in line
 
 
-async def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, said, complaints = await ran(tmp_path, *HTTP, f"--port={port}")
@@ -417,7 +415,7 @@ async def test_verbose_shows_no_token(stock: JupyterProcess) -> None:
     assert stock.token not in command.log
 
 
-async def test_http_is_served_under_the_names_that_are_allowed(stock: JupyterProcess) -> None:
+async def test_http_is_served_only_under_allowed_host_names(stock: JupyterProcess) -> None:
     names = ("--allowed-host=lab.example", "--allowed-host=2001:db8::1")
     async with (
         StandaloneProcess([stock], "--host=0.0.0.0", *names) as command,
@@ -435,13 +433,13 @@ async def test_http_is_served_under_the_names_that_are_allowed(stock: JupyterPro
             assert (answer.status_code == 421) is not allowed
 
 
-async def test_http_on_ipv6_is_printed_in_brackets(stock: JupyterProcess) -> None:
+async def test_an_ipv6_address_is_printed_in_brackets(stock: JupyterProcess) -> None:
     async with StandaloneProcess([stock], "--host=::1") as command, agent(command) as ada:
         assert command.url.startswith("http://[::1]:")
         await ada.ask("list_servers")
 
 
-async def test_a_configuration_starts_this_very_command_wherever_the_client_is(
+async def test_a_configuration_starts_this_command_from_any_directory(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
     """Printed where the command is on the PATH, and used by a client that has none."""
@@ -465,7 +463,7 @@ async def test_a_configuration_starts_this_very_command_wherever_the_client_is(
         assert await AgentClient(client).sources(path) == ["1 + 1", "text"]
 
 
-async def test_a_configuration_for_http_reaches_the_endpoint_of_the_extension(
+async def test_an_http_configuration_reaches_the_extensions_endpoint(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     """By its URL, which the server is asked for, and by the server that runs here."""
@@ -496,7 +494,7 @@ async def test_a_configuration_for_http_reaches_the_endpoint_of_the_extension(
                 assert "```\n1 + 1\n```" in read
 
 
-async def test_a_configuration_for_http_says_what_it_cannot_know(
+async def test_an_http_configuration_says_what_it_cannot_know(
     stock: JupyterProcess, tmp_path: Path
 ) -> None:
     http = ("config", "cursor", "--http")
@@ -519,7 +517,7 @@ async def test_a_configuration_for_http_says_what_it_cannot_know(
     assert (code, "--with-token needs --http" in complaints) == (2, True)
 
 
-async def test_a_configuration_has_only_options_that_there_are(tmp_path: Path) -> None:
+async def test_a_configuration_with_unknown_options_is_refused(tmp_path: Path) -> None:
     for wrong in (["--serve=x"], ["--tok", "hush"], ["--permission=all"], ["more"]):
         code, said, complaints = await ran(tmp_path, "config", "zed", *wrong)
         assert (code, said) == (2, "")
@@ -528,7 +526,7 @@ async def test_a_configuration_has_only_options_that_there_are(tmp_path: Path) -
     assert "passed through" in said
 
 
-async def test_edits_that_a_crash_of_the_server_took_are_made_again(
+async def test_edits_lost_in_a_server_crash_are_reapplied(
     make_server: MakeServer,
 ) -> None:
     never_saved = "--YDocExtension.document_save_delay=600"  # or there may be nothing to make again
@@ -560,7 +558,7 @@ async def test_edits_that_a_crash_of_the_server_took_are_made_again(
 
 
 @pytest.mark.parametrize("cut", [True, False], ids=["cut", "silent"])
-async def test_a_network_that_is_away_for_ten_seconds_loses_nothing(
+async def test_a_network_failure_of_ten_seconds_loses_nothing(
     stock: JupyterProcess, cut: bool
 ) -> None:
     path = new(stock, "first = 0")
@@ -589,7 +587,7 @@ async def test_a_network_that_is_away_for_ten_seconds_loses_nothing(
             stock.url = there
 
 
-async def test_with_no_server_one_is_started(tmp_path: Path) -> None:
+async def test_a_server_is_started_if_none_is_running(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     cells = [notebooks.code("one", "1 + 1")]
@@ -606,7 +604,7 @@ async def test_a_running_server_is_found(stock: JupyterProcess, tmp_path: Path) 
         assert await ada.sources(path) == ["1 + 1", "text"]
 
 
-async def test_a_server_without_collaboration_is_used_by_its_files(
+async def test_a_server_without_collaboration_is_used_in_file_mode(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     without = {**STOCK, "jupyter_server_ydoc": False}

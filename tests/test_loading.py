@@ -58,7 +58,7 @@ async def assert_jupyter_works_without_us(server: JupyterProcess) -> str:
     return line
 
 
-async def test_with_another_version_of_what_it_needs_the_extension_is_not_loaded(
+async def test_the_extension_is_not_loaded_with_an_incompatible_dependency(
     make_server: MakeServer, old_sdk: Path
 ) -> None:
     async with make_server(extra_path=[old_sdk]) as server:
@@ -68,7 +68,7 @@ async def test_with_another_version_of_what_it_needs_the_extension_is_not_loaded
     assert "from an environment of its own (pipx, uvx)" in line
 
 
-async def test_with_a_newer_jupyter_collaboration_the_extension_is_not_loaded(
+async def test_the_extension_is_not_loaded_with_a_newer_jupyter_collaboration(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     """With 5.1 an edit would be acknowledged and never saved."""
@@ -102,7 +102,7 @@ async def test_with_a_newer_jupyter_collaboration_the_extension_is_not_loaded(
     ],
     ids=["toolset", "level", "name", "workaround"],
 )
-async def test_with_a_setting_that_makes_no_sense_the_extension_is_not_loaded(
+async def test_the_extension_is_not_loaded_with_an_invalid_setting(
     make_server: MakeServer, settings: dict[str, str], said: str
 ) -> None:
     """Jupyter would go on with the defaults, which allow everything."""
@@ -110,7 +110,7 @@ async def test_with_a_setting_that_makes_no_sense_the_extension_is_not_loaded(
         assert said in await assert_jupyter_works_without_us(server)
 
 
-async def test_a_wrong_setting_in_a_file_of_its_own_does_not_end_jupyter(
+async def test_an_invalid_setting_in_its_own_file_does_not_stop_jupyter(
     make_server: MakeServer,
 ) -> None:
     server = make_server()
@@ -130,14 +130,14 @@ async def test_a_wrong_setting_in_a_file_of_its_own_does_not_end_jupyter(
     ],
     ids=["level", "alias", "name"],
 )
-async def test_with_a_variable_that_makes_no_sense_the_extension_is_not_loaded(
+async def test_the_extension_is_not_loaded_with_an_invalid_variable(
     make_server: MakeServer, variable: str, text: str, said: str
 ) -> None:
     async with make_server(env={f"JUPYTER_COLLABORATION_MCP_{variable}": text}) as server:
         assert said in await assert_jupyter_works_without_us(server)
 
 
-async def test_a_variable_holds_where_nothing_else_is_configured(make_server: MakeServer) -> None:
+async def test_a_variable_applies_if_nothing_else_is_configured(make_server: MakeServer) -> None:
     variables = {
         "JUPYTER_COLLABORATION_MCP_DENIED_PATHS": "private/*,*.md",
         "JUPYTER_COLLABORATION_MCP_MAX_CELLS_PER_CALL": "2",
@@ -172,7 +172,7 @@ async def run(home: Path, path: Path, *arguments: str) -> tuple[int | None, str,
 
 
 @pytest.mark.parametrize("arguments", [[], ["doctor", "http://127.0.0.1:9/"]])
-async def test_with_another_version_of_what_it_needs_the_command_ends_with_a_line(
+async def test_the_command_exits_with_one_line_for_an_incompatible_dependency(
     tmp_path: Path, old_sdk: Path, arguments: list[str]
 ) -> None:
     code, said, complaints = await run(tmp_path, old_sdk, *arguments)
@@ -182,14 +182,14 @@ async def test_with_another_version_of_what_it_needs_the_command_ends_with_a_lin
     assert _FIX in line
 
 
-async def test_the_command_says_its_version_whatever_is_installed(
+async def test_the_command_prints_its_version_whatever_is_installed(
     tmp_path: Path, old_sdk: Path
 ) -> None:
     code, said, _ = await run(tmp_path, old_sdk, "--version")
     assert (code, said) == (0, "0.1.0\n")
 
 
-def test_all_that_is_wrong_is_named_in_one_line(
+def test_all_unmet_requirements_are_named_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert unmet_requirements() is None
@@ -206,7 +206,7 @@ def test_all_that_is_wrong_is_named_in_one_line(
 
 
 @pytest.mark.parametrize("version", ["3.1.0a0", "3.1.0", "4.0"])
-def test_a_checkout_that_nobody_installed_has_the_bounds_that_matter_too(
+def test_an_uninstalled_checkout_checks_the_important_bounds_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     def requires(name: str) -> list[str]:
@@ -221,7 +221,7 @@ def test_a_checkout_that_nobody_installed_has_the_bounds_that_matter_too(
     assert f"jupyter-server-ydoc {version} is installed and jupyter-server-ydoc<3.1 is" in line
 
 
-def test_the_bounds_are_those_of_the_metadata() -> None:
+def test_the_bounds_match_the_metadata() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     required = {Requirement(line).name: Requirement(line) for line in project["dependencies"]}
     for line in BOUNDS:
@@ -229,7 +229,7 @@ def test_the_bounds_are_those_of_the_metadata() -> None:
         assert str(bound.specifier) in str(required[bound.name].specifier).split(",")
 
 
-async def test_the_settings_of_the_extension_can_be_shown_and_written_to_a_file_that_it_reads(
+async def test_the_extensions_settings_can_be_printed_and_written_to_a_file_that_it_reads(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     """Jupyter's own `--help-all` ends before any extension is loaded."""

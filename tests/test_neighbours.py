@@ -73,7 +73,7 @@ async def extension_check(server: JupyterProcess) -> Check:
     return next(check for check in checks if check.name == "extension")
 
 
-async def test_a_path_that_another_extension_serves_too_is_warned_of(beside: Beside) -> None:
+async def test_a_path_that_another_extension_serves_too_causes_a_warning(beside: Beside) -> None:
     async with beside("z_neighbour") as server:
         assert await served_at(server) == f"{server.url}mcp"
         await until(lambda: "url_path" in server.log)
@@ -86,7 +86,9 @@ async def test_a_path_that_another_extension_serves_too_is_warned_of(beside: Bes
         assert "z_neighbour.Neighbour serves" in check.said
 
 
-async def test_a_neighbour_that_gets_the_requests_is_found_by_a_real_one(beside: Beside) -> None:
+async def test_a_neighbour_that_receives_our_requests_is_detected_by_a_real_request(
+    beside: Beside,
+) -> None:
     async with beside("a_neighbour") as server:
         await until(lambda: "requests go to a_neighbour" in server.log)
         assert await who_answers(server, "mcp") == "neighbour"
@@ -95,7 +97,7 @@ async def test_a_neighbour_that_gets_the_requests_is_found_by_a_real_one(beside:
         assert "does not speak MCP" in check.said
 
 
-async def test_with_a_path_of_its_own_it_works_beside_a_neighbour(beside: Beside) -> None:
+async def test_the_extension_works_beside_a_neighbour_with_its_own_path(beside: Beside) -> None:
     setting = "--JupyterCollaborationMCP.url_path=/agents/mcp/"
     async with beside("a_neighbour", setting) as server:
         assert await served_at(server) == f"{server.url}agents/mcp"
@@ -109,6 +111,6 @@ async def test_with_a_path_of_its_own_it_works_beside_a_neighbour(beside: Beside
 
 
 @pytest.mark.parametrize("path", ["", "/", "a b", "../mcp", "mcp/..", "mcp?x", "(.*)", "a//b"])
-def test_what_cannot_be_a_path_of_an_endpoint_is_refused(path: str) -> None:
+def test_an_invalid_endpoint_path_is_refused(path: str) -> None:
     with pytest.raises(TraitError, match="collaboration-mcp"):
         JupyterCollaborationMCP(url_path=path)

@@ -11,7 +11,7 @@ from jupyter_collaboration_mcp.owned_tasks import OwnedTasks
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_runs_is_cancelled_and_has_ended_when_the_owner_is_closed() -> None:
+async def test_closing_the_owner_cancels_its_tasks_and_waits_for_them() -> None:
     tasks, events = OwnedTasks(), list[str]()
     began = asyncio.Event()
 
@@ -42,7 +42,7 @@ async def test_a_task_may_close_its_owner() -> None:
     assert other.cancelled()
 
 
-async def test_what_a_task_gives_and_raises_reaches_whoever_waits() -> None:
+async def test_the_result_or_error_of_a_task_reaches_its_waiter() -> None:
     tasks = OwnedTasks()
 
     async def fail() -> None:

@@ -20,14 +20,14 @@ def panic() -> None:
     shared["number"] = 2**70
 
 
-def test_a_panic_becomes_an_error_that_says_what_happened() -> None:
+def test_a_panic_becomes_an_internal_error_with_its_cause() -> None:
     with pytest.raises(InternalError, match="PanicException") as raised, contained():
         panic()
     assert raised.value.__cause__ is not None
     assert not isinstance(raised.value.__cause__, Exception)
 
 
-async def test_a_panic_among_the_errors_of_a_task_group_becomes_one_too() -> None:
+async def test_a_panic_in_a_task_group_becomes_an_internal_error_too() -> None:
     async def fail() -> None:
         raise ValueError("another one")
 
@@ -55,7 +55,7 @@ async def test_a_panic_among_the_errors_of_a_task_group_becomes_one_too() -> Non
     ],
     ids=["interrupt", "cancelled", "error", "group", "errors"],
 )
-def test_everything_else_passes(error: BaseException) -> None:
+def test_other_exceptions_pass_through(error: BaseException) -> None:
     assert not is_panic(error)
     with pytest.raises(type(error)) as raised, contained():
         raise error

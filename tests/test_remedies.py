@@ -46,14 +46,14 @@ def modules() -> list[Path]:
     return found + [PACKAGE / name for name in SHARED if name.endswith(".py")]
 
 
-def test_no_layer_below_the_tools_knows_what_a_tool_is_called() -> None:
+def test_no_layer_below_the_tools_names_a_tool() -> None:
     names = re.compile(rf"\b({'|'.join(sorted(tool_names(), key=len, reverse=True))})\b")
     for module in modules():
         named = [text for text in texts(module) if names.search(text)]
         assert not named, f"{module.relative_to(PACKAGE)} names a tool: {named}"
 
 
-def test_our_toolsets_word_every_intent_with_tools_that_exist() -> None:
+def test_every_intent_is_worded_with_tools_that_exist() -> None:
     assert set(WORDING) == set(Intent)
     known = tool_names()
     for words in WORDING.values():
@@ -62,17 +62,17 @@ def test_our_toolsets_word_every_intent_with_tools_that_exist() -> None:
 
 
 @pytest.mark.parametrize("intent", Intent)
-def test_facts_stand_in_all_words_alike(intent: Intent) -> None:
+def test_every_wording_uses_the_same_facts(intent: Intent) -> None:
     wanted = set(re.findall(r"\{(\w+)\}", intent.value))
     assert set(re.findall(r"\{(\w+)\}", WORDING[intent])) == wanted
 
 
-def test_a_fact_with_braces_is_left_as_it_is() -> None:
+def test_a_fact_with_braces_is_not_formatted() -> None:
     remedy = Remedy(Intent.CHANGE_KERNEL, {"kernels": "{kernels}, {0}"})
     assert remedy.worded(WORDING) == "Call change_notebook_kernel with one of: {kernels}, {0}."
 
 
-def test_an_error_is_said_in_the_words_of_who_was_called() -> None:
+def test_an_error_is_worded_by_the_toolset_that_was_called() -> None:
     error = CellNotFound("There is no cell 9.", Intent.SEE_CELLS)
     assert error.said_in({Intent.SEE_CELLS: "Use read_nb_cells."}).endswith(
         "Next: Use read_nb_cells."

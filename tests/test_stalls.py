@@ -379,9 +379,7 @@ async def measure(
 
 
 @pytest.mark.parametrize("call", READS)
-async def test_a_reader_holds_nobody_up(
-    reader: AgentClient, meter: httpx.AsyncClient, call: str
-) -> None:
+async def test_reads_block_nobody(reader: AgentClient, meter: httpx.AsyncClient, call: str) -> None:
     found: list[tuple[float, str]] = []
     while not found or found[-1][0] >= 1:
         assert len(found) < ATTEMPTS, found
@@ -389,7 +387,7 @@ async def test_a_reader_holds_nobody_up(
 
 
 @pytest.mark.parametrize("calls", WRITES)
-async def test_a_writer_holds_nobody_up(
+async def test_writes_block_nobody(
     writer: AgentClient, person: Collaborator, meter: httpx.AsyncClient, calls: str
 ) -> None:
     async with typing(person):
@@ -420,7 +418,7 @@ async def test_a_request_with_millions_of_values_is_refused_before_it_is_parsed(
     assert excess(before, found) < 1, found
 
 
-async def test_opening_a_large_notebook_holds_nobody_up(
+async def test_opening_a_large_notebook_blocks_nobody(
     reader: AgentClient, meter: httpx.AsyncClient
 ) -> None:
     opening = ("create_notebook_session", {"path": UNOPENED})

@@ -22,7 +22,7 @@ def test_cells_are_found_however_an_answer_shows_them(shown: str) -> None:
     assert (handle.index, handle.id, handle.revision) == (3, "8f2c41d0", "9ab1c2")
 
 
-def test_a_refused_edit_shows_the_revision_to_go_on_with() -> None:
+def test_a_refused_edit_shows_the_current_revision() -> None:
     error = Answer("stale_revision: Cell [3] 8f2c41d0@9ab1c2 is not at 0000ff any more.", True)
     assert newer(error, "8f2c41d0@0000ff") == "8f2c41d0@9ab1c2"
 
@@ -37,7 +37,7 @@ async def test_an_agent_quotes_only_what_it_has_read() -> None:
     assert ours.cost == Cost()
 
 
-def test_notebooks_are_the_same_whatever_their_counts_and_pieces_of_output() -> None:
+def test_notebooks_compare_equal_despite_execution_counts_and_output_chunks() -> None:
     def cell(count: int, *texts: str | list[str]) -> dict[str, Any]:
         outputs = [{"output_type": "stream", "name": "stdout", "text": text} for text in texts]
         return {

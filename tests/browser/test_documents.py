@@ -141,7 +141,7 @@ async def test_a_person_types_while_the_agent_appends_and_replaces(
         await until(lambda: file.read_text() == shown)
 
 
-async def test_a_rename_takes_the_tab_along(lab: JupyterProcess) -> None:
+async def test_a_rename_moves_the_open_tab(lab: JupyterProcess) -> None:
     write(lab, "before.md")
     async with open_text(lab, "before.md") as page, agent(lab, "Ada") as ada:
         await page.type("typed before")
@@ -159,7 +159,7 @@ async def test_a_rename_takes_the_tab_along(lab: JupyterProcess) -> None:
         assert [error for error in page.errors if "404 Not Found" not in error] == []
 
 
-async def test_a_person_is_told_that_their_file_was_deleted(
+async def test_a_person_is_notified_that_their_file_was_deleted(
     lab: JupyterProcess, tmp_path: Path
 ) -> None:
     file = write(lab, "doomed.md")

@@ -153,7 +153,7 @@ async def test_output_appears_line_by_line_while_the_cell_has_a_star(show: Show)
     assert last == ["[1]:", *whole]
 
 
-async def test_pictures_and_html_are_drawn_as_they_are_also_when_loaded_anew(show: Show) -> None:
+async def test_pictures_and_html_are_rendered_also_after_a_reload(show: Show) -> None:
     # A notebook of unknown origin is not trusted: JupyterLab cleans its HTML until somebody has
     # run the cell, and sees that another one did only when it loads the notebook again.
     scene = await show(old=PICTURE)
@@ -195,7 +195,7 @@ async def test_a_cell_that_waits_for_its_turn_has_a_star_too(show: Show) -> None
     assert [(await scene.end(run))["state"] for run in runs] == ["completed", "completed"]
 
 
-async def test_after_a_failure_the_rest_of_the_batch_is_as_it_was(show: Show) -> None:
+async def test_a_failure_leaves_the_rest_of_the_batch_unchanged(show: Show) -> None:
     scene = await show(
         fails=wait_for("go") + "raise ValueError('no such luck')", after="print('ran')"
     )
@@ -238,7 +238,7 @@ print("\\ndone")
     assert [bar for bar, _ in groupby(drawn)] == [*bars, f"{bars[-1]}\ndone"]
 
 
-async def test_a_display_that_is_updated_keeps_its_place(show: Show) -> None:
+async def test_an_updated_display_keeps_its_place(show: Show) -> None:
     source = f"""\
 from IPython.display import HTML, display
 print("before")
@@ -262,7 +262,7 @@ print("at the end")
     assert await page.outputs(0) == ["before\n", "new", "after\nat the end\n"]
 
 
-async def test_output_that_is_cut_says_so_above_what_comes_after_it(show: Show) -> None:
+async def test_truncated_output_shows_a_notice_above_later_output(show: Show) -> None:
     source = f"print('y\\n' * {STREAM})\ndisplay('after it')\n{wait_for('go')}"
     scene = await show(much=source)
     page = scene.page

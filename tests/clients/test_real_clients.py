@@ -65,7 +65,7 @@ def test_a_failed_call_says_what_to_do_next(session: Session) -> None:
     assert "Next: " in answer.text
 
 
-def test_much_output_arrives_as_its_two_ends_with_a_link_to_the_whole(session: Session) -> None:
+def test_long_output_arrives_as_head_and_tail_with_a_link_to_all_of_it(session: Session) -> None:
     answer = ran(session, "much")
     assert "printed line 0\n" in answer.text
     assert "printed line 9999\n" in answer.text
@@ -73,7 +73,7 @@ def test_much_output_arrives_as_its_two_ends_with_a_link_to_the_whole(session: S
     assert len(answer.links) == 1
 
 
-def test_a_long_run_goes_on_and_is_waited_for(session: Session) -> None:
+def test_a_long_run_continues_and_can_be_waited_for(session: Session) -> None:
     started = ran(session, "slow")
     assert "still running" in started.first_line
     assert "get_run" in started.first_line
@@ -97,7 +97,7 @@ def test_the_outline_of_a_large_notebook_arrives_whole(session: Session) -> None
 @pytest.mark.parametrize(
     ("tool", "path"), [("get_document", scenario.LINES), ("get_notebook", scenario.MANY)]
 )
-def test_the_first_line_tells_how_to_go_on(session: Session, tool: str, path: str) -> None:
+def test_the_first_line_tells_how_to_continue(session: Session, tool: str, path: str) -> None:
     pages = [*answers(session, tool, path=path)]
     assert len(pages) > 1 or path == scenario.MANY
     for page in pages[:-1]:
@@ -105,7 +105,7 @@ def test_the_first_line_tells_how_to_go_on(session: Session, tool: str, path: st
     assert scenario.going_on(pages[-1].first_line) == {}
 
 
-def test_a_client_reaches_nothing_but_this_machine(session: Session) -> None:
+def test_a_client_connects_only_to_this_machine(session: Session) -> None:
     assert session.elsewhere == []
 
 

@@ -72,7 +72,7 @@ def ask_generate_content(stand_in: StandIn, answers: int) -> str:
         (GenerateContent, ask_generate_content),
     ],
 )
-def test_it_asks_for_each_call_and_keeps_the_answers(
+def test_the_stand_in_requests_each_call_and_keeps_the_answers(
     wire: Callable[[], Any], ask: Callable[[StandIn, int], str]
 ) -> None:
     with StandIn(wire(), script) as stand_in:
@@ -93,7 +93,7 @@ def test_it_asks_for_each_call_and_keeps_the_answers(
         assert [exchange.answer for exchange in stand_in.exchanges] == [ANSWER, ANSWER]
 
 
-def test_it_searches_for_tools_that_codex_holds_back() -> None:
+def test_the_stand_in_searches_for_tools_that_codex_defers() -> None:
     with StandIn(Responses(), script) as stand_in:
         body: dict[str, Any] = {"tools": [{"type": "tool_search"}], "input": []}
         search = asked(stand_in, "/v1/responses", body)
@@ -107,7 +107,7 @@ def test_it_searches_for_tools_that_codex_holds_back() -> None:
         assert '"namespace": "mcp__j"' in call
 
 
-def test_it_writes_a_program_where_codex_lets_its_model_call_tools_from_programs() -> None:
+def test_the_stand_in_writes_a_program_if_codex_calls_tools_from_programs() -> None:
     with StandIn(Responses(), script) as stand_in:
         functions = {"type": "namespace", "name": "functions", "tools": [{"name": "exec"}]}
         added = {"type": "additional_tools", "tools": [functions]}
@@ -119,7 +119,7 @@ def test_it_writes_a_program_where_codex_lets_its_model_call_tools_from_programs
         assert "say" in asked(stand_in, "/v1/responses", {"input": [added, result]})
 
 
-def test_it_searches_for_tools_that_claude_code_holds_back() -> None:
+def test_the_stand_in_searches_for_tools_that_claude_code_defers() -> None:
     with StandIn(Messages(), script) as stand_in:
         body: dict[str, Any] = {"tools": [{"name": "ToolSearch"}], "messages": []}
         search = json.loads(asked(stand_in, "/v1/messages", body))["content"][0]
@@ -136,7 +136,7 @@ def test_it_searches_for_tools_that_claude_code_holds_back() -> None:
         assert stand_in.exchanges == []
 
 
-def test_it_lets_nobody_go_elsewhere() -> None:
+def test_the_stand_in_blocks_connections_to_other_hosts() -> None:
     with (
         StandIn(Messages(), script) as stand_in,
         httpx.Client(proxy=stand_in.url, verify=False) as http,
@@ -161,7 +161,7 @@ def test_the_first_line_is_ours(text: str) -> None:
     assert Answer((text,)).first_line == "first"
 
 
-def test_the_scenario_turns_pages_as_answers_say() -> None:
+def test_the_scenario_follows_the_page_hints_in_answers() -> None:
     running = scenario.script()
     call = next(running)
     while call.tool != "get_document":

@@ -40,7 +40,7 @@ def change_and_fail(peer: RoomPeer, transaction: AbstractContextManager[Any], fa
 
 @pytest.mark.parametrize("fail", [panic, raise_error])
 @pytest.mark.parametrize("kind", ["edit", "output"])
-def test_the_room_gets_nothing_of_what_fails_halfway(kind: str, fail: Fail) -> None:
+def test_the_room_gets_nothing_of_an_edit_that_fails_halfway(kind: str, fail: Fail) -> None:
     room = MemoryRoom(["a", "b"])
     seat, before = room.seat(), room.doc.get_update()
     transactions: dict[str, AbstractContextManager[Any]] = {
@@ -56,7 +56,7 @@ def test_the_room_gets_nothing_of_what_fails_halfway(kind: str, fail: Fail) -> N
     assert not room.link.alive  # whoever goes on joins anew
 
 
-def test_who_joins_anew_finds_what_the_room_has_and_goes_on() -> None:
+def test_a_new_peer_sees_the_rooms_content_and_can_continue() -> None:
     room = MemoryRoom(["a", "b"])
     seat, broken = room.seat(), room.peer
     with broken.edit(seat, "test") as record:
@@ -83,7 +83,7 @@ def test_an_error_before_anything_is_changed_leaves_the_peer_as_it_is() -> None:
     assert room.sources() == ["changed"]
 
 
-async def test_a_peer_that_cannot_take_an_update_is_given_up_and_not_stale() -> None:
+async def test_a_peer_that_cannot_apply_an_update_is_replaced_and_never_stale() -> None:
     room = MemoryRoom(["a"])
     room.link.deliver(b"no update at all")
     room.notebook.set_source(0, "typed")
@@ -105,7 +105,7 @@ class Overwritten(MemoryLink):
 
 
 @pytest.mark.parametrize("fail", [panic, raise_error])
-async def test_reapplying_that_fails_halfway_changes_nothing_and_is_reported(
+async def test_a_reapply_that_fails_halfway_changes_nothing_and_is_reported(
     monkeypatch: pytest.MonkeyPatch, fail: Fail
 ) -> None:
     room = MemoryRoom(["a", "b"])
@@ -139,7 +139,7 @@ async def test_reapplying_that_fails_halfway_changes_nothing_and_is_reported(
 
 
 @pytest.mark.parametrize("fail", [panic, raise_error])
-def test_reapplying_after_a_restart_that_fails_halfway_is_reported(
+def test_a_reapply_that_fails_after_a_restart_is_reported(
     monkeypatch: pytest.MonkeyPatch, fail: Fail
 ) -> None:
     room, restarted = MemoryRoom(["a", "b"]), MemoryRoom(["a", "b"])

@@ -66,7 +66,7 @@ async def test_no_answer_is_older_than_the_room(server: JupyterProcess) -> None:
                 group.create_task(work(number))
 
 
-async def test_deleting_while_somebody_types_in_it_does_not_break_the_notebook(
+async def test_deleting_a_cell_while_somebody_types_in_it_does_not_break_the_notebook(
     server: JupyterProcess,
 ) -> None:
     path = "deleted.ipynb"

@@ -71,7 +71,7 @@ def shown(notebook: Notebook) -> list[tuple[str, str, Any]]:
     ],
     ids=["update", "retype", "insert", "delete", "move"],
 )
-def test_an_edit_on_a_copy_does_what_it_does_at_once_and_is_undone_the_same(make: MakeEdit) -> None:
+def test_an_edit_on_a_copy_has_the_same_effect_and_undo_as_a_direct_one(make: MakeEdit) -> None:
     at_once, aside = MemoryRoom(SOURCES), MemoryRoom(SOURCES)
     before = shown(aside.notebook)
     here, there = opened(at_once), opened(aside)
@@ -115,7 +115,7 @@ async def while_prepared(here: OpenDocument, edit: Edit[Any], do: Callable[[], o
 
 
 @pytest.mark.anyio
-async def test_what_others_do_meanwhile_is_looked_at_before_anything_is_applied() -> None:
+async def test_concurrent_edits_are_considered_before_an_edit_is_applied() -> None:
     room = MemoryRoom(["a", "b"])
     ada = opened(room)
 
@@ -128,7 +128,7 @@ async def test_what_others_do_meanwhile_is_looked_at_before_anything_is_applied(
 
 
 @pytest.mark.anyio
-async def test_a_cell_that_changes_meanwhile_is_stale() -> None:
+async def test_a_cell_that_changes_during_the_edit_is_stale() -> None:
     room = MemoryRoom(["a", "b"])
     ada, bob = opened(room), opened(room, "Bob")
     guarded = update(1, content="of Ada", if_revision=room.peer.notebook.revision(1))(ada)
@@ -139,7 +139,7 @@ async def test_a_cell_that_changes_meanwhile_is_stale() -> None:
 
 
 @pytest.mark.anyio
-async def test_two_undos_at_once_take_back_two_steps() -> None:
+async def test_two_concurrent_undos_undo_two_steps() -> None:
     room = MemoryRoom(["a"])
     ada = opened(room)
     for content in ("b", "c"):
@@ -181,7 +181,7 @@ def in_the_room(room: MemoryRoom, do: Callable[[Notebook], object]) -> None:
     ],
     ids=["update", "insert", "delete", "move"],
 )
-async def test_what_others_type_in_other_cells_costs_no_second_attempt(make: MakeEdit) -> None:
+async def test_typing_in_other_cells_does_not_cause_a_retry(make: MakeEdit) -> None:
     room, alone = MemoryRoom(["a", "b", "c"]), MemoryRoom(["typed 1", "b", "c"])
     ada, lone = opened(room), opened(alone)
     for undone in (False, True):
@@ -199,7 +199,7 @@ async def test_what_others_type_in_other_cells_costs_no_second_attempt(make: Mak
 
 
 @pytest.mark.anyio
-async def test_a_cell_that_prints_does_not_hold_up_who_edits_its_source() -> None:
+async def test_output_of_a_cell_does_not_delay_an_edit_of_its_source() -> None:
     room = MemoryRoom(["a", "b"])
     ada = opened(room)
     large, tries = counted(
@@ -230,7 +230,7 @@ async def test_the_outputs_of_a_cell_that_starts_to_run_meanwhile_are_not_cleare
 
 
 @pytest.mark.anyio
-async def test_where_others_change_the_same_cell_all_the_time_nothing_is_changed(
+async def test_constant_changes_of_the_same_cell_make_the_edit_give_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("jupyter_collaboration_mcp.collaboration.peer._PAUSES", (0.0, 0.0))
@@ -250,7 +250,7 @@ async def test_where_others_change_the_same_cell_all_the_time_nothing_is_changed
 
 
 @pytest.mark.anyio
-async def test_a_small_edit_of_another_agent_waits_for_a_large_one() -> None:
+async def test_a_small_edit_by_another_agent_waits_for_a_large_one() -> None:
     room = MemoryRoom(["a", "b"])
     ada, bob = opened(room), opened(room, "Bob")
     tasks: list[asyncio.Task[Any]] = []
@@ -267,7 +267,7 @@ async def test_a_small_edit_of_another_agent_waits_for_a_large_one() -> None:
 
 
 @pytest.mark.anyio
-async def test_what_a_run_prints_waits_for_a_large_edit() -> None:
+async def test_output_of_a_run_waits_for_a_large_edit() -> None:
     room = MemoryRoom(["a", "b"])
     ada, bob = opened(room), opened(room, "Bob")
     tasks: list[asyncio.Task[None]] = []
@@ -292,7 +292,7 @@ async def test_what_a_run_prints_waits_for_a_large_edit() -> None:
 
 
 @pytest.mark.parametrize("error", [CellNotFound("gone", "look"), ValueError("a mistake")])
-def test_an_edit_that_fails_on_a_copy_leaves_the_document_and_its_peer_as_they_are(
+def test_an_edit_that_fails_on_a_copy_leaves_the_document_unchanged(
     error: Exception,
 ) -> None:
     room = MemoryRoom(["a"])
@@ -310,7 +310,7 @@ def test_an_edit_that_fails_on_a_copy_leaves_the_document_and_its_peer_as_they_a
     assert room.sources() == ["whole"]
 
 
-def test_a_copy_is_gone_when_its_edit_is_made() -> None:
+def test_a_copy_is_freed_after_its_edit() -> None:
     room = MemoryRoom(["a"])
     ada, copies = opened(room), []
 
@@ -323,7 +323,7 @@ def test_a_copy_is_gone_when_its_edit_is_made() -> None:
     assert [copy() for copy in copies] == [None]
 
 
-def test_a_peer_hears_of_changes_in_each_cell_by_itself() -> None:
+def test_a_peer_tracks_the_changes_of_each_cell_separately() -> None:
     room = MemoryRoom(["a", "b", "c"])
     peer: RoomPeer = room.peer
     seen = peer.version

@@ -61,14 +61,14 @@ APPENDED = changed(lines("l1", "l2"), lines("l1", "l2", "one"))
         "somebody had deleted it",
     ],
 )
-def test_an_own_line_comes_back_and_no_other(
+def test_only_the_process_own_lines_are_restored(
     said: list[str], current: list[str], expected: list[str]
 ) -> None:
     result = merge_lines(APPENDED, lines(*said), lines(*current))
     assert (result.text, result.clash) == (lines(*expected), False)
 
 
-def test_of_two_own_lines_only_the_one_is_written_that_the_file_lacks() -> None:
+def test_only_the_own_line_that_the_file_lacks_is_written() -> None:
     made = [
         *APPENDED,
         *changed(lines("l1", "l2", "one", "x"), lines("l1", "l2", "one", "x", "two")),
@@ -80,13 +80,13 @@ def test_of_two_own_lines_only_the_one_is_written_that_the_file_lacks() -> None:
     assert result.there == 1
 
 
-def test_a_change_in_a_line_survives_what_another_lost_in_it() -> None:
+def test_a_change_within_a_line_survives_the_loss_of_another() -> None:
     made = changed("x = 1  # of Bob", "x = 2  # of Bob")
     assert merge_lines(made, "x = 2  # of Bob", "x = 1").text == "x = 2"
 
 
 @pytest.mark.parametrize("current", ["y = 3", "x = 1, and more", ""])
-def test_a_change_of_a_line_that_the_file_changed_is_reported(current: str) -> None:
+def test_a_change_to_a_line_that_the_file_changed_is_reported(current: str) -> None:
     result = merge_lines(changed("x = 1", "x = 2"), "x = 2", current)
     assert (result.text, result.clash) == (current, True)
 
@@ -123,7 +123,7 @@ class Process:
         st.tuples(st.sampled_from(["write", "look", "disk"]), st.integers(0, 2), st.integers(0, 30))
     )
 )
-def test_what_three_processes_wrote_is_there_once_whoever_is_first(history: Any) -> None:
+def test_edits_of_three_processes_appear_once_in_any_order(history: Any) -> None:
     room: Doc[Any] = Doc()
     text: Text = room.get("source", type=Text)
     file = lines("l1", "l2", "l3")
@@ -149,7 +149,9 @@ def test_what_three_processes_wrote_is_there_once_whoever_is_first(history: Any)
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_what_two_processes_reapply_after_a_restart_is_there_once(order: tuple[int, int]) -> None:
+def test_edits_that_two_processes_reapply_after_a_restart_appear_once(
+    order: tuple[int, int],
+) -> None:
     """The server has begun another history, of a file that has none of it."""
     room: Doc[Any] = Doc()
     text: Text = room.get("source", type=Text)
@@ -178,7 +180,7 @@ def test_what_two_processes_reapply_after_a_restart_is_there_once(order: tuple[i
 class TestSigns:
     """What a server says in the document about its file."""
 
-    def test_a_takeover_and_a_save_in_one_update_are_no_save(self) -> None:
+    def test_an_overwrite_and_a_save_in_one_update_do_not_count_as_saved(self) -> None:
         server: Doc[Any] = Doc()
         mine: Doc[Any] = Doc()
         state = RoomState(mine, "a.md")
@@ -200,7 +202,7 @@ class TestSigns:
         assert state.overwritten() is not None
 
 
-def test_what_the_file_brought_back_in_a_line_that_others_changed_is_reported() -> None:
+def test_undone_text_that_the_file_brought_back_in_a_line_changed_by_others_is_reported() -> None:
     ours, theirs = 'print("⟦ours-13⟧")', 'print("⟦theirs-14⟧")'
     steps = changed('print("")', ours, ours, 'print("")')  # and taken back
     assert merge_lines(steps, theirs, ours).clash

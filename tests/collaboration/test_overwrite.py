@@ -169,7 +169,7 @@ class Story:
 
 @settings(max_examples=500, deadline=None)
 @given(histories, disks, histories, disks)
-def test_what_agents_wrote_is_there_once_or_is_said_to_be_lost(
+def test_agents_edits_appear_once_or_are_reported_as_lost(
     first: Any, changes: Any, then: Any, more: Any
 ) -> None:
     story = Story()
@@ -207,7 +207,7 @@ def test_what_agents_wrote_is_there_once_or_is_said_to_be_lost(
 @example(
     ["", "- item", "x", ""], [("within", 4), ("cut", 0)], [("remove", 0), ("rewrite", 0)], 100_000
 )
-def test_no_unsaved_word_goes_without_a_note_whatever_lines_look_like(
+def test_no_unsaved_word_is_lost_without_a_note(
     content: list[str], history: Any, changes: Any, remembered: int
 ) -> None:
     story = Story(content)
@@ -225,7 +225,7 @@ def test_no_unsaved_word_goes_without_a_note_whatever_lines_look_like(
 
 @settings(max_examples=300, deadline=None)
 @given(histories)
-def test_a_file_that_is_only_touched_takes_nothing_of_what_agents_wrote(history: Any) -> None:
+def test_touching_the_file_loses_nothing_that_agents_wrote(history: Any) -> None:
     story = Story()
     for kind, number in history:
         if kind not in (
@@ -239,7 +239,7 @@ def test_a_file_that_is_only_touched_takes_nothing_of_what_agents_wrote(history:
     assert str(story) == before
 
 
-def test_what_was_made_again_can_be_taken_back() -> None:
+def test_a_reapplied_edit_can_be_undone() -> None:
     story = Story()
     story.play("agent", 1)
     story.change_file([("change", 3)])
@@ -345,18 +345,18 @@ class TestReapply:
         assert (report.cells, report.lost) == (["x"], [])
         assert left == [CellInsertion("x", "newer", "code", "a"), *changes[2:]]
 
-    def test_an_inserted_cell_that_is_there_is_still_unsaved(self) -> None:
+    def test_an_inserted_cell_that_still_exists_stays_unsaved(self) -> None:
         change = CellInsertion("a", "one")
         report, left = self.reapply(notebook("one"), {"a": "one"}, change)
         assert (report, left) == (ReapplyReport(), [change])
 
-    def test_a_cell_that_was_there_before_is_reported_as_gone(self) -> None:
+    def test_a_cell_that_existed_before_is_reported_as_gone(self) -> None:
         document = notebook()
         report, left = self.reapply(document, {"a": ""}, SourceChange("a", "one", ""))
         assert (report.lost, report.cells, left) == (["cell a is gone"], [], [])
         assert document.ids == []
 
-    def test_a_deleted_cell_goes_again_unless_it_was_edited_since(self) -> None:
+    def test_a_deleted_cell_is_deleted_again_unless_it_was_edited_since(self) -> None:
         gone = {**new_cell("code", "old"), "id": "a"}
         change = CellDeletion("a", gone, None)
         document = notebook("old")
@@ -369,13 +369,13 @@ class TestReapply:
         assert (document.ids, report.cells, left) == (["a"], [], [])
         assert report.lost == ["cell a, which was deleted, is back and was edited since"]
 
-    def test_all_that_a_deleted_cell_said_is_known(self) -> None:
+    def test_every_earlier_text_of_a_deleted_cell_is_recognized(self) -> None:
         gone = {**new_cell("code", "new"), "id": "a"}
         document = notebook("old")
         self.reapply(document, {}, SourceChange("a", "old", "new"), CellDeletion("a", gone, None))
         assert document.ids == []
 
-    def test_a_cell_that_others_deleted_before_the_file_came_is_left_to_the_file(self) -> None:
+    def test_a_cell_that_others_deleted_before_the_overwrite_is_left_to_the_file(self) -> None:
         document = notebook("one")
         report, left = self.reapply(document, {}, SourceChange("a", "", "one"))
         assert (document.ids, report, left) == (["a"], ReapplyReport(), [])
@@ -387,12 +387,12 @@ class TestReapply:
         _, left = self.reapply(document, {"a": "one"}, CellDeletion("a", gone, None), back)
         assert (document.ids, left) == (["a"], [back])
 
-    def test_moves_are_not_made_again(self) -> None:
+    def test_moves_are_not_reapplied(self) -> None:
         document = notebook("one", "two")
         assert self.reapply(document, {}, CellMove("a", "b")) == (ReapplyReport(), [])
         assert document.ids == ["a", "b"]
 
-    def test_stray_text_is_looked_for_once_and_only_where_there_may_be_some(self) -> None:
+    def test_stray_text_is_searched_once_and_only_when_needed(self) -> None:
         document = notebook("own", "own")
         changes = [SourceChange("a", "", "own"), SourceChange("b", "", "own")]
         before = {"a": "own", "b": "own"}

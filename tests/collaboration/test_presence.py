@@ -50,7 +50,7 @@ async def caret(ana: Collaborator, name: str, source: str) -> int:
         return StickyIndex.from_json(state["cursors"][0]["head"], cell()["source"]).get_index()
 
 
-async def test_a_person_sees_name_and_caret_of_an_agent(server: JupyterProcess, path: str) -> None:
+async def test_a_person_sees_an_agents_name_and_caret(server: JupyterProcess, path: str) -> None:
     async with (
         agent(server, "Ada Lovelace") as ada,
         Collaborator(server.url, server.token, path, "Ana") as ana,
@@ -81,7 +81,9 @@ async def test_the_caret_is_at_the_end_of_a_cell_that_the_agent_inserted(
         assert await caret(ana, "Ina", source) == len(source.encode("utf-16-le")) // 2
 
 
-async def test_who_comes_later_sees_the_agent_at_once(server: JupyterProcess, path: str) -> None:
+async def test_a_person_who_joins_later_sees_the_agent_at_once(
+    server: JupyterProcess, path: str
+) -> None:
     async with agent(server, "Early") as early:
         await early.ask("create_notebook_session", path=path)
         async with Collaborator(server.url, server.token, path, "Late") as late:

@@ -127,7 +127,7 @@ def cells(doc: Doc[Any]) -> Cells:
 @example(
     [("update", 2, "a"), ("update", 0, ""), ("undo", 1, ""), ("append", 2, "a"), ("undo", 2, "")], 1
 )
-def test_what_the_store_lacks_is_made_again(history: Any, stored: int) -> None:
+def test_edits_missing_from_the_store_are_reapplied(history: Any, stored: int) -> None:
     crash = Crash(history)
     doc = crash.stored(stored)
     crash.inherit(doc)
@@ -142,7 +142,7 @@ def test_what_the_store_lacks_is_made_again(history: Any, stored: int) -> None:
 @example([("update", 0, ""), ("delete", 0, ""), ("undo", 2, "")], 3, 1)
 @example([("update", 0, ""), ("delete", 0, ""), ("undo", 1, ""), ("update", 1, "a")], 2, 0)
 @example([("retype", 0, "raw"), ("insert", 1, "b"), ("insert", 1, "c")], 1, 0)
-def test_what_the_file_lacks_is_made_again(history: Any, stored: int, saved: int) -> None:
+def test_edits_missing_from_the_file_are_reapplied(history: Any, stored: int, saved: int) -> None:
     crash = Crash(history)
     for doc in (crash.overruled(stored, saved), crash.anew(saved)):
         crash.inherit(doc)
@@ -154,7 +154,9 @@ def test_what_the_file_lacks_is_made_again(history: Any, stored: int, saved: int
 @example([("append", 3, "aaaaaaaaaa"), ("type", 7, "Ä"), ("type", 7, "Ä")], 2)
 @example([("update", 1, "a"), ("type", 0, "Ä"), ("delete", 0, "")], 0)
 @example([("type", 4, "Ä"), ("update", 0, "a")], 0)
-def test_a_tab_that_brings_the_same_back_doubles_nothing(history: Any, stored: int) -> None:
+def test_a_tab_that_brings_back_the_same_edits_duplicates_nothing(
+    history: Any, stored: int
+) -> None:
     crash = Crash(history)
     doc = crash.stored(stored)
     crash.inherit(doc)
@@ -165,7 +167,9 @@ def test_a_tab_that_brings_the_same_back_doubles_nothing(history: Any, stored: i
 @settings(max_examples=60, deadline=None)
 @given(texts, moments, moments)
 @example([("append", 0, "a"), ("append", 0, "b")], 1, 0)
-def test_nor_does_it_where_the_file_won(history: Any, stored: int, saved: int) -> None:
+def test_a_tab_that_brings_back_edits_overruled_by_the_file_duplicates_nothing(
+    history: Any, stored: int, saved: int
+) -> None:
     crash = Crash(history)
     doc = crash.overruled(stored, saved)
     crash.inherit(doc)
@@ -175,7 +179,7 @@ def test_nor_does_it_where_the_file_won(history: Any, stored: int, saved: int) -
 
 @settings(max_examples=60, deadline=None)
 @given(shared, moments)
-def test_where_nothing_is_missing_nothing_is_said(history: Any, saved: int) -> None:
+def test_nothing_is_reported_if_nothing_is_missing(history: Any, saved: int) -> None:
     crash = Crash(history)
     for doc in (crash.stored(len(history)), crash.overruled(saved, len(history))):
         assert crash.inherit(doc) == []
@@ -184,7 +188,7 @@ def test_where_nothing_is_missing_nothing_is_said(history: Any, saved: int) -> N
 
 @settings(max_examples=60, deadline=None)
 @given(texts, moments, moments)
-def test_what_a_person_was_the_first_to_type_stays(history: Any, stored: int, saved: int) -> None:
+def test_text_that_a_person_typed_first_stays(history: Any, stored: int, saved: int) -> None:
     crash = Crash(history)
     for doc in (crash.stored(stored), crash.overruled(stored, saved), crash.anew(saved)):
         for cell in YNotebook(doc).ycells:
@@ -195,7 +199,7 @@ def test_what_a_person_was_the_first_to_type_stays(history: Any, stored: int, sa
         assert {cell_id for cell_id, count in now.items() if count == 1} == typed_in
 
 
-def test_it_is_said_that_edits_are_gone_which_were_too_many_to_be_remembered() -> None:
+def test_edits_beyond_the_remembered_limit_are_reported_as_lost() -> None:
     history = [("update", 0, "first"), ("update", 1, "second"), ("update", 2, "third")]
     with patch.object(unsaved_steps, "MAX_STEPS", 2):
         crash = Crash(history)
@@ -205,7 +209,7 @@ def test_it_is_said_that_edits_are_gone_which_were_too_many_to_be_remembered() -
     assert "the oldest changes in cell cell-0, of which too many were unsaved" in note
 
 
-def test_what_somebody_else_removed_is_not_made_again() -> None:
+def test_text_that_somebody_else_removed_is_not_reapplied() -> None:
     crash = Crash([("append", 0, "<word>"), ("append", 0, "<other>")])
     room = crash.story.room
     with room.doc.transaction():
@@ -222,7 +226,7 @@ def test_what_somebody_else_removed_is_not_made_again() -> None:
     assert cells(doc)[0][2] == expected
 
 
-def test_nor_is_it_if_its_letters_stand_elsewhere() -> None:
+def test_removed_text_is_not_reapplied_even_if_its_letters_remain_elsewhere() -> None:
     crash = Crash([("append", 0, "\n<word>"), ("append", 0, "\n<w-o-r-d->\n<other>")])
     room = crash.story.room
     with room.doc.transaction():
@@ -235,7 +239,7 @@ def test_nor_is_it_if_its_letters_stand_elsewhere() -> None:
     assert cells(doc) == expected
 
 
-def test_what_somebody_deleted_since_the_restart_stays_deleted() -> None:
+def test_a_cell_deleted_since_the_restart_stays_deleted() -> None:
     crash = Crash([("insert", 0, "new"), ("append", 2, "<other>")])
     (new,) = {cell_id for cell_id, _, _ in crash.cells} - {f"cell-{n}" for n in range(4)}
     doc = crash.stored(2)
@@ -255,7 +259,7 @@ def test_a_notice_about_thousands_of_cells_names_the_first() -> None:
     assert len(said) < 2_000
 
 
-def test_a_type_that_somebody_else_gave_a_cell_is_not_changed_back() -> None:
+def test_a_cell_type_set_by_somebody_else_is_not_changed_back() -> None:
     crash = Crash([("retype", 0, "markdown")])
     doc = crash.stored(1)
     notebook = Notebook(doc)
@@ -304,7 +308,7 @@ class TestAnotherHistory:
         assert (now.cell_type(0), now.metadata(0)["k"]) == ("raw", 1)
         assert (report.cells, report.lost) == (["a"], [])
 
-    def test_where_nothing_is_missing_nothing_is_written(self) -> None:
+    def test_nothing_is_written_if_nothing_is_missing(self) -> None:
         before, begun = notebook("one two"), list[str]()
         steps = [Step(1, "call", (SourceChange("a", "one", "one two"),))]
         for source, expected in (("one two", []), ("one", [REAPPLY])):
@@ -316,7 +320,7 @@ class TestAnotherHistory:
     @pytest.mark.parametrize(
         ("there", "expected"), [("abc", "abxc"), ("ac", "axc"), ("ab", "abx"), ("c", "xc")]
     )
-    def test_a_cell_comes_back_behind_the_nearest_that_it_was_behind(
+    def test_a_restored_cell_follows_its_nearest_former_predecessor(
         self, there: str, expected: str
     ) -> None:
         before = notebook(*({"id": cell_id, "source": f"of {cell_id}"} for cell_id in "abxc"))
@@ -326,7 +330,7 @@ class TestAnotherHistory:
         assert said(now)["x"] == "of x"
         assert report == ReapplyReport(["x"])
 
-    def test_a_deleted_cell_goes_again_unless_it_was_edited_since(self) -> None:
+    def test_a_deleted_cell_is_deleted_again_unless_it_was_edited_since(self) -> None:
         change = CellDeletion("b", {**new_cell("code", "two"), "id": "b"}, "a")
         now = notebook("one", "two")
         assert reapplied(now, notebook("one"), change) == ReapplyReport(["b"])
@@ -337,7 +341,7 @@ class TestAnotherHistory:
         )
         assert now.ids == ["a", "b"]
 
-    def test_a_cell_that_is_gone_is_only_missed_if_it_was_there(self) -> None:
+    def test_a_missing_cell_is_reported_only_if_it_existed_before(self) -> None:
         change = SourceChange("b", "", "two")
         assert reapplied(notebook("one"), notebook("one", "two"), change) == ReapplyReport(
             lost=["cell b is gone"]
@@ -346,7 +350,7 @@ class TestAnotherHistory:
         inserted = CellInsertion("b", "")
         assert reapplied(notebook("one"), notebook("one"), inserted, change) == ReapplyReport()
 
-    def test_an_insertion_that_was_undone_is_not_missed(self) -> None:
+    def test_an_undone_insertion_is_not_reported_as_lost(self) -> None:
         changes = [
             CellInsertion("b", "two"),
             CellDeletion("b", {**new_cell("code", "two"), "id": "b"}, "a"),
@@ -363,27 +367,27 @@ class TestWhatTheRoomHas:
         """Where something is reapplied that the first change and others did."""
         return reapplied(now, before, self.FIRST, *later).cells
 
-    def test_an_inserted_cell(self) -> None:
+    def test_an_inserted_cell_counts(self) -> None:
         inserted = CellInsertion("b", "two")
         before = notebook("one <first>", "two")
         assert self.missing(notebook("one", "two"), before, inserted) == []
         assert self.missing(notebook("one"), before, inserted) == ["a", "b"]
         assert self.missing(notebook("one", "two"), notebook("one <first>"), inserted) == ["a", "b"]
 
-    def test_not_a_cell_that_was_there_before_it_was_deleted(self) -> None:
+    def test_a_cell_that_existed_before_its_deletion_does_not_count(self) -> None:
         gone = CellDeletion("b", {**new_cell("code", "two"), "id": "b"}, "a")
         before = notebook("one <first>", "two")
         back = CellInsertion("b", "two")
         assert self.missing(notebook("one", "two"), before, gone, back) == ["a"]
 
-    def test_a_text_with_a_new_word(self) -> None:
+    def test_a_text_with_a_new_word_counts(self) -> None:
         before = notebook("one <first>", "two <second>")
         second = SourceChange("b", "two", "two <second>")
         assert self.missing(notebook("one", "two <second>"), before, second) == []
         assert self.missing(notebook("one", "two"), before, second) == ["a", "b"]
         assert self.missing(notebook("one", "<second> two!"), before, second)[0] == "a"
 
-    def test_not_a_text_with_a_word_that_it_had_before(self) -> None:
+    def test_a_text_with_a_word_that_it_had_before_does_not_count(self) -> None:
         changes = [
             SourceChange("b", "two <second>", "two"),
             SourceChange("b", "two", "two <second>"),
@@ -391,7 +395,7 @@ class TestWhatTheRoomHas:
         before = notebook("one <first>", "two <second>")
         assert self.missing(notebook("one", "two <second>"), before, *changes) == ["a"]
 
-    def test_what_came_later_may_be_missing(self) -> None:
+    def test_later_edits_may_be_missing(self) -> None:
         before = notebook("one <first>", "two <second>", "three <third>")
         second = SourceChange("b", "two", "two <second>")
         third = SourceChange("c", "three", "three <third>")
@@ -403,7 +407,7 @@ class TestWhatTheRoomHas:
 class TestTheSameHistory:
     """A room that came back with an earlier state: it gets the same characters."""
 
-    def test_nothing_is_doubled_when_somebody_else_brings_them_too(self) -> None:
+    def test_text_is_not_duplicated_when_somebody_else_brings_it_back_too(self) -> None:
         before = text_file("one")
         now = copied(before)
         before.set_source(0, "one two")
@@ -411,7 +415,7 @@ class TestTheSameHistory:
         now.doc.apply_update(before.doc.get_update())
         assert str(now) == "one two"
 
-    def test_nor_where_the_room_has_something_new_elsewhere(self) -> None:
+    def test_text_is_not_duplicated_when_the_room_has_new_edits_elsewhere(self) -> None:
         before = notebook("one", "two")
         now = copied(before)
         with before.doc.transaction():
@@ -423,7 +427,7 @@ class TestTheSameHistory:
         now.doc.apply_update(before.doc.get_update())
         assert said(now) == {"a": "one own", "b": "two of Ana"}
 
-    def test_nor_is_a_cell(self) -> None:
+    def test_a_cell_is_not_duplicated(self) -> None:
         before = notebook("one", "two")
         now = copied(before)
         with before.doc.transaction():
@@ -435,7 +439,7 @@ class TestTheSameHistory:
         now.doc.apply_update(before.doc.get_update())
         assert now.ids == ["a", "x", "b"]
 
-    def test_what_others_wrote_comes_along_where_own_text_stands_in_it(self) -> None:
+    def test_text_of_others_around_own_text_is_restored_with_it(self) -> None:
         before = text_file("one")
         now, ana = copied(before), copied(before)
         ana.set_source(0, "one of Ana")
@@ -445,7 +449,7 @@ class TestTheSameHistory:
         assert reapplied(now, before, change) == ReapplyReport([""])
         assert str(now) == "own one of Ana"
 
-    def test_but_not_elsewhere(self) -> None:
+    def test_text_of_others_elsewhere_is_not_restored(self) -> None:
         before = notebook("one", "two")
         now, ana = copied(before), copied(before)
         with ana.doc.transaction():
@@ -457,7 +461,7 @@ class TestTheSameHistory:
         assert reapplied(now, before, change) == ReapplyReport(["a"])
         assert said(now) == {"a": "one own", "b": "two"}
 
-    def test_a_deletion_goes_again(self) -> None:
+    def test_a_deletion_is_reapplied(self) -> None:
         before = notebook("one", "two")
         now = copied(before)
         value = before.value(1)

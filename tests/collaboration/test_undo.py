@@ -117,7 +117,7 @@ def play(history: Any) -> Story:
 
 @settings(max_examples=300, deadline=None)
 @given(histories)
-def test_without_anybody_else_undo_gives_back_exactly_what_was(history: Any) -> None:
+def test_undo_restores_the_exact_original_if_nobody_else_edited(history: Any) -> None:
     story = play([step for step in history if step[0] != "type"])
     if story.steps:
         story.undo(story.steps)
@@ -176,7 +176,7 @@ def test_every_character_of_an_agent_is_attributed() -> None:
     assert {row.client for row in recorded} == {story.room.peer.doc.client_id}
 
 
-def test_nothing_to_undo_is_said() -> None:
+def test_undo_without_history_raises_an_error() -> None:
     with pytest.raises(NothingToUndo):
         Story().undo(1)
 
@@ -187,7 +187,7 @@ def _array() -> Any:
     return Array
 
 
-def test_rewriting_many_cells_and_taking_it_back_holds_nobody_up() -> None:
+def test_rewriting_many_cells_and_undoing_it_blocks_nobody() -> None:
     """A fifth of a second is compared, and three for what others rewrote too; not minutes."""
     old, new, others = (
         [scribble(1_900, many * 1_000 + seed) for seed in range(100)] for many in range(3)
@@ -237,20 +237,20 @@ class TestLog:
         assert self.versions(log.last(9)) == [4, 3, 2]
         assert (len(log), log.characters) == (3, 8)
 
-    def test_the_oldest_of_too_large_ones_are_forgotten_but_never_the_last(self) -> None:
+    def test_the_oldest_steps_are_forgotten_beyond_the_size_limit_but_never_the_last(self) -> None:
         assert self.versions(self.log(5, 5).last(9)) == [2, 1]
         log = self.log(5, 6)
         assert (self.versions(log.last(9)), log.characters) == ([2], 6)
         log = self.log(1, 99)
         assert (self.versions(log.last(9)), log.characters) == ([2], 99)
 
-    def test_the_latest_come_first(self) -> None:
+    def test_the_latest_steps_come_first(self) -> None:
         log = self.log(1, 1, 1)
         assert self.versions(log.last(2)) == [3, 2]
         assert log.last(0) == []
         assert self.versions(log.since(1)) == [3, 2]
 
-    def test_what_was_undone_is_no_longer_there(self) -> None:
+    def test_undone_steps_are_removed(self) -> None:
         log = self.log(1, 2, 3)
         log.pop(2)
         assert (self.versions(log.last(9)), log.characters) == ([1], 1)
@@ -261,7 +261,7 @@ class TestPlan:
         """One for each change, the newest first."""
         return [Step(n, "call", (change,)) for n, change in enumerate(changes)][::-1]
 
-    def test_planning_changes_nothing_and_the_plan_is_what_happens(self) -> None:
+    def test_planning_changes_nothing_and_applying_follows_the_plan(self) -> None:
         document = notebook("1 2 3", "other")
         made = self.steps(SourceChange("a", "1", "1 2"), SourceChange("a", "1 2", "1 2 3"))
         plan = plan_undo(document, made, force=False)
@@ -272,18 +272,18 @@ class TestPlan:
             plan.apply()
         assert sources(document) == {"a": "1", "b": "other"}
 
-    def test_the_changes_of_one_step_are_undone_from_the_last(self) -> None:
+    def test_the_changes_of_one_step_are_undone_in_reverse_order(self) -> None:
         document = notebook("1 2 3")
         changes = (SourceChange("a", "1", "1 2"), SourceChange("a", "1 2", "1 2 3"))
         assert plan_undo(document, [Step(1, "call", changes)], False).sources == {"a": "1"}
 
-    def test_what_does_not_change_is_no_change(self) -> None:
+    def test_an_undo_without_effect_records_no_change(self) -> None:
         document = notebook("x")  # somebody else has undone it
         plan = plan_undo(document, self.steps(SourceChange("a", "x", "x y")), force=True)
         assert plan.sources == {"a": "x"}
         assert plan.changes == []
 
-    def test_a_cell_that_comes_back_and_is_edited_is_both(self) -> None:
+    def test_a_cell_that_is_restored_and_edited_gets_both_changes(self) -> None:
         document = notebook("one")
         gone = {**document.value(0), "id": "x", "source": "1 2"}
         made = self.steps(SourceChange("x", "1", "1 2"), CellDeletion("x", gone, "a"))
@@ -296,7 +296,7 @@ class TestPlan:
             plan.apply()
         assert sources(document) == {"a": "one", "x": "1"}
 
-    def test_a_cell_that_goes_gets_no_text(self) -> None:
+    def test_a_cell_that_the_undo_removes_gets_no_text(self) -> None:
         document = notebook("1 2")
         made = self.steps(CellInsertion("a", "1"), SourceChange("a", "1", "1 2"))
         plan = plan_undo(document, made, force=False)
@@ -305,7 +305,7 @@ class TestPlan:
         assert document.ids == []
         assert [type(change) for change in plan.changes] == [CellDeletion]
 
-    def test_others_are_in_the_way_unless_it_is_forced(self) -> None:
+    def test_edits_of_others_block_an_undo_unless_it_is_forced(self) -> None:
         made = self.steps(SourceChange("a", "x", "yy"))
         with pytest.raises(UndoRefused, match="cell a, where others changed what you wrote"):
             plan_undo(notebook("yzy"), made, force=False)

@@ -62,7 +62,7 @@ def test_the_texts_before_an_update_are_known(room: Room) -> None:
     assert room.unsaved.texts_before(Overwrite(range(2, 3))) == {"a": "from disk"}
 
 
-def test_pieces_belong_to_what_comes_behind_them(room: Room) -> None:
+def test_partial_updates_belong_to_the_update_that_completes_them(room: Room) -> None:
     for _ in range(2):
         room.unsaved.begin()
         room.update("a", "half from disk", piece=True)
@@ -71,14 +71,14 @@ def test_pieces_belong_to_what_comes_behind_them(room: Room) -> None:
     assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"a": "old a, of Ada"}
 
 
-def test_what_came_in_the_round_before_is_known_too(room: Room) -> None:
+def test_the_texts_before_the_previous_round_are_known_too(room: Room) -> None:
     room.unsaved.begin()
     room.update("a", "from disk")
     room.unsaved.begin()
     assert room.unsaved.texts_before(Overwrite.between(-1, 0)) == {"a": "old a, of Ada"}
 
 
-def test_what_is_made_between_pieces_is_not_forgotten(room: Room) -> None:
+def test_edits_made_between_partial_updates_are_not_forgotten(room: Room) -> None:
     room.unsaved.begin()
     room.update("a", "old a", piece=True)
     room.edit("b", "old b, of Ada")
@@ -94,7 +94,7 @@ def test_what_is_made_between_pieces_is_not_forgotten(room: Room) -> None:
     }
 
 
-def test_of_two_insertions_at_one_place_both_are_known(room: Room) -> None:
+def test_two_insertions_at_the_same_place_are_both_known(room: Room) -> None:
     room.unsaved.begin()
     room.update("a", "old a", piece=True)
     room.edit("a", "old a, again of Ada")
@@ -103,7 +103,7 @@ def test_of_two_insertions_at_one_place_both_are_known(room: Room) -> None:
     assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"a": "old a, of Ada, again of Ada"}
 
 
-def test_of_two_changes_at_one_place_the_later_one_counts(room: Room) -> None:
+def test_the_later_of_two_changes_at_the_same_place_counts(room: Room) -> None:
     room.unsaved.begin()
     room.update("a", "old a", piece=True)
     room.edit("a", "old")
@@ -112,7 +112,7 @@ def test_of_two_changes_at_one_place_the_later_one_counts(room: Room) -> None:
     assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"a": "old"}
 
 
-def test_the_update_that_took_the_most_is_the_one_that_is_looked_for(room: Room) -> None:
+def test_the_update_that_removed_the_most_counts_as_the_overwrite(room: Room) -> None:
     room.unsaved.begin()
     room.update("a", "from disk")
     room.update("b", "of Ana")
@@ -124,7 +124,7 @@ def test_the_update_that_took_the_most_is_the_one_that_is_looked_for(room: Room)
     assert room.unsaved.texts_before(Overwrite(range(0, 2))) == {"a": "of Ada again"}
 
 
-def test_what_was_with_the_room_is_forgotten_when_it_is_saved(room: Room) -> None:
+def test_acknowledged_steps_are_forgotten_after_a_save(room: Room) -> None:
     sent = room.unsaved.snapshot()
     room.edit("b", "later")
     room.unsaved.acknowledge(sent)
@@ -134,14 +134,14 @@ def test_what_was_with_the_room_is_forgotten_when_it_is_saved(room: Room) -> Non
     assert room.unsaved.texts_before(Overwrite(range(0, 1))) == {"b": "later"}
 
 
-def test_only_what_had_been_sent_is_forgotten_when_that_is_saved(room: Room) -> None:
+def test_a_save_forgets_only_the_steps_sent_before_it(room: Room) -> None:
     sent = room.unsaved.snapshot()
     room.edit("b", "later")
     room.unsaved.mark_saved(sent)
     assert [step.changes for step in room.unsaved.steps] == [(SourceChange("b", "old b", "later"),)]
 
 
-def test_what_an_agent_wrote_may_be_among_what_several_did(room: Room) -> None:
+def test_a_step_without_an_agent_may_belong_to_anyone(room: Room) -> None:
     room.unsaved.clear()
     assert not room.unsaved.has_of("ada")
     room.unsaved.add(Step(1, "edit", (), "ada"))
@@ -150,14 +150,14 @@ def test_what_an_agent_wrote_may_be_among_what_several_did(room: Room) -> None:
     assert room.unsaved.has_of("bob")
 
 
-def test_nothing_is_known_of_a_new_step_but_what_is_said(room: Room) -> None:
+def test_a_new_step_has_only_the_given_facts(room: Room) -> None:
     room.unsaved.add(Step(1, "edit", ()), True, (3, 7))
     first, second = room.unsaved.snapshot()
     assert (first.acknowledged, first.written) == (False, (0, 0))
     assert (second.acknowledged, second.written) == (True, (3, 7))
 
 
-def test_what_cells_say_is_known_when_cells_come_and_go(room: Room) -> None:
+def test_cell_texts_stay_known_when_cells_are_inserted_and_deleted(room: Room) -> None:
     assert room.unsaved.texts() == {"a": "old a, of Ada"}
     with room.doc.transaction():
         room.notebook.insert(0, [{**new_cell("code", "new"), "id": "c"}])
@@ -168,7 +168,7 @@ def test_what_cells_say_is_known_when_cells_come_and_go(room: Room) -> None:
     assert room.unsaved.texts() == {}
 
 
-def test_before_the_first_update_cells_said_what_they_say(room: Room) -> None:
+def test_before_the_first_update_the_current_texts_count(room: Room) -> None:
     room.write("a", "typed")
     room.unsaved.begin()
     room.update("a", "from disk")
@@ -182,20 +182,20 @@ class TestVeryMany:
     def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MAX_CHARACTERS", 100)
 
-    def test_no_more_is_remembered_than_there_is_room_for(self, room: Room) -> None:
+    def test_no_more_steps_are_remembered_than_the_size_limit_allows(self, room: Room) -> None:
         for number in range(1_000):
             room.edit("b", f"{number:03d} of Ada")
         assert sum(step.characters for step in room.unsaved.steps) <= 100
         assert room.unsaved.steps[-1].changes == (SourceChange("b", "998 of Ada", "999 of Ada"),)
 
-    def test_as_much_is_remembered_as_there_is_room_for(self, room: Room) -> None:
+    def test_steps_are_remembered_up_to_the_size_limit(self, room: Room) -> None:
         size = room.unsaved.steps[0].characters
         room.unsaved.add(Step(2, "edit", (SourceChange("b", "", "x" * (100 - size)),)))
         assert len(room.unsaved.steps) == 2
         room.unsaved.add(Step(3, "edit", (SourceChange("b", "", "x"),)))
         assert [step.version for step in room.unsaved.steps] == [2, 3]
 
-    def test_nor_is_more_kept_of_what_came_after_an_update(self, room: Room) -> None:
+    def test_steps_after_an_update_are_limited_too(self, room: Room) -> None:
         room.unsaved.begin()
         room.update("a", "half from disk", piece=True)
         for number in range(100):
@@ -214,7 +214,7 @@ class TestVeryMany:
             room.unsaved.add(Step(1, "move", ()))
         assert len(room.unsaved.steps) == 3
 
-    def test_what_the_cells_said_is_known_all_the_same(self, room: Room) -> None:
+    def test_cell_texts_are_known_even_for_forgotten_steps(self, room: Room) -> None:
         room.unsaved.begin()
         room.update("a", "half from disk", piece=True)
         for number in range(100):
@@ -226,7 +226,7 @@ class TestVeryMany:
             "b": "99 of Ada",
         }
 
-    def test_what_may_be_gone_is_said_where_a_cell_says_something_else(self, room: Room) -> None:
+    def test_forgotten_changes_are_reported_for_cells_whose_text_differs(self, room: Room) -> None:
         for number in range(100):
             room.edit("b", f"{number} of Ada")
         said = room.unsaved.texts()
@@ -237,7 +237,7 @@ class TestVeryMany:
             "the oldest changes in cell a, of which too many were unsaved"
         ]
 
-    def test_what_was_forgotten_is_safe_when_what_came_later_is_saved(self, room: Room) -> None:
+    def test_forgotten_changes_are_safe_once_later_ones_are_saved(self, room: Room) -> None:
         for number in range(100):
             room.edit("b", f"{number} of Ada")
         said = room.unsaved.texts()
@@ -250,7 +250,7 @@ class TestVeryMany:
         assert room.unsaved.missing(said) == []
 
 
-def test_what_is_written_beside_what_a_piece_of_a_file_brought_back_does_not_keep_that(
+def test_an_edit_next_to_text_from_a_partial_overwrite_does_not_keep_that_text(
     room: Room,
 ) -> None:
     before = room.unsaved.texts()["a"]

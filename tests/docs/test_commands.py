@@ -55,7 +55,7 @@ def test_the_commands_are_found() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("command", COMMANDS)
-async def test_a_command_does_what_is_said_or_at_least_is_understood(
+async def test_every_documented_command_works_or_at_least_parses(
     command: str, server: JupyterProcess, tmp_path: Path
 ) -> None:
     filled = command.replace("[URL]", server.url).replace("CLIENT", "cursor")
@@ -80,7 +80,7 @@ def test_every_client_is_named() -> None:
         assert re.search(rf"`(?:config )?{client}`|config {client}\n", README), client
 
 
-def test_every_option_there_is_a_word_about_exists() -> None:
+def test_every_documented_option_exists() -> None:
     """Of our command; what has a capital letter, or stands behind another program, is another's."""
     known = {option for action in command_parser()._actions for option in action.option_strings}
     known |= {"--http", "--with-token"}
@@ -90,7 +90,7 @@ def test_every_option_there_is_a_word_about_exists() -> None:
         assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*\b(?!\.)", ours)) <= known, name
 
 
-def test_the_versions_are_those_that_are_installed() -> None:
+def test_the_documented_versions_match_the_project() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     wanted = {Requirement(each).name: Requirement(each) for each in project["dependencies"]}
     collaboration = wanted["jupyter-collaboration"].specifier
@@ -125,7 +125,7 @@ async def test_a_cell_that_raises_is_a_result_and_not_an_error_of_the_call(
 
 
 @pytest.mark.anyio
-async def test_what_the_readme_asks_an_agent_for_happens_before_a_persons_eyes(
+async def test_a_person_sees_the_steps_that_the_readme_describes(
     server: JupyterProcess,
 ) -> None:
     for step in ("counts to ten", "line by line", '"Undo that."', "what you typed stays"):

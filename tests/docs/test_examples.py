@@ -90,7 +90,7 @@ def test_shell_commands_parse_and_their_scripts_exist(block: Block) -> None:
         assert os.access(REPOSITORY / script, os.X_OK), script
 
 
-def test_every_block_is_of_a_kind_that_is_checked() -> None:
+def test_every_code_block_has_a_language_that_is_checked() -> None:
     assert {block.language for block in BLOCKS} <= {"python", "json", "bash", "mermaid", ""}
 
 
@@ -103,7 +103,7 @@ def test_a_configuration_example_names_settings_that_exist(block: Block) -> None
 
 
 @pytest.mark.parametrize("block", of("json", "JupyterCollaborationMCP"), ids=str)
-def test_a_configuration_example_in_json_does_too(block: Block) -> None:
+def test_a_json_configuration_example_names_settings_that_exist(block: Block) -> None:
     check_configuration(Config(json.loads(block.text)))
 
 

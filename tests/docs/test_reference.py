@@ -6,7 +6,7 @@ from docs import generate
 from jupyter_collaboration_mcp import errors
 
 
-def test_what_is_committed_is_what_the_generator_gives() -> None:
+def test_the_committed_pages_match_the_generator() -> None:
     for path, content in generate.generated().items():
         name = path.relative_to(generate.REPOSITORY)
         assert path.read_text() == content, f"{name} is stale: run python -m docs.generate"
@@ -17,7 +17,7 @@ def test_generating_twice_changes_nothing() -> None:
     assert generate.readme(once) == once
 
 
-def test_every_tool_has_its_notes_and_no_note_is_left_over() -> None:
+def test_every_tool_has_notes_and_every_note_has_a_tool() -> None:
     assert set(generate._NOTES) == {tool.name for tool in generate._tools()}
 
 

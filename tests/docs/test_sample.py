@@ -47,7 +47,7 @@ for r in range(1, 6):
     print(f"{r}  {math.pi * r**2:6.2f}")"""
 
 
-def test_every_sentence_is_one_that_a_test_shows() -> None:
+def test_every_sentence_is_backed_by_a_test() -> None:
     said = []
     for cell in NOTEBOOK.cells:
         if cell.cell_type == "markdown":
@@ -59,7 +59,7 @@ def test_every_sentence_is_one_that_a_test_shows() -> None:
         assert any(name.endswith(shown_by) for name in tests), shown_by
 
 
-def test_it_is_a_valid_notebook_that_nobody_has_run() -> None:
+def test_the_sample_is_a_valid_notebook_that_was_never_run() -> None:
     nbformat.validate(NOTEBOOK)
     assert len({cell.id for cell in NOTEBOOK.cells}) == len(NOTEBOOK.cells)
     code = [cell for cell in NOTEBOOK.cells if cell.cell_type == "code"]

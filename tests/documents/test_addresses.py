@@ -20,7 +20,7 @@ addresses = (
 
 
 @given(addresses)
-def test_what_is_written_is_read_as_the_same_and_as_nothing_else(
+def test_a_formatted_address_parses_as_its_own_kind_only(
     address: CellOutput | ExecutionOutput | RunOutput,
 ) -> None:
     kinds = (CellOutput, ExecutionOutput, RunOutput)
@@ -28,7 +28,7 @@ def test_what_is_written_is_read_as_the_same_and_as_nothing_else(
     assert [each for each in read if each is not None] == [address]
 
 
-def test_addresses_are_as_they_stand_in_notebooks_and_answers() -> None:
+def test_the_format_of_addresses_is_stable() -> None:
     """Notebooks that are saved have them, and agents remember them."""
     cell = CellOutput("s-1", "f-2", "a b/c", 3, "run-0a", 40)
     assert cell.format() == "notebook://s-1/f-2/cells/a%20b%2Fc/outputs/3?run=run-0a&offset=40"
@@ -55,7 +55,7 @@ def test_addresses_are_as_they_stand_in_notebooks_and_answers() -> None:
         "notebook://other/run-0a/0",
     ],
 )
-def test_what_is_no_address_of_an_output_is_read_as_none(uri: str) -> None:
+def test_a_malformed_address_is_not_parsed(uri: str) -> None:
     kinds = (CellOutput, ExecutionOutput, RunOutput)
     assert [kind.parse(uri) for kind in kinds] == [None, None, None]
 
@@ -71,7 +71,7 @@ ADDRESS = CellOutput("s", "f", "c", 2, "run-0a")
         f"line\n[{ADDRESS.format()}]  \n\n",
     ],
 )
-def test_a_notice_is_known_by_the_address_in_it(text: str) -> None:
+def test_a_notice_is_recognized_by_its_address(text: str) -> None:
     assert CellOutput.in_notice(text) == ADDRESS
 
 
@@ -88,5 +88,5 @@ def test_a_notice_is_known_by_the_address_in_it(text: str) -> None:
         "[the whole: https://example.org/f/cells/c/outputs/2]",
     ],
 )
-def test_what_merely_mentions_an_address_is_no_notice(text: str) -> None:
+def test_a_text_that_only_mentions_an_address_is_not_a_notice(text: str) -> None:
     assert CellOutput.in_notice(text) is None

@@ -80,14 +80,14 @@ def test_a_longer_table_is_whole_if_that_is_shorter_than_the_link() -> None:
     assert (len(rows(made)), made.cut) == (24, False)
 
 
-def test_of_a_table_of_sixty_rows_the_first_five_are_shown_with_a_link_to_the_others() -> None:
+def test_a_table_of_sixty_rows_shows_the_first_five_and_a_link() -> None:
     made = summary_of(frame("sixty_rows"))
     assert made.text.startswith(f"table 60 rows x 3 columns: the first 5 rows; full: {URI}\n")
     assert (len(rows(made)), made.cut) == (5, True)
 
 
 @pytest.mark.parametrize(("name", "count"), [("five_hundred_rows", 500), ("polars", 30)])
-def test_of_a_large_table_what_the_kernel_sent_is_shown_if_a_link_were_longer(
+def test_a_large_table_shows_what_the_kernel_sent_if_a_link_would_be_longer(
     name: str, count: int
 ) -> None:
     made = summary_of(frame(name))
@@ -97,13 +97,13 @@ def test_of_a_large_table_what_the_kernel_sent_is_shown_if_a_link_were_longer(
     assert URI not in made.text
 
 
-def test_a_wide_table_is_shown_whole_while_its_lines_can_be_read() -> None:
+def test_a_wide_table_is_shown_whole_while_its_lines_are_readable() -> None:
     made = summary_of(frame("describe_wide"))
     assert made.text.startswith("table 8 rows x 18 columns\n")
     assert (len(rows(made)), made.cut) == (8, False)
 
 
-def test_of_a_wider_one_columns_are_left_out_and_rows_stay() -> None:
+def test_a_wider_table_loses_columns_and_keeps_its_rows() -> None:
     made = summary_of(frame("wide_and_long"))
     assert made.text.startswith(f"table 20 rows x 20 columns: the first 14 columns; full: {URI}\n")
     assert len(rows(made)) == 20
@@ -111,7 +111,7 @@ def test_of_a_wider_one_columns_are_left_out_and_rows_stay() -> None:
     assert len(made.text) < 3_500
 
 
-def test_columns_that_the_kernel_left_out_are_told_how_to_be_seen() -> None:
+def test_columns_that_the_kernel_left_out_come_with_a_hint() -> None:
     made = summary_of(frame("fifty_columns"))
     assert made.text.startswith(
         "table 6 rows x 50 columns: 20 of the columns; the kernel sent no more, select others in "
@@ -126,11 +126,11 @@ def read(name: str) -> str:
     return render.source([cell], include_outputs=True, max_length=40_000).text
 
 
-def test_a_table_that_is_read_with_its_cell_is_its_plain_text() -> None:
+def test_reading_a_cell_shows_its_table_as_plain_text() -> None:
     assert FRAMES["sixty_rows"]["data"]["text/plain"] in read("sixty_rows")
 
 
-def test_of_a_wide_table_that_is_read_with_its_cell_no_row_is_cut() -> None:
+def test_reading_a_cell_cuts_no_row_of_a_wide_table() -> None:
     text = read("describe_wide")
     assert "table 8 rows x 18 columns\n\tmeasure_0\t" in text
     assert "characters cut" not in text
@@ -141,7 +141,7 @@ def test_of_a_wide_table_that_is_read_with_its_cell_no_row_is_cut() -> None:
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_in_full_is_the_plain_text_once(name: str) -> None:
+def test_the_full_output_has_the_plain_text_once(name: str) -> None:
     data = FRAMES[name]["data"]
     assert set(data) == {"text/plain", "text/html"}
     assert in_full(data) == {"text/plain": data["text/plain"]}
@@ -155,7 +155,7 @@ def test_in_full_is_the_plain_text_once(name: str) -> None:
         ("<table class='dataframe'></table><table class='dataframe'></table>", "two"),
     ],
 )
-def test_html_that_says_more_than_the_text_is_there_in_full(html: str, plain: str) -> None:
+def test_html_that_says_more_than_the_text_is_in_the_full_output(html: str, plain: str) -> None:
     data = {"text/html": html, "text/plain": plain}
     assert in_full(data) == data
 
@@ -176,7 +176,7 @@ def test_long_library_frames_are_left_out() -> None:
     assert made.text.startswith(f"error; full: {URI}\n```\nValueError: no\nCell In[1], line 1\n")
 
 
-def test_json_that_is_hardly_too_long_is_whole() -> None:
+def test_json_that_is_barely_too_long_is_shown_whole() -> None:
     assert not summary_of(result("application/json", ["value"] * 85)).cut
     assert summary_of(result("application/json", ["value"] * 300)).cut
 

@@ -18,7 +18,7 @@ def test_edits_turn_the_old_text_into_the_new_one(old: str, new: str) -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_edits_are_ascending_and_apart_and_each_does_something(old: str, new: str) -> None:
+def test_edits_are_ascending_separate_and_never_empty(old: str, new: str) -> None:
     changes = edits(old, new)
     for before, after in pairwise(changes):
         assert before.end < after.start
@@ -28,7 +28,7 @@ def test_edits_are_ascending_and_apart_and_each_does_something(old: str, new: st
 
 
 @given(TEXTS, st.data())
-def test_what_was_only_typed_in_one_place_is_one_insertion(old: str, data: st.DataObject) -> None:
+def test_typing_in_one_place_gives_one_insertion(old: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(old)))
     typed = data.draw(st.text(CHARACTERS, min_size=1, max_size=10))
     changes = edits(old, old[:place] + typed + old[place:])
@@ -37,7 +37,7 @@ def test_what_was_only_typed_in_one_place_is_one_insertion(old: str, data: st.Da
 
 
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 100), st.text(CHARACTERS, max_size=5)), max_size=4))
-def test_what_was_only_typed_deletes_nothing(old: str, typed: list[tuple[int, str]]) -> None:
+def test_typing_deletes_nothing(old: str, typed: list[tuple[int, str]]) -> None:
     places = {place % (len(old) + 1): run for place, run in typed}
     new = patch(old, [Edit(place, place, run) for place, run in sorted(places.items())])
     assert all(change.start == change.end for change in edits(old, new))
@@ -118,7 +118,7 @@ def test_one_of_many_texts_gets_no_more_work_than_it_would_alone() -> None:
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=5), st.integers(0, 300))
-def test_edits_are_right_also_when_the_work_is_used_up(
+def test_edits_are_correct_even_when_the_budget_is_used_up(
     pairs: list[tuple[str, str]], work: int
 ) -> None:
     differ = Differ(work)
@@ -128,5 +128,5 @@ def test_edits_are_right_also_when_the_work_is_used_up(
         assert all(before.end < after.start for before, after in pairwise(changes))
 
 
-def test_what_is_common_at_both_ends_is_kept_also_when_the_work_is_used_up() -> None:
+def test_common_ends_are_kept_even_when_the_budget_is_used_up() -> None:
     assert Differ(0).edits("def f(a, b): 1", "def f(x, y): 1") == [Edit(6, 10, "x, y")]

@@ -43,7 +43,7 @@ NAMES = st.text("aB.z/İΣßé-", max_size=8)
         ("text", "a.ipynb", "notebook", False),
     ],
 )
-def test_a_type_is_a_kind_or_a_word_or_an_extension(
+def test_a_type_is_a_kind_a_word_or_an_extension(
     wanted: str | None, path: str, kind: str, fits: bool
 ) -> None:
     assert of_type(wanted)(path, kind) is fits
@@ -69,7 +69,7 @@ def test_a_type_is_a_kind_or_a_word_or_an_extension(
         ("100%", "100%.txt", True),
     ],
 )
-def test_a_path_is_meant_by_a_part_of_it_or_by_a_glob(wanted: str, path: str, fits: bool) -> None:
+def test_a_path_matches_a_part_of_it_or_a_glob(wanted: str, path: str, fits: bool) -> None:
     assert at_path(wanted)(path, "file") is fits
 
 
@@ -87,18 +87,18 @@ def test_a_path_is_meant_by_a_part_of_it_or_by_a_glob(wanted: str, path: str, fi
         ("no-ending", False),
     ],
 )
-def test_whether_a_file_is_text_is_told_by_its_name(path: str, text: bool) -> None:
+def test_text_files_are_recognized_by_name(path: str, text: bool) -> None:
     assert is_text(path) is text
 
 
 @given(wanted=st.sampled_from(WORDS) | st.text("ab.", min_size=1, max_size=4), path=NAMES)
-def test_no_file_of_a_type_has_another_ending(wanted: str, path: str) -> None:
+def test_every_file_of_a_type_has_one_of_its_endings(wanted: str, path: str) -> None:
     if of_type(wanted)(path, "file") and (wanted_endings := endings(wanted)):
         assert path.rpartition("/")[2].lower().endswith(wanted_endings)
 
 
 @given(wanted=NAMES, path=NAMES)
-def test_every_path_that_is_meant_has_the_part_in_it(wanted: str, path: str) -> None:
+def test_every_matching_path_contains_the_part(wanted: str, path: str) -> None:
     if at_path(wanted)(path, "file"):
         assert part(wanted) in path.lower()
     elif part(wanted):

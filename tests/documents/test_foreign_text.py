@@ -15,7 +15,7 @@ ANY = st.text(st.characters() | st.sampled_from("\n\r\x1b\u2028\u202e\u200b\ud80
 
 
 @given(ANY, st.integers(1, 50))
-def test_foreign_words_are_one_line_of_bounded_length(text: str, limit: int) -> None:
+def test_foreign_text_is_one_line_of_bounded_length(text: str, limit: int) -> None:
     for said in (inline(text, limit), quoted(text, limit)):
         assert said.isprintable()
         assert len(said.splitlines()) == 1
@@ -24,7 +24,7 @@ def test_foreign_words_are_one_line_of_bounded_length(text: str, limit: int) -> 
 
 
 @given(ANY)
-def test_what_is_quoted_can_be_read_back(text: str) -> None:
+def test_quoted_text_can_be_parsed_back(text: str) -> None:
     assert ast.literal_eval(quoted(text, 1000)) == text
     assert inline(text, 1000) in (text, quoted(text, 1000))
 
@@ -32,7 +32,7 @@ def test_what_is_quoted_can_be_read_back(text: str) -> None:
 @pytest.mark.parametrize(
     "name", ["a.ipynb", "My notebook.ipynb", "données/Übung 1.md", "Python 3 (ipykernel)", "it's"]
 )
-def test_an_ordinary_name_stays_as_it_is(name: str) -> None:
+def test_an_ordinary_name_is_not_quoted(name: str) -> None:
     assert inline(name) == name
 
 
@@ -53,7 +53,7 @@ def test_a_name_that_could_be_mistaken_is_quoted(name: str, shown: str) -> None:
     assert inline(name) == shown
 
 
-def test_of_many_names_the_first_are_listed() -> None:
+def test_a_long_list_of_names_shows_the_first_ones() -> None:
     assert listed(["a", "b\n"]) == "a, 'b\\n'"
     assert listed(map(str, range(25))).endswith("18, 19, 5 more")
     assert listed([]) == ""

@@ -43,7 +43,7 @@ IDS = st.builds(
         ('"not closed', Handle('"not closed')),
     ],
 )
-def test_a_cell_comes_back_as_it_was_shown(given: str, expected: Handle) -> None:
+def test_a_cell_handle_is_parsed_in_every_form_it_is_shown(given: str, expected: Handle) -> None:
     assert parse_cell(given) == expected
 
 
@@ -59,7 +59,7 @@ def test_a_cell_comes_back_as_it_was_shown(given: str, expected: Handle) -> None
         ("8f2c41d0@9ab1c", "six hexadecimal digits"),
     ],
 )
-def test_what_is_no_handle_is_refused(given: str, said: str) -> None:
+def test_a_malformed_handle_is_refused(given: str, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         parse_cell(given)
 
@@ -79,12 +79,12 @@ def test_a_path_may_have_a_revision(given: str, expected: Handle) -> None:
 
 
 @pytest.mark.parametrize("given", ["9ab1c2", "r:9ab1c2", "@9ab1c2", "8f2c41d0@9ab1c2"])
-def test_a_revision_may_come_with_what_stands_around_it(given: str) -> None:
+def test_a_revision_may_include_its_surrounding_syntax(given: str) -> None:
     assert parse_revision(given) == "9ab1c2"
 
 
 @given(st.lists(IDS, min_size=1, max_size=8, unique=True))
-def test_a_short_id_is_the_shortest_beginning_that_names_one_cell(ids: list[str]) -> None:
+def test_a_short_id_is_the_shortest_unique_prefix(ids: list[str]) -> None:
     ordered = sorted(ids)
     for cell_id in ids:
         shown = short_id(cell_id, ordered)
@@ -96,20 +96,20 @@ def test_a_short_id_is_the_shortest_beginning_that_names_one_cell(ids: list[str]
             assert shorter in ids or [i for i in ids if i.startswith(shorter)] != [cell_id]
 
 
-def test_an_id_that_looks_like_our_words_is_quoted() -> None:
+def test_an_id_that_looks_like_our_syntax_is_quoted() -> None:
     assert short_id('a\n[1] "b', []) == '"a\\n[1] \\"b"'
     assert cell_handle(3, "8f2c41d0", "9ab1c2") == "[3] 8f2c41d0@9ab1c2"
 
 
-def test_a_revision_is_the_same_everywhere_and_for_ever() -> None:
+def test_a_revision_is_stable() -> None:
     assert revision("code", "print('é😀')") == revision("code", "print('é😀')") == "4c1a41"
 
 
-def test_type_and_source_both_count() -> None:
+def test_a_revision_depends_on_type_and_source() -> None:
     assert len({revision("code", "x"), revision("raw", "x"), revision("code", "x ")}) == 3
 
 
-def test_type_and_source_are_not_run_together() -> None:
+def test_a_revision_keeps_type_and_source_apart() -> None:
     assert revision("code", "x") != revision("codex", "")
 
 
@@ -118,7 +118,7 @@ def test_a_revision_is_six_hexadecimal_characters(cell_type: str, source: str) -
     assert re.fullmatch(r"[0-9a-f]{6}", revision(cell_type, source))
 
 
-def test_only_the_beginning_of_what_is_no_handle_is_repeated() -> None:
+def test_an_error_quotes_only_the_beginning_of_a_malformed_handle() -> None:
     for parse, text in ((parse_cell, "x" * 100 + "@"), (parse_revision, "x" * 100)):
         with pytest.raises(InvalidArgument) as caught:
             parse(text)
@@ -136,10 +136,10 @@ def test_only_the_beginning_of_what_is_no_handle_is_repeated() -> None:
         ("a\n" * 8, '"a\\na\\na\\na\\n"'),
     ],
 )
-def test_an_id_of_a_cell_that_is_gone_is_shown_in_brief(cell_id: str, brief: str) -> None:
+def test_the_id_of_a_deleted_cell_is_abbreviated(cell_id: str, brief: str) -> None:
     assert brief_id(cell_id) == brief
 
 
-def test_of_a_very_long_odd_id_sixty_four_characters_are_shown() -> None:
+def test_a_very_long_odd_id_is_cut_to_64_characters() -> None:
     odd = " " * 100
     assert short_id(odd, sorted([odd, odd + "x"])) == f'"{" " * 64}"'

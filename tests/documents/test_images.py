@@ -62,13 +62,13 @@ PIXEL = (
 
 class TestPassedOn:
     @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
-    def test_an_image_that_fits_is_not_touched(self, kind: str) -> None:
+    def test_an_image_that_fits_is_passed_on_unchanged(self, kind: str) -> None:
         data = plain(640, 480, kind=kind)
         mime = f"image/{kind.lower()}"
         assert picture(mime, data, LIMITS) == Picture(mime, data, 640, 480, None)
 
     @pytest.mark.parametrize("options", [{"lossless": True}, {"quality": 50}, {"exif": b"Exif\0"}])
-    def test_all_sorts_of_webp_are_measured(self, options: dict[str, Any]) -> None:
+    def test_every_kind_of_webp_is_measured(self, options: dict[str, Any]) -> None:
         image = Image.new("RGBA", (99, 101), (1, 2, 3, 4))
         made = picture("image/webp", encoded(image, "WEBP", **options), LIMITS)
         assert made
@@ -78,12 +78,12 @@ class TestPassedOn:
         broken_up = "\n".join(PIXEL[n : n + 76] for n in range(0, len(PIXEL), 76)) + "\n"
         assert picture("image/png", broken_up, LIMITS) == Picture("image/png", PIXEL, 1, 1, None)
 
-    def test_the_bytes_say_the_type_and_not_the_kernel(self) -> None:
+    def test_the_type_comes_from_the_bytes_not_from_the_kernel(self) -> None:
         made = picture("image/jpeg", PIXEL, LIMITS)
         assert made
         assert made.mime == "image/png"
 
-    def test_needs_no_pillow(self) -> None:
+    def test_passing_on_an_image_does_not_import_pillow(self) -> None:
         code = (
             "import sys; from jupyter_collaboration_mcp.documents.images import *\n"
             f"assert picture('image/png', {PIXEL!r}, ImageLimits())\n"
@@ -126,7 +126,7 @@ class TestScaled:
         assert made.mime == "image/jpeg"
         assert opened(made).size == (700, 560)
 
-    def test_sixteen_bits_keep_their_brightness(self) -> None:
+    def test_a_sixteen_bit_image_keeps_its_brightness(self) -> None:
         made = picture("image/png", encoded(Image.new("I;16", (800, 800), 32_768), "PNG"), LIMITS)
         assert made
         assert opened(made).convert("L").getpixel((5, 5)) == 128
@@ -145,7 +145,7 @@ class TestScaled:
         assert made.mime == "image/png"
 
     @pytest.mark.parametrize("bands", [3, 4])
-    def test_what_is_too_long_as_png_becomes_jpeg(self, bands: int) -> None:
+    def test_an_image_that_is_too_large_as_png_becomes_jpeg(self, bands: int) -> None:
         data = encoded(noise(750, 750, bands), "PNG")
         assert len(data) > 1_000_000
         made = picture("image/png", data, LIMITS)
@@ -154,7 +154,7 @@ class TestScaled:
         assert len(made.data) < 1_000_000
         opened(made)
 
-    def test_a_photograph_stands_upright(self) -> None:
+    def test_a_photograph_is_rotated_upright(self) -> None:
         exif = Image.Exif()
         exif[0x0112] = 6
         data = encoded(Image.new("RGB", (1600, 800)), "JPEG", exif=exif)
@@ -163,7 +163,9 @@ class TestScaled:
         assert opened(made).size == (336, 700)
         assert made.note == "scaled from 800 x 1600"
 
-    def test_without_pillow_there_is_no_image(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_large_image_is_not_shown_without_pillow(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setitem(sys.modules, "PIL", None)
         assert picture("image/png", plain_png(1000, 1000), LIMITS) is None
 
@@ -177,7 +179,7 @@ class TestAnimations:
         assert made.note == "first of 3 frames"
         opened(made)
 
-    def test_and_scaled_if_it_is_large(self) -> None:
+    def test_a_large_first_frame_is_scaled(self) -> None:
         made = picture("image/gif", animation("GIF", 1400, 1400), LIMITS)
         assert made
         assert made.note == "first of 3 frames, scaled from 1400 x 1400"
@@ -204,29 +206,29 @@ def cut(data: str, end: int) -> str:
 class TestNotShown:
     @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
     @pytest.mark.parametrize("side", [100, 1000])
-    def test_half_an_image(self, kind: str, side: int) -> None:
+    def test_a_truncated_image_is_not_shown(self, kind: str, side: int) -> None:
         data = encoded(Image.linear_gradient("L").resize((side, side)).convert("RGB"), kind)
         assert picture(f"image/{kind.lower()}", data, LIMITS)
         assert picture(f"image/{kind.lower()}", cut(data, -1), LIMITS) is None
         assert picture(f"image/{kind.lower()}", cut(data, -50), LIMITS) is None
         assert picture(f"image/{kind.lower()}", data[: len(data) // 2], LIMITS) is None
 
-    def test_an_image_that_was_damaged(self) -> None:
+    def test_a_damaged_image_is_not_shown(self) -> None:
         raw = bytearray(base64.b64decode(plain(100, 100)))
         raw[60] ^= 1
         assert picture("image/png", base64.b64encode(raw).decode(), LIMITS) is None
 
-    def test_a_bomb_is_not_decoded(self) -> None:
+    def test_a_decompression_bomb_is_not_decoded(self) -> None:
         assert picture("image/png", plain_png(30_000, 30_000, b"x"), LIMITS) is None
         assert dimensions(plain_png(30_000, 30_000, b"x")) == (30_000, 30_000)
 
-    def test_a_bomb_in_a_frame_of_a_gif(self) -> None:
+    def test_a_decompression_bomb_in_a_gif_frame_is_not_decoded(self) -> None:
         raw = bytearray(base64.b64decode(plain(10, 10, "P", "GIF")))
         place = raw.index(b"\x2c\0\0\0\0")
         raw[place + 5 : place + 9] = struct.pack("<HH", 12_000, 12_000)
         assert picture("image/gif", base64.b64encode(raw).decode(), LIMITS) is None
 
-    def test_an_image_that_is_shorter_than_it_says(self) -> None:
+    def test_an_image_with_missing_rows_is_not_shown(self) -> None:
         assert picture("image/png", plain_png(1000, 1000, bytes(5_000)), LIMITS) is None
 
     @pytest.mark.parametrize(
@@ -234,15 +236,15 @@ class TestNotShown:
         ["", "====", "no base64", "é", "AAAA", base64.b64encode(b"BM" + bytes(100)).decode(),
          base64.b64encode(b"\xff\xd8\xff\xd9").decode(), plain_png(0, 10)],
     )  # fmt: skip
-    def test_what_is_no_image(self, data: str) -> None:
+    def test_data_that_is_not_an_image_is_not_shown(self, data: str) -> None:
         assert picture("image/png", data, LIMITS) is None
 
-    def test_drawings_in_xml(self) -> None:
+    def test_an_svg_is_not_shown_as_an_image(self) -> None:
         assert picture("image/svg+xml", "<svg/>", LIMITS) is None
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
-def test_the_dimensions_can_be_said_of_half_an_image(kind: str) -> None:
+def test_the_dimensions_of_a_truncated_image_are_known(kind: str) -> None:
     assert dimensions(plain(640, 480, kind=kind)[:1_000]) == (640, 480)
     assert dimensions("no image") is None
 
@@ -260,7 +262,7 @@ SAMPLES = [
     st.lists(st.tuples(st.integers(0, 2_000), st.integers(0, 255)), max_size=5),
     st.integers(0, 50),
 )
-def test_whatever_is_damaged_there_is_a_whole_image_or_none(
+def test_damaged_bytes_give_a_whole_image_or_none(
     sample: bytes, changes: list[tuple[int, int]], missing: int
 ) -> None:
     raw = bytearray(sample)

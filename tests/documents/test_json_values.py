@@ -39,14 +39,14 @@ def nested(levels: int) -> Any:
 
 
 @given(VALUES)
-def test_what_has_no_flaw_is_held_as_it_is(value: Any) -> None:
+def test_a_value_without_a_flaw_is_stored_unchanged(value: Any) -> None:
     if json_values.flaw(value) is None:
         assert held(value) == value
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
 
 
 @given(VALUES)
-def test_whatever_a_kernel_sends_becomes_something_without_a_flaw(value: Any) -> None:
+def test_storable_turns_any_kernel_value_into_one_without_a_flaw(value: Any) -> None:
     made = json_values.storable(value)
     assert json_values.flaw(made, floats=math.inf) is None
     if json_values.flaw(value) is None:
@@ -55,7 +55,7 @@ def test_whatever_a_kernel_sends_becomes_something_without_a_flaw(value: Any) ->
 
 
 @given(VALUES)
-def test_rounding_leaves_all_but_large_integers_as_they_are(value: Any) -> None:
+def test_rounding_changes_only_large_integers(value: Any) -> None:
     whole = {"cell": [value]}
     before = json.dumps(whole)
     places = json_values.round_integers(whole)
@@ -65,7 +65,7 @@ def test_rounding_leaves_all_but_large_integers_as_they_are(value: Any) -> None:
         held(whole)  # all that pycrdt panics at is halves of characters
 
 
-def test_each_place_that_is_rounded_is_named() -> None:
+def test_every_rounded_place_is_named() -> None:
     value = {"a": [1, {"b": 2**64}], "c": -(2**63) - 1, "d": 2**63 - 1, "e": True, "f": 10**400}
     assert json_values.round_integers(value) == [".a[1].b", ".c"]
     assert value == {
@@ -101,14 +101,14 @@ def test_an_error_names_the_place_and_the_reason(value: Any, says: str) -> None:
     assert len(refused.value.happened) < 300
 
 
-def test_what_a_document_just_holds_is_taken() -> None:
+def test_values_at_the_limit_are_accepted() -> None:
     value = {"a": [2**53 - 1, -(2**53), 0.1, True, None, "é😀"], "b": nested(149)}
     json_values.require_storable(value, "metadata")
     assert held(value) == value
 
 
 @pytest.mark.parametrize("value", [2**63, "\ud83d", {1: 2}])
-def test_pycrdt_still_panics_at_what_is_refused(value: Any) -> None:
+def test_pycrdt_still_panics_at_refused_values(value: Any) -> None:
     """If this fails, pycrdt has been fixed, and less has to be refused."""
     with pytest.raises(BaseException) as raised:  # noqa: PT011
         held({"value": value})

@@ -19,18 +19,18 @@ def files(draw: st.DrawFn) -> str:
 
 
 @given(files(), LINES)
-def test_what_is_saved_reads_as_what_was_to_be_saved(original: str, lines: list[str]) -> None:
+def test_saved_text_reads_back_as_the_content(original: str, lines: list[str]) -> None:
     content = "\n".join(lines)
     assert plain(restore(content, original)) == content
 
 
 @given(files())
-def test_a_text_that_nobody_changed_gives_the_same_bytes(original: str) -> None:
+def test_an_unchanged_text_gives_the_same_bytes(original: str) -> None:
     assert restore(plain(original), original) == original
 
 
 @given(files(), st.integers(0, 40), st.sampled_from(["X", "X\nY", "\nX\n"]))
-def test_an_insertion_leaves_all_other_line_ends_as_they_are(
+def test_an_insertion_keeps_all_other_line_endings(
     original: str, place: int, inserted: str
 ) -> None:
     live = plain(original)
@@ -44,7 +44,7 @@ def test_an_insertion_leaves_all_other_line_ends_as_they_are(
 
 
 @given(LINES, LINES)
-def test_a_file_of_windows_stays_one(before: list[str], after: list[str]) -> None:
+def test_a_windows_file_keeps_its_line_endings(before: list[str], after: list[str]) -> None:
     original = "\r\n".join([*before, "", ""])
     saved = restore("\n".join(after), original)
     assert saved == "\r\n".join(after)
@@ -69,7 +69,7 @@ def test_a_file_without_carriage_returns_gets_none(before: list[str], after: lis
     ],
     ids=["new, most CRLF", "new, most LF", "typed", "joined", "deleted", "all", "mark", "lone CR"],
 )
-def test_of_mixed_line_ends_only_edited_lines_change(
+def test_mixed_line_endings_change_only_on_edited_lines(
     original: str, content: str, saved: str
 ) -> None:
     assert restore(content, original) == saved
@@ -79,7 +79,7 @@ RETURNS = st.text(st.sampled_from("ab\r\n"), max_size=12)
 
 
 @given(RETURNS, RETURNS)
-def test_saving_again_what_has_carriage_returns_changes_nothing_more(
+def test_saving_text_with_carriage_returns_twice_changes_nothing_more(
     original: str, content: str
 ) -> None:
     saved = restore(content, original)
@@ -87,7 +87,7 @@ def test_saving_again_what_has_carriage_returns_changes_nothing_more(
 
 
 @given(RETURNS)
-def test_a_text_with_stray_carriage_returns_that_nobody_changed_gives_the_same_bytes(
+def test_an_unchanged_text_with_stray_carriage_returns_gives_the_same_bytes(
     original: str,
 ) -> None:
     assert restore(plain(original), original) == original
@@ -106,7 +106,7 @@ def test_a_text_with_stray_carriage_returns_that_nobody_changed_gives_the_same_b
     ],
     ids=["LF", "twice", "CRLF", "mixed", "joined", "was there", "lone"],
 )
-def test_a_carriage_return_before_a_line_break_is_kept_only_where_it_was(
+def test_a_carriage_return_before_a_line_break_is_kept_only_in_its_original_place(
     original: str, content: str, saved: str
 ) -> None:
     assert restore(content, original) == saved

@@ -19,17 +19,17 @@ TYPED = st.text(st.sampled_from("ΑΒΓΔ"), min_size=1, max_size=6)
 
 
 @given(TEXTS, TEXTS)
-def test_with_nobody_else_the_text_is_as_before(before: str, after: str) -> None:
+def test_reverting_restores_the_text_if_nobody_else_edited(before: str, after: str) -> None:
     assert revert(before, after, after) == (before, True)
 
 
 @given(TEXTS, TEXTS)
-def test_with_nothing_done_the_text_stays_as_it_is(before: str, current: str) -> None:
+def test_reverting_nothing_keeps_the_text(before: str, current: str) -> None:
     assert revert(before, before, current) == (current, True)
 
 
 @given(TEXTS, TEXTS)
-def test_what_others_already_put_back_is_left_alone(before: str, after: str) -> None:
+def test_text_that_others_already_reverted_is_left_alone(before: str, after: str) -> None:
     assert revert(before, after, before) == (before, True)
 
 
@@ -55,7 +55,7 @@ def test_runs_that_others_typed_stay_whole_and_in_order(
 
 
 @given(TEXTS, TEXTS.filter(bool), TEXTS, TEXTS.filter(bool), st.booleans())
-def test_text_typed_right_before_or_after_the_agents_is_kept_there(
+def test_text_typed_right_before_or_after_the_agents_text_is_kept(
     head: str, written: str, tail: str, typed: str, first: bool
 ) -> None:
     around = (typed, written) if first else (written, typed)
@@ -67,7 +67,7 @@ def test_text_typed_right_before_or_after_the_agents_is_kept_there(
 
 
 @given(TEXTS, TYPED, TEXTS, TEXTS.filter(bool), st.booleans())
-def test_text_typed_beside_unmistakable_text_of_the_agent_stays_in_its_place(
+def test_text_typed_next_to_the_agents_distinct_text_stays_in_place(
     head: str, written: str, tail: str, typed: str, first: bool
 ) -> None:
     around = (typed, written) if first else (written, typed)
@@ -76,7 +76,7 @@ def test_text_typed_beside_unmistakable_text_of_the_agent_stays_in_its_place(
 
 
 @given(TEXTS, TEXTS.filter(bool), TEXTS, TYPED)
-def test_text_typed_where_the_agent_deleted_is_kept_beside_it(
+def test_text_typed_where_the_agent_deleted_is_kept_next_to_the_restored_text(
     head: str, removed: str, tail: str, typed: str
 ) -> None:
     reverted = revert(head + removed + tail, head + tail, head + typed + tail)
@@ -139,7 +139,9 @@ def test_deleting_is_never_a_conflict(
         pytest.param("", "", "typed", "typed", True, id="an empty cell"),
     ],
 )  # fmt: skip
-def test_examples(before: str, after: str, current: str, text: str, clean: bool) -> None:
+def test_reverting_gives_the_expected_text(
+    before: str, after: str, current: str, text: str, clean: bool
+) -> None:
     assert revert(before, after, current) == (text, clean)
 
 
@@ -187,7 +189,7 @@ ALIKE = [
 
 
 @pytest.mark.parametrize(("before", "after", "current", "text", "clean"), ALIKE)
-def test_texts_whose_letters_are_alike(
+def test_repetitive_texts_are_reverted_as_expected(
     before: str, after: str, current: str, text: str, clean: bool
 ) -> None:
     assert revert(before, after, current) == (text, clean)

@@ -25,13 +25,13 @@ def given(**more: Any) -> str:
     return json.dumps({**notebooks.notebook(cells), **more})
 
 
-def test_a_notebook_from_nothing_is_valid_and_empty() -> None:
+def test_a_new_notebook_is_valid_and_empty() -> None:
     notebook = new_notebook()
     nbformat.validate(notebook)
     assert notebook["cells"] == []
 
 
-def test_code_is_the_first_cell_with_an_id_of_its_own() -> None:
+def test_code_becomes_the_first_cell_with_a_unique_id() -> None:
     first, second = new_notebook("x = 1\n"), new_notebook("x = 1\n")
     nbformat.validate(first)
     assert [cell["source"] for cell in first["cells"]] == ["x = 1\n"]
@@ -40,18 +40,18 @@ def test_code_is_the_first_cell_with_an_id_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("code", ["", '{"a": 1}', "{'nbformat': 4}", "[1]", "null", "{nbformat"])
-def test_what_only_looks_a_little_like_a_notebook_is_code(code: str) -> None:
+def test_text_that_only_resembles_a_notebook_is_code(code: str) -> None:
     assert [cell["source"] for cell in new_notebook(code)["cells"]] == [code]
 
 
-def test_a_notebook_as_json_keeps_what_it_says() -> None:
+def test_a_notebook_given_as_json_keeps_its_content() -> None:
     content = given(metadata={"kernelspec": R, "mine": {"ä": 1}})
     notebook = new_notebook(f"\n  {content}\n")
     assert [cell["id"] for cell in notebook["cells"]] == ["one"]
     assert notebook["metadata"] == {"kernelspec": R, "mine": {"ä": 1}}
 
 
-def test_an_older_notebook_is_brought_up_to_date() -> None:
+def test_an_older_notebook_is_upgraded() -> None:
     cell = {"cell_type": "code", "input": "y", "language": "python", "outputs": [], "metadata": {}}
     old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": "old"}}
     old["worksheets"] = [{"cells": [cell], "metadata": {}}]
@@ -60,7 +60,7 @@ def test_an_older_notebook_is_brought_up_to_date() -> None:
     assert [cell["source"] for cell in notebook["cells"]] == ["y"]
 
 
-def test_ids_that_are_missing_or_there_twice_are_mended() -> None:
+def test_missing_and_duplicate_ids_are_replaced() -> None:
     cell = notebooks.code("twice", "x")
     nameless = {key: value for key, value in cell.items() if key != "id"}
     notebook = new_notebook(json.dumps(notebooks.notebook([cell, cell, nameless])))
@@ -83,13 +83,13 @@ def test_ids_that_are_missing_or_there_twice_are_mended() -> None:
         (given(cells=[notebooks.code("one", "\ud800")]), "surrogate"),
     ],
 )
-def test_a_notebook_that_is_none_is_refused(content: str, why: str) -> None:
+def test_an_invalid_notebook_is_refused(content: str, why: str) -> None:
     with pytest.raises(InvalidArgument, match=why) as refused:
         new_notebook(content)
     assert len(refused.value.happened) < 500
 
 
-def test_a_copy_of_a_template_was_never_run_and_the_template_is_not_touched() -> None:
+def test_a_copy_of_a_template_has_no_outputs_and_the_template_is_unchanged() -> None:
     output = {"output_type": "stream", "name": "stdout", "text": "old\n"}
     run = notebooks.code("one", "1", outputs=[output], execution_count=3)
     run["metadata"] = {"execution": {"shell.execute_reply": "then"}, "tags": ["keep"]}
@@ -150,6 +150,6 @@ def test_a_server_without_kernels_can_have_notebooks() -> None:
         ("print('# %%')", [("code", "print('# %%')")]),
     ],
 )
-def test_a_script_becomes_cells(content: str, cells: list[tuple[str, str]]) -> None:
+def test_a_script_is_split_into_cells(content: str, cells: list[tuple[str, str]]) -> None:
     made = new_notebook(content)["cells"]
     assert [(cell["cell_type"], cell["source"]) for cell in made] == cells

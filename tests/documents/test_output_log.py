@@ -163,7 +163,7 @@ def play(step: Sequence[Any], log: OutputLog, model: Model) -> None:
 
 @settings(max_examples=300)
 @given(st.lists(STEPS, max_size=25))
-def test_the_cell_shows_what_was_put_out(steps: list[Sequence[Any]]) -> None:
+def test_the_cell_shows_the_output(steps: list[Sequence[Any]]) -> None:
     log, model, cell = new_log(), Model(), Cell()
     for step in steps:
         play(step, log, model)
@@ -177,7 +177,7 @@ def test_the_cell_shows_what_was_put_out(steps: list[Sequence[Any]]) -> None:
 
 @settings(max_examples=300)
 @given(st.lists(STEPS, max_size=25), st.integers(0, 40), st.integers(0, 60), st.integers(1, 6))
-def test_a_document_never_gets_more_than_it_may_hold(
+def test_a_document_never_exceeds_its_output_limits(
     steps: list[Sequence[Any]], stream: int, rich: int, count: int
 ) -> None:
     log, cell = new_log(stream, rich, count), Cell()
@@ -198,7 +198,7 @@ def test_a_document_never_gets_more_than_it_may_hold(
 
 @settings(max_examples=200)
 @given(st.lists(st.tuples(NAMES, PLAIN, st.booleans()), max_size=20), st.integers(0, 60))
-def test_all_that_was_printed_is_in_the_document_or_elsewhere(
+def test_everything_printed_is_in_the_document_or_in_a_side_file(
     prints: list[tuple[str, str, bool]], limit: int
 ) -> None:
     log, cell, files = new_log(limit), Cell(), Files()
@@ -243,7 +243,7 @@ class Files:
 # -- small changes ---------------------------------------------------------------------------
 
 
-def test_a_change_costs_what_is_new_and_not_what_is_there() -> None:
+def test_the_cost_of_a_change_depends_only_on_what_is_new() -> None:
     log, cell = new_log(10_000_000), Cell()
     log.print("stdout", "é" * 100_000 + "\n" + " 10% |█")
     cell.show(log)
@@ -255,7 +255,7 @@ def test_a_change_costs_what_is_new_and_not_what_is_there() -> None:
     assert max(cell.updates[1:]) < 100
 
 
-def test_nothing_new_is_no_change() -> None:
+def test_output_without_news_causes_no_change() -> None:
     log, cell = new_log(), Cell()
     log.print("stdout", "\r 10%")
     log.add(display("a"), 10)
@@ -271,7 +271,7 @@ def test_nothing_new_is_no_change() -> None:
     assert len(cell.updates) == 2
 
 
-def test_two_equal_displays_are_two() -> None:
+def test_two_equal_displays_stay_separate() -> None:
     log, cell = new_log(rich=100), Cell()
     for _ in range(2):
         log.add(display("same"), 10, "same")
@@ -287,7 +287,7 @@ def test_two_equal_displays_are_two() -> None:
 # -- too large -------------------------------------------------------------------------------
 
 
-def test_the_line_that_stands_for_the_rest_is_right_in_the_end() -> None:
+def test_the_truncation_notice_is_correct_in_the_end() -> None:
     log, cell = new_log(stream=10), Cell()
     log.print("stdout", "héé\n")
     cell.show(log)
@@ -310,7 +310,7 @@ def test_a_progress_bar_that_grows_beyond_the_limit_is_cut_there() -> None:
     assert log.overflow() == [Overflow(0, "one\nab56789", begins=True)]
 
 
-def test_a_text_that_begins_again_is_kept_from_its_beginning() -> None:
+def test_a_restarted_text_is_kept_from_its_beginning() -> None:
     log, files = new_log(stream=5), Files()
     log.print("stdout", "first of all")
     files.keep(log)
@@ -325,7 +325,7 @@ def test_a_text_that_begins_again_is_kept_from_its_beginning() -> None:
     assert not log.is_aside(0)
 
 
-def test_what_was_cleared_before_it_could_be_kept_is_not_kept() -> None:
+def test_output_cleared_before_it_was_kept_is_dropped() -> None:
     log = new_log(stream=5, rich=5)
     log.print("stdout", "first of all")
     log.add(display("large"), 1000)
@@ -334,7 +334,7 @@ def test_what_was_cleared_before_it_could_be_kept_is_not_kept() -> None:
     assert log.outputs() == []
 
 
-def test_a_large_display_leaves_a_line_that_names_it() -> None:
+def test_a_large_display_is_replaced_by_a_notice() -> None:
     log, cell = new_log(rich=1000), Cell()
     large = {**display("x" * 2000), "data": {"text/html": "<b>", "we\nird": "x" * 2000}}
     log.add(large, 2040)
@@ -346,7 +346,7 @@ def test_a_large_display_leaves_a_line_that_names_it() -> None:
     assert (log.is_aside(0), log.is_aside(1), log.is_aside(2)) == (True, False, False)
 
 
-def test_a_display_that_gets_small_again_comes_back() -> None:
+def test_a_display_that_becomes_small_again_is_shown() -> None:
     log, cell = new_log(rich=1000), Cell()
     log.add(display("a"), 600, "id")
     log.add(display("b"), 600, "other")
@@ -357,7 +357,7 @@ def test_a_display_that_gets_small_again_comes_back() -> None:
     assert cell.show(log) == [display("c"), display("d")]
 
 
-def test_an_error_is_kept_even_when_the_room_is_used_up() -> None:
+def test_an_error_is_kept_even_beyond_the_limit() -> None:
     log, cell = new_log(rich=1000), Cell()
     log.add(display("a"), 1000)
     error = {"output_type": "error", "ename": "E", "evalue": "v", "traceback": ["line"]}
@@ -372,7 +372,7 @@ def test_an_error_is_kept_even_when_the_room_is_used_up() -> None:
     }
 
 
-def test_there_cannot_be_a_million_outputs() -> None:
+def test_the_number_of_outputs_is_limited() -> None:
     log, cell = new_log(count=10), Cell()
     for number in range(1000):
         log.print("stdout", f"{number}\n")
@@ -410,7 +410,7 @@ def test_values_are_stored_as_javascript_would_read_them(value: Any, shown: Any)
     assert cell.show(log)[0]["data"]["application/json"] == [shown]
 
 
-def test_an_output_that_is_nested_too_deeply_says_so() -> None:
+def test_an_output_that_is_nested_too_deeply_is_replaced_by_a_message() -> None:
     log, cell = new_log(), Cell()
     value: Any = 1
     for _ in range(100_000):
@@ -428,7 +428,7 @@ def somebody(cell: Cell) -> Iterator[Array[Any]]:
         yield cell.outputs
 
 
-def test_output_goes_on_after_somebody_cleared_the_cell() -> None:
+def test_output_continues_after_somebody_cleared_the_cell() -> None:
     log, cell = new_log(), Cell()
     log.print("stdout", "one ")
     log.add(display("a"), 10, "id")
@@ -452,7 +452,7 @@ def test_output_goes_on_after_somebody_cleared_the_cell() -> None:
     ]  # fmt: skip
 
 
-def test_a_progress_bar_goes_on_after_somebody_cleared_the_cell() -> None:
+def test_a_progress_bar_continues_after_somebody_cleared_the_cell() -> None:
     log, cell = new_log(), Cell()
     log.print("stdout", "start\n 10% é")
     cell.show(log)
@@ -467,7 +467,7 @@ def test_a_progress_bar_goes_on_after_somebody_cleared_the_cell() -> None:
     assert len(cell.shown()) == 1
 
 
-def test_a_line_that_is_drawn_again_is_shown_from_its_beginning() -> None:
+def test_a_redrawn_line_is_shown_from_its_beginning() -> None:
     log, cell = new_log(), Cell()
     log.print("stdout", "start\n 10%")
     cell.show(log)
@@ -481,7 +481,7 @@ def test_a_line_that_is_drawn_again_is_shown_from_its_beginning() -> None:
     assert cell.show(log)[0]["text"] == " 20% é!"
 
 
-def test_output_grows_where_it_is_when_somebody_changes_the_others() -> None:
+def test_output_grows_in_place_when_somebody_changes_other_outputs() -> None:
     log, cell = new_log(), Cell()
     log.add(display("a"), 10, "id")
     log.print("stdout", "one")
@@ -502,7 +502,7 @@ def test_output_grows_where_it_is_when_somebody_changes_the_others() -> None:
     ]
 
 
-def test_outputs_that_are_no_maps_do_no_harm() -> None:
+def test_outputs_that_are_not_maps_do_no_harm() -> None:
     log, cell = new_log(), Cell()
     log.add(display("a"), 10, "id")
     log.print("stdout", "one")
@@ -521,7 +521,7 @@ def test_outputs_that_are_no_maps_do_no_harm() -> None:
     ]
 
 
-def test_a_stranger_of_the_same_length_is_left_alone() -> None:
+def test_a_foreign_output_of_the_same_length_is_left_alone() -> None:
     log, cell = new_log(), Cell()
     log.print("stdout", "aé")
     log.add(display("a"), 10, "id")
@@ -535,7 +535,7 @@ def test_a_stranger_of_the_same_length_is_left_alone() -> None:
     assert cell.show(log) == [theirs, display("b")]
 
 
-def test_a_moved_cell_is_a_copy_and_goes_on() -> None:
+def test_output_continues_in_the_copy_that_a_move_creates() -> None:
     log, cell, moved = new_log(30), Cell(), Cell()
     log.print("stdout", "start\n 10% é")
     log.add(display(2**60), 10, "id")
@@ -553,7 +553,7 @@ def test_a_moved_cell_is_a_copy_and_goes_on() -> None:
     assert len(moved.shown()) == 4
 
 
-def test_an_ended_run_does_not_touch_what_another_run_put_out() -> None:
+def test_a_finished_run_does_not_touch_the_output_of_another_run() -> None:
     log, cell = new_log(), Cell()
     log.add(display("a"), 10, "id")
     log.end()
@@ -566,7 +566,7 @@ def test_an_ended_run_does_not_touch_what_another_run_put_out() -> None:
 
 
 @pytest.mark.parametrize("what", ["moved", "cleared", "run again", "same again", "added to"])
-def test_a_run_that_is_over_knows_whether_a_cell_still_shows_it(what: str) -> None:
+def test_a_finished_run_knows_whether_a_cell_still_shows_it(what: str) -> None:
     log, cell = new_log(), Cell()
     assert log.is_still_in(cell.outputs, moved=False)
     log.print("stdout", "one")
@@ -589,7 +589,7 @@ def test_a_run_that_is_over_knows_whether_a_cell_still_shows_it(what: str) -> No
         assert cell.show(log)[-1]["text"] == "late"
 
 
-def test_what_comes_after_the_end_and_is_too_much_is_said_to_come_once() -> None:
+def test_late_output_beyond_the_limit_is_announced_once() -> None:
     log, cell, files = new_log(stream=10, count=2), Cell(), Files()
     log.print("stdout", "0123456789ab")
     for name in "abc":
@@ -627,7 +627,7 @@ SOMEBODY = st.one_of(
 
 @settings(max_examples=400)
 @given(st.lists(SOMEBODY, max_size=30))
-def test_nothing_is_doubled_or_lost_whatever_people_do(steps: list[Sequence[Any]]) -> None:
+def test_no_output_is_duplicated_or_lost_whatever_people_do(steps: list[Sequence[Any]]) -> None:
     log, cell = new_log(), Cell()
     theirs: set[str] = set()
     late: set[str] = set()  # printed or added since people last did something

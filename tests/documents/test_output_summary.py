@@ -66,7 +66,7 @@ LINES = "".join(f"line {number}\n" for number in range(10_000))
 
 
 class TestStreams:
-    def test_a_short_one_is_whole(self) -> None:
+    def test_a_short_stream_is_shown_whole(self) -> None:
         made = summary_of(stream("a\nb\n"))
         assert made.text == "stdout\n```\na\nb\n```"
         assert made.facts == [
@@ -79,13 +79,13 @@ class TestStreams:
         assert made.text == "stderr\n```\ncareful\n```"
         assert made.facts[0]["kind"] == "stderr"
 
-    def test_three_thousand_characters_are_whole(self) -> None:
+    def test_three_thousand_characters_are_shown_whole(self) -> None:
         text = ("x" * 99 + "\n") * 30
         made = summary_of(stream(text))
         assert made.facts[0]["text"] == text[:-1]
         assert not made.cut
 
-    def test_of_a_long_one_the_ends_are_shown_in_whole_lines(self) -> None:
+    def test_a_long_stream_shows_both_ends_in_whole_lines(self) -> None:
         made = summary_of(stream(LINES))
         assert made.cut
         title, head, gap, tail, end = made.text.split("```")
@@ -103,7 +103,7 @@ class TestStreams:
         assert made.facts[0]["length"] == len(LINES)
         assert made.facts[0]["lines"] == 10_000
 
-    def test_one_that_was_cut_before_is_shown_as_if_it_were_whole(self) -> None:
+    def test_a_stream_that_was_cut_before_is_summarized_like_the_whole(self) -> None:
         cut = {"tail": LINES[-5_000:], "length": float(len(LINES)), "lines": 10_000.0}
         made = summary_of(stream(LINES[:5_000]) | {"cut": cut})
         assert made == summary_of(stream(LINES))
@@ -116,12 +116,12 @@ class TestStreams:
         )
         assert made.facts[0]["uri"] == link(0)
 
-    def test_a_long_line_is_cut_within(self) -> None:
+    def test_a_long_line_is_cut_in_the_middle(self) -> None:
         made = summary_of(stream("x" * 1_000_000))
         assert "\n... 998,800 characters left out ...\n" in made.text
         assert len(made.text) < 1_500
 
-    def test_colours_and_progress_bars_are_as_on_screen(self) -> None:
+    def test_colours_and_progress_bars_are_shown_as_on_screen(self) -> None:
         bar = "".join(f"\r\x1b[31m{number}%\x1b[0m" for number in range(101))
         assert shown(stream(f"a\r\nb\n{bar}\n")) == "stdout\n```\na\nb\n100%\n```"
 
@@ -136,12 +136,12 @@ class TestStreams:
     def test_a_megabyte_takes_linear_time(self, text: str) -> None:
         assert growth(lambda size: summary_of(stream(text * (size // len(text)))), 250_000) < 10
 
-    def test_an_empty_one_is_said(self) -> None:
+    def test_an_empty_stream_is_marked_as_empty(self) -> None:
         assert shown(stream("")) == "stdout, empty"
 
 
 class TestErrors:
-    def test_the_line_that_failed(self) -> None:
+    def test_an_error_shows_the_line_that_failed(self) -> None:
         made = summary_of(
             error("ZeroDivisionError", "division by zero",
                   "\x1b[31m-----------------------------------------------------\x1b[39m",
@@ -183,7 +183,7 @@ class TestErrors:
             "... 2 library frames left out ...\n```"
         )
 
-    def test_the_cause_of_a_chained_one_is_hinted_at(self) -> None:
+    def test_the_cause_of_a_chained_error_is_mentioned(self) -> None:
         made = shown(
             error("ValueError", "bad",
                   "KeyError                Traceback (most recent call last)",
@@ -225,7 +225,7 @@ class TestErrors:
         made = shown(error("E", "v\nw", "Cell In[1], line 1\n----> 1 f()\n", "E: v\nw\ntry this"))
         assert made.endswith("\n----> 1 f()\ntry this\n```")
 
-    def test_frames_as_old_notebooks_have_them(self) -> None:
+    def test_the_frame_format_of_old_notebooks_is_understood(self) -> None:
         made = shown(
             error("ZeroDivisionError", "division by zero",
                   "<ipython-input-5-9e1622b385b6> in <module>\n----> 1 f(0)\n",
@@ -235,7 +235,7 @@ class TestErrors:
         )  # fmt: skip
         assert "<ipython-input-5-9e1622b385b6> in <module>\n----> 1 f(0)\nraised in /usr" in made
 
-    def test_a_plain_traceback_of_python(self) -> None:
+    def test_a_plain_python_traceback_is_understood(self) -> None:
         traceback = (
             'Traceback (most recent call last):\n  File "<stdin>", line 1, in <module>\n    f()\n'
             '  File "/app/x.py", line 2, in f\n    1/0\n    ~^~\n'
@@ -271,7 +271,7 @@ TABLE = (
 
 
 class TestTables:
-    def test_the_shape_the_columns_and_rows_stand_for_the_text(self) -> None:
+    def test_a_table_is_shown_by_shape_columns_and_rows(self) -> None:
         html = TABLE.format("<tr><th>...</th><td>...</td></tr>") + "<p>1000 rows × 1 columns</p>"  # noqa: RUF001
         made = summary_of(result(html=html, plain="    a\n0   1\n.. ..\n\n[1000 rows x 1 columns]"))
         assert made.text == (
@@ -283,12 +283,12 @@ class TestTables:
             "text": "\ta\n0\t1",
         }]  # fmt: skip
 
-    def test_a_small_one_is_whole(self) -> None:
+    def test_a_small_table_is_shown_whole(self) -> None:
         made = summary_of(result(html=TABLE.format(""), plain="   a\n0  1"))
         assert made.text == "table 1 row x 1 column\n```\n\ta\n0\t1\n```"
         assert not made.cut
 
-    def test_rows_give_way_before_the_whole_table_does(self) -> None:
+    def test_rows_are_dropped_before_the_whole_table_is(self) -> None:
         rows = "".join(f"<tr><th>{n}</th><td>{'x' * 50}</td></tr>" for n in range(4))
         made = summary_of(result(html=TABLE.format(rows)), stream("y" * 2_000), max_length=1_000)
         assert made.text.startswith("table 5 rows x 1 column")
@@ -296,7 +296,7 @@ class TestTables:
 
 
 class TestImages:
-    def test_one_that_fits_is_passed_on_whole(self) -> None:
+    def test_an_image_that_fits_is_passed_on_unchanged(self) -> None:
         data = png(640, 480)
         made = summary_of(display(png=data, plain="<Figure size 640x480 with 1 Axes>"))
         assert made.text == "image/png 640 x 480 (image 1)"
@@ -307,16 +307,16 @@ class TestImages:
         }]  # fmt: skip
         assert not made.cut
 
-    def test_a_scaled_one_says_so(self) -> None:
+    def test_a_scaled_image_says_so(self) -> None:
         made = summary_of(stream("x"), display(png=png(2000, 1500)))
         assert made.text.endswith("image/png 700 x 504 (image 1), scaled from 2000 x 1500")
         assert made.facts[1]["note"] == "scaled from 2000 x 1500"
 
-    def test_what_is_said_beside_an_image_is_shown(self) -> None:
+    def test_text_next_to_an_image_is_shown(self) -> None:
         made = shown(display(png=png(1, 1), plain="Axes(0.1)"))
         assert made == "image/png 1 x 1 (image 1)\n```\nAxes(0.1)\n```"
 
-    def test_no_more_than_the_limit_allows(self) -> None:
+    def test_no_more_images_are_shown_than_the_limit_allows(self) -> None:
         made = summary_of(*[display(png=png(9, 9))] * 4, images=ImageLimits(most=2))
         assert len(made.pictures) == 2
         assert made.text.splitlines()[2:] == [
@@ -325,21 +325,21 @@ class TestImages:
             for number in (2, 3)
         ]
 
-    def test_none_if_none_are_wanted(self) -> None:
+    def test_no_images_are_shown_if_none_are_wanted(self) -> None:
         made = summary_of(display(png=png(9, 9)), images=None)
         assert made.pictures == []
         assert ", not shown; full: " in made.text
 
-    def test_the_first_format_that_can_be_read(self) -> None:
+    def test_the_first_readable_format_is_shown(self) -> None:
         made = summary_of(display(png="broken", jpeg=png(9, 9)))
         assert made.text == "image/png 9 x 9 (image 1)"
 
-    def test_a_broken_one_is_only_named(self) -> None:
+    def test_a_broken_image_is_only_named(self) -> None:
         made = summary_of(display(png=png(9, 9)[:-8]))
         assert made.pictures == []
         assert "image/png 9 x 9, 63 B, not shown: it cannot be read; full: " in made.text
 
-    def test_of_a_drawing_the_texts_are_said(self) -> None:
+    def test_the_texts_of_an_svg_are_shown(self) -> None:
         svg = (
             '<?xml version="1.0"?><svg width="461.7pt" height="345.6pt" viewBox="0 0 461 345">'
             "<title>Sales</title><path d='M 0 0'/><text x='1'>in <tspan>2024</tspan></text></svg>"
@@ -348,7 +348,7 @@ class TestImages:
             f'image/svg+xml 462 x 346, 165 B; its texts: "Sales | in 2024"; full: {link(0)}'
         )
 
-    def test_and_those_that_matplotlib_draws_as_paths(self) -> None:
+    def test_texts_that_matplotlib_draws_as_paths_are_shown_too(self) -> None:
         comments = '<!-- Created with matplotlib (x) --><!-- Sales "x" -->'
         svg = f'<svg viewBox="0 0 4 5">{comments}<g/></svg>'
         assert '4 x 5, 87 B; its texts: "Sales \\"x\\""; full' in shown(display(svg=svg))
@@ -371,7 +371,7 @@ class TestOtherData:
              'application/json 18 B\n```\n{"a": [1.0, null]}\n```'),
         ],
     )  # fmt: skip
-    def test_what_can_be_read_is_shown(self, output: dict[str, Any], expected: str) -> None:
+    def test_readable_data_is_shown(self, output: dict[str, Any], expected: str) -> None:
         made = summary_of(output)
         assert made.text == expected
         assert not made.cut
@@ -397,13 +397,13 @@ class TestOtherData:
             (None, 'output of unknown type "None"'),
         ],
     )  # fmt: skip
-    def test_the_rest_is_said_in_a_line(self, output: Any, expected: str) -> None:
+    def test_other_data_is_described_in_one_line(self, output: Any, expected: str) -> None:
         made = summary_of(output)
         assert made.text == f"{expected}; full: {link(0)}"
         assert made.facts[0]["uri"] == link(0)
         assert made.cut
 
-    def test_text_beside_it_says_more_than_html(self) -> None:
+    def test_text_is_preferred_to_html_that_says_less(self) -> None:
         made = summary_of(
             result(html="<div>LogisticRegression</div>", plain="LogisticRegression()")
         )
@@ -415,13 +415,13 @@ class TestOtherData:
             "text": "LogisticRegression()", "uri": link(0),
         }  # fmt: skip
 
-    def test_long_html_and_json_are_short(self) -> None:
+    def test_long_html_and_json_are_cut(self) -> None:
         made = summary_of(display(html="<p>word</p>" * 100_000), display(json=list(range(100_000))))
         assert len(made.text) < 1_800
         assert '"word word' in made.text
         assert " characters left out ..." in made.text
 
-    def test_of_malformed_html_what_could_be_read_is_shown(self) -> None:
+    def test_the_readable_part_of_malformed_html_is_shown(self) -> None:
         assert '"before"' in shown(display(html="<p>before</p><![<![ after"))
 
     def test_no_base64_is_ever_shown(self) -> None:
@@ -439,7 +439,7 @@ class TestOtherData:
 
 
 class TestManyOutputs:
-    def test_the_first_and_the_last_are_shown(self) -> None:
+    def test_the_first_and_last_outputs_are_shown(self) -> None:
         made = summary_of(*(stream(f"text {number}") for number in range(300)))
         assert made.text.count("```\ntext ") == 12
         assert (
@@ -450,12 +450,12 @@ class TestManyOutputs:
         assert made.facts[11] == {"type": "left_out", "index": 11, "count": 288, "uri": link(11)}
         assert made.cut
 
-    def test_what_is_left_out_is_counted_by_kind(self) -> None:
+    def test_omitted_outputs_are_counted_by_kind(self) -> None:
         kinds = [display(png="x"), display(plain="x"), display(html="x"), display(json=1)]
         made = shown(*[stream("x")] * 11, *kinds * 2, stream("x"))
         assert "... 8 outputs left out (2 image/png, 2 text, 2 html, others); the first" in made
 
-    def test_the_last_error_is_always_among_them(self) -> None:
+    def test_the_last_error_is_always_shown(self) -> None:
         outputs = [stream("x" * 5_000) for _ in range(300)]
         outputs[200] = LIBRARY_ERROR
         for most in (100, 1_000, 8_000):
@@ -463,13 +463,13 @@ class TestManyOutputs:
             assert "KeyError: 'b'" in made.text
             assert "total += frame['b']" in made.text or most == 100
 
-    def test_an_error_keeps_half_of_the_room(self) -> None:
+    def test_an_error_gets_half_of_the_space(self) -> None:
         frames = [f"Cell In[1], line {n}\n----> {n} {'x' * 90}()\n" for n in range(3)]
         made = shown(*[stream("y" * 2_900)] * 8, error("E", "v", *frames, "E: v"), max_length=5_000)
         assert f"----> 2 {'x' * 90}()" in made
         assert len(made) <= 5_000
 
-    def test_no_outputs_are_no_text(self) -> None:
+    def test_no_outputs_give_an_empty_summary(self) -> None:
         assert summary_of() == OutputSummary("", [], [], False)
 
     def test_without_a_link_nothing_is_promised(self) -> None:
@@ -535,7 +535,7 @@ OUTPUTS = st.none() | st.fixed_dictionaries(
 @given(
     st.lists(OUTPUTS, max_size=6), st.sampled_from([1, 3]), st.sampled_from([0, 500, 2_000, 8_000])
 )
-def test_whatever_a_kernel_sends_is_summarized_within_bounds(
+def test_any_kernel_output_is_summarized_within_bounds(
     outputs: list[Any], times: int, max_length: int
 ) -> None:
     made = summary_of(*outputs * times, max_length=max_length)

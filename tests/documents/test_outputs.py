@@ -61,7 +61,7 @@ class TestStreams:
         text = "start\n  0%|   |\r 50%|=  | é\r100%|===| 😀\r\nend\n"
         assert outputs.describe(stream(text), 100) == "start\n100%|===| 😀\nend"
 
-    def test_head_and_tail_of_a_long_text_stay(self) -> None:
+    def test_a_long_text_keeps_its_head_and_tail(self) -> None:
         text = "".join(f"line {number}\n" for number in range(10_000))
         described = outputs.describe(stream(text), 200)
         assert len(described) <= 200
@@ -71,7 +71,7 @@ class TestStreams:
 
 
 class TestErrors:
-    def test_the_users_own_frame_is_shown_and_where_it_was_raised(self) -> None:
+    def test_an_error_shows_the_users_frame_and_where_it_was_raised(self) -> None:
         assert outputs.describe(LIBRARY_ERROR, 1_000) == (
             "KeyError: 'b'\n"
             "Cell In[7], line 3\n"
@@ -91,7 +91,7 @@ class TestErrors:
             "SyntaxError: invalid syntax (1.py, line 1)\nCell In[2], line 1\n    x ===\n        ^"
         )
 
-    def test_without_a_traceback_the_name_and_value_are_said(self) -> None:
+    def test_an_error_without_a_traceback_shows_its_name_and_value(self) -> None:
         error = {"output_type": "error", "ename": "NameError", "evalue": "name 'x' is not defined"}
         assert outputs.describe(error, 500) == "NameError: name 'x' is not defined"
 
@@ -145,7 +145,9 @@ class TestData:
             ({"output_type": "display_data", "data": {"x/y\n[0] cell": 1.0}}, "x/y_0_cell 3 B"),
         ],
     )  # fmt: skip
-    def test_other_types_are_said_in_one_line(self, output: dict[str, Any], expected: str) -> None:
+    def test_other_types_are_described_in_one_line(
+        self, output: dict[str, Any], expected: str
+    ) -> None:
         assert outputs.describe(output, 100) == expected
 
 
@@ -196,12 +198,12 @@ TYPES = st.sampled_from(["stream", "error", "display_data", "execute_result", "?
         },
     )
 )  # fmt: skip
-def test_whatever_a_kernel_sends_can_be_described(output: dict[str, Any]) -> None:
+def test_any_kernel_output_can_be_described(output: dict[str, Any]) -> None:
     assert len(outputs.describe(output, 100)) <= 310
     assert outputs.kinds([output])
 
 
-def test_half_escapes_take_linear_time() -> None:
+def test_incomplete_escape_sequences_take_linear_time() -> None:
     def describe(size: int) -> None:
         outputs.describe(stream("\x1b[" * size + "\x1b]" * size + "\r" * size), 100)
 

@@ -76,7 +76,7 @@ class TestOutline:
                     outputs=[ERROR | {"ename": "E\n[9]"}])  # fmt: skip
         assert render.outline([evil], max_length=1_000).text.count("\n") == 0
 
-    def test_the_facts_are_the_same(self) -> None:
+    def test_the_facts_match_the_outline(self) -> None:
         rendered = render.outline([cell(3, execution_count=2.0, outputs=[ERROR])], max_length=100)
         assert rendered.facts() == [
             {
@@ -88,7 +88,7 @@ class TestOutline:
 
 
 class TestSource:
-    def test_the_source_stands_unescaped_in_a_fence(self) -> None:
+    def test_the_source_is_unescaped_in_a_fence(self) -> None:
         rendered = render.source([cell(0, 'a = "\\n"\n'), cell(1, "b")], max_length=1_000)
         assert rendered.text == (
             '[0] 00000000@9ab1c2\n```\na = "\\n"\n\n```\n\n[1] 00000001@9ab1c2\n```\nb\n```'
@@ -97,13 +97,13 @@ class TestSource:
     def test_the_fence_is_longer_than_any_in_the_source(self) -> None:
         assert render.fenced("```python\n````\n") == "`````\n```python\n````\n\n`````"
 
-    def test_outputs_come_only_if_wanted(self) -> None:
+    def test_outputs_are_shown_only_on_request(self) -> None:
         view = cell(0, outputs=[TEXT, IMAGE])
         assert "hello" not in render.source([view], max_length=500).text
         rendered = render.source([view], include_outputs=True, max_length=500)
         assert rendered.text.endswith("\n2 outputs:\n```\nhello\nWorld\nimage/png 30.0 kB\n```")
 
-    def test_of_very_many_outputs_the_first_and_the_last_are_shown(self) -> None:
+    def test_a_cell_with_many_outputs_shows_the_first_and_last(self) -> None:
         many = [TEXT | {"text": f"<{number}>"} for number in range(500)]
         text = render.source([cell(outputs=many)], include_outputs=True, max_length=9_000).text
         assert "<0>" in text
@@ -129,14 +129,14 @@ class TestSource:
 
 
 class TestFull:
-    def test_state_metadata_and_outputs_are_there(self) -> None:
+    def test_the_full_view_has_state_metadata_and_outputs(self) -> None:
         view = cell(0, execution_count=1, outputs=[TEXT], metadata={"tags": ["é\n"]})
         assert render.full([view], max_length=500).text == (
             "[0] 00000000@9ab1c2 In[1]\n```\nx = 1\n```\n"
             'metadata: {"tags": ["é\\n"]}\n1 output:\n```\nhello\nWorld\n```'
         )
 
-    def test_what_programs_note_for_themselves_is_left_out_unless_it_is_asked_for(self) -> None:
+    def test_technical_metadata_is_left_out_unless_requested(self) -> None:
         noted = {
             "trusted": True, "execution": {"iopub.status.busy": "2026-11-18"}, "collapsed": False,
             "jupyter": {"source_hidden": True}, "slideshow": {"slide_type": ""}, "tags": [],
@@ -160,7 +160,7 @@ class TestMatches:
         if "few" not in request.node.name:
             monkeypatch.setattr(render, "_FEW", -1)
 
-    def test_few_cells_come_whole_with_the_outputs_that_match(self) -> None:
+    def test_few_matching_cells_are_shown_whole_with_their_matching_outputs(self) -> None:
         cells = [cell(0, "import x\nx"), cell(1, "plain", outputs=[TEXT]), cell(2, "other")]
         found = render.matches(cells, "import", max_length=500)
         assert found.text == "[0] 00000000@9ab1c2\n```\nimport x\nx\n```"
@@ -171,7 +171,7 @@ class TestMatches:
         assert found.text.endswith("... 880 more lines")
 
     @pytest.mark.parametrize("place", [0, 15])
-    def test_of_few_cells_the_match_itself_is_always_shown(self, place: int) -> None:
+    def test_the_match_itself_is_always_shown(self, place: int) -> None:
         lines = [f"line {n}" for n in range(4_000)]
         lines[2_000] = "the NEEDLE"
         outputs = [TEXT] * 30
@@ -182,7 +182,7 @@ class TestMatches:
         assert [view.index for view in found.cells] == [7]
 
     @pytest.mark.parametrize("form", range(5))
-    def test_there_is_progress_in_any_script(self, form: int) -> None:
+    def test_every_page_makes_progress_in_any_script(self, form: int) -> None:
         wide = {"output_type": "stream", "name": "stdout", "text": "\u65e5a" * 2_000}
         view = cell(0, "\u65e5a\n" * 2_000, outputs=[wide] * 12)
         rendered = forms()[form]([view, cell(1, "a")], 5_000)
@@ -207,18 +207,18 @@ class TestMatches:
         line = rendered.text.splitlines()[1]
         assert line == f"  1: ...{'x' * 80}A{'y' * 80}..."
 
-    def test_very_many_lines_are_counted(self) -> None:
+    def test_surplus_matching_lines_are_counted(self) -> None:
         rendered = render.matches([cell(0, "a\n" * 100)], "a", max_length=5_000)
         assert rendered.text.endswith("  20: a\n  ... 80 more lines")
 
-    def test_no_match_is_an_empty_text(self) -> None:
+    def test_no_match_gives_an_empty_text(self) -> None:
         found = render.matches([cell()], "zzz", max_length=100)
         assert (found.text, found.cell_count, found.next_index, found.facts()) == ("", 0, None, [])
 
     def test_a_query_may_span_lines_and_is_literal(self) -> None:
         assert "2: b.*" in render.matches([cell(0, "a\nb.*\nc")], ".*\nc", max_length=100).text
 
-    def test_nothing_to_look_for_is_refused(self) -> None:
+    def test_an_empty_query_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="query is empty"):
             render.matches([cell()], "", max_length=100)
 
@@ -249,7 +249,7 @@ def test_no_text_is_longer_than_allowed(cells: list[CellView], length: int, form
 
 
 @given(CELLS)
-def test_going_on_from_where_it_was_cut_shows_every_cell_once(cells: list[CellView]) -> None:
+def test_paging_through_shows_every_cell_once(cells: list[CellView]) -> None:
     numbered = [cell(index, view.source) for index, view in enumerate(cells)]
     seen: list[int] = []
     start: int | None = 0 if numbered else None

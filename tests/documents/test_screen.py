@@ -40,7 +40,7 @@ def printed(*pieces: str) -> Screen:
 
 @settings(max_examples=300)
 @given(st.lists(PIECES, max_size=12))
-def test_any_pieces_are_shown_as_jupyterlab_shows_them(pieces: list[str]) -> None:
+def test_any_pieces_are_shown_as_in_jupyterlab(pieces: list[str]) -> None:
     screen = printed(*pieces)
     assert screen.text == as_shown("".join(pieces))
     assert len(screen) == len(screen.text)
@@ -49,7 +49,7 @@ def test_any_pieces_are_shown_as_jupyterlab_shows_them(pieces: list[str]) -> Non
 
 @settings(max_examples=300)
 @given(st.lists(st.one_of(PIECES, st.none(), st.integers(0, 40)), max_size=16))
-def test_what_was_taken_and_what_is_new_make_the_text(steps: list[str | int | None]) -> None:
+def test_the_pieces_taken_add_up_to_the_text(steps: list[str | int | None]) -> None:
     screen, taken = Screen(), ""
     for step in steps:
         if step is None:
@@ -67,7 +67,7 @@ def test_what_was_taken_and_what_is_new_make_the_text(steps: list[str | int | No
     assert taken[:unchanged] + rest == screen.text
 
 
-def test_a_cut_text_goes_on_at_its_end() -> None:
+def test_a_cut_text_continues_at_its_end() -> None:
     screen = printed("one\ntwo\r")
     screen.take()
     assert screen.cut(5) == "wo"
@@ -80,7 +80,7 @@ def test_a_cut_text_goes_on_at_its_end() -> None:
     assert screen.take() == (1, "ur")
 
 
-def test_only_what_differs_of_a_progress_bar_is_new() -> None:
+def test_only_the_changed_part_of_a_progress_bar_is_new() -> None:
     screen = printed("epoch 1\n 10% |█   |")
     screen.take()
     screen.print("\r 10% |██  |")
@@ -89,11 +89,11 @@ def test_only_what_differs_of_a_progress_bar_is_new() -> None:
     assert screen.take() == (len(screen.text), "")
 
 
-def test_lines_that_end_like_those_of_windows_are_lines() -> None:
+def test_windows_line_endings_end_lines() -> None:
     assert printed("one\r\ntwo\r", "\nthree\r\r\n").text == "one\ntwo\nthree\n"
 
 
-def test_a_longer_line_shows_behind_a_shorter_one() -> None:
+def test_a_shorter_line_overwrites_only_part_of_a_longer_one() -> None:
     assert printed("longer line\rshort").text == "shortr line"
 
 
@@ -115,7 +115,7 @@ def test_megabytes_are_printed_in_linear_time(before: str, content: str) -> None
     assert growth(print_all, 2_500_000) < 10
 
 
-def test_a_spinner_behind_a_very_long_line_costs_little() -> None:
+def test_a_spinner_after_a_very_long_line_costs_little() -> None:
     def spin(size: int) -> None:
         screen = printed("x" * size)
         for _ in range(2_000):

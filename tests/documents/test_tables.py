@@ -92,16 +92,16 @@ class TestPandas:
         assert made == entire(found)
         assert not describe(found, 4).whole
 
-    def test_rows_before_the_dots_only(self) -> None:
+    def test_only_rows_before_the_ellipsis_are_shown(self) -> None:
         body = row("0", "1") + row("...", "...") + row("99", "1")
         data = pandas(heads("", "a"), body, "<p>100 rows × 1 columns</p>")  # noqa: RUF001
         assert shown(data) == "table 100 rows x 1 column: the first row\n\ta\n0\t1"
 
-    def test_the_name_of_the_index_stands_before_the_columns(self) -> None:
+    def test_the_index_name_comes_before_the_columns(self) -> None:
         data = pandas(heads("", "a", "b") + heads("id", "", ""), row("p", "1", "x"))
         assert shown(data) == "table 1 row x 2 columns\nid\ta\tb\np\t1\tx"
 
-    def test_several_levels_are_joined_and_repeated(self) -> None:
+    def test_multiple_header_levels_are_joined_and_repeated(self) -> None:
         head = (
             '<tr>\n<th></th>\n<th>top</th>\n<th colspan="2" halign="left">u</th>\n'
             '<th colspan="2" halign="left">v</th>\n</tr>\n'
@@ -145,32 +145,32 @@ class TestPandas:
         data = {"text/html": STYLER, "text/plain": plain}
         assert shown(data) == "table 1 row x 1 column\n\ta\np\t1.5"
 
-    def test_a_shape_in_a_cell_is_not_believed(self) -> None:
+    def test_a_shape_inside_a_cell_is_ignored(self) -> None:
         data = pandas(heads("", "a"), row("0", "<p>9 rows × 9 columns</p>"))  # noqa: RUF001
         assert shown(data).startswith("table 1 row x 1 column\n")
 
-    def test_the_rows_that_were_not_read_are_counted(self) -> None:
+    def test_unread_rows_are_counted(self) -> None:
         body = "".join(row(str(n), "1") for n in range(5_000))
         assert shown(pandas(heads("", "a"), body)).startswith("table 5,000 rows x 1 column: ")
 
 
 class TestOthers:
-    def test_polars_has_types_and_its_shape_before(self) -> None:
+    def test_a_polars_frame_has_types_and_a_leading_shape(self) -> None:
         assert shown({"text/html": POLARS, "text/plain": "shape: (1_000, 2)"}) == (
             'table 1,000 rows x 2 columns: the first 2 rows\na (i64)\tb (str)\n0\t"x"\n1\t"y"'
         )
 
-    def test_a_series_of_polars_has_one_column(self) -> None:
+    def test_a_polars_series_has_one_column(self) -> None:
         html = POLARS.replace("(1_000, 2)", "(1_000,)")
         assert shown({"text/html": html}).startswith("table 1,000 rows x 1 column: ")
 
-    def test_a_frame_of_r_has_its_shape_in_the_caption(self) -> None:
+    def test_an_r_frame_has_its_shape_in_the_caption(self) -> None:
         assert shown({"text/html": IRKERNEL, "text/plain": "  mpg cyl"}) == (
             "table 2 rows x 2 columns\n\tmpg (dbl)\tcyl (int)\nMazda RX4\t21.0\t6\n"
             "Datsun 710\t22.8\t4"
         )
 
-    def test_a_plain_table_needs_no_classes_nor_end_tags(self) -> None:
+    def test_a_plain_table_needs_neither_classes_nor_end_tags(self) -> None:
         html = "<TABLE><TR><TH>a<TH>b<TR><TD>1<TD>2<TR><TD>3<TD>4<br>5</TABLE>"
         assert shown({"text/html": html}) == "table 2 rows x 2 columns\na\tb\n1\t2\n3\t4 5"
 
@@ -178,14 +178,14 @@ class TestOthers:
         html = "<table><tr><td>1</td><td>2</td></tr></table>"
         assert shown({"text/html": html}) == "table 1 row x 2 columns\n1\t2"
 
-    def test_a_table_in_a_cell_is_text(self) -> None:
+    def test_a_nested_table_is_shown_as_text(self) -> None:
         html = (
             "<table><tr><th>a</th><th>b</th></tr><tr><td><table><tr><td>in</td></tr></table></td>"
             "<td>2</td></tr></table>"
         )
         assert shown({"text/html": html}).endswith("\na\tb\nin\t2")
 
-    def test_rows_of_which_the_number_is_not_known_are_not_counted(self) -> None:
+    def test_an_unknown_number_of_rows_is_not_stated(self) -> None:
         body = "<tr><td>1</td><td>2</td></tr>" * 20 + "<tr><td>...</td><td>...</td></tr>"
         html = f"<table><tr><th>a</th><th>b</th></tr>{body}</table>"
         assert shown({"text/html": html}).startswith("table of 2 columns: the first 5 rows\n")
@@ -202,7 +202,7 @@ class TestOthers:
             {"text/html": "<table><tr><td>a<td>b</table>", "text/plain": "Estimator()"},
         ],
     )
-    def test_not_everything_is_a_table(self, data: dict[str, Any]) -> None:
+    def test_data_that_is_not_a_table_is_not_parsed(self, data: dict[str, Any]) -> None:
         assert table(data) is None
 
 
@@ -221,14 +221,14 @@ class TestResource:
             "0\t0.0\n1\t0.5\n2\t1.0\n3\t1.5\n4\t2.0\n5\t2.5\n6\t3.0"
         )
 
-    def test_the_text_beside_it_knows_how_many_rows_there_are(self) -> None:
+    def test_the_row_count_comes_from_the_accompanying_text(self) -> None:
         data = {
             "application/vnd.dataresource+json": self.DATA,
             "text/plain": "...\n\n[1000 rows x 1 columns]",
         }
         assert shown(data).startswith("table 1,000 rows x 1 column: the first 5 rows\n")
 
-    def test_a_malformed_one_is_left_to_the_html(self) -> None:
+    def test_a_malformed_resource_falls_back_to_the_html(self) -> None:
         data = {"application/vnd.dataresource+json": {"schema": []}, "text/html": POLARS}
         assert shown(data).startswith("table 1,000 rows x 2 columns")
 
@@ -252,7 +252,7 @@ class TestBounds:
         )
         assert shown(LONG, 5).splitlines()[0].endswith(": none of the rows")
 
-    def test_columns_are_left_out_before_rows_as_long_as_lines_are_readable(self) -> None:
+    def test_columns_are_left_out_before_rows_while_lines_stay_readable(self) -> None:
         cells = [f"value-{n:02}" for n in range(30)]
         data = pandas(heads("", *cells), "".join(row(str(n), *cells) for n in range(20)))
         lines = shown(data, 3_000).splitlines()

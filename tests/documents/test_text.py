@@ -28,7 +28,7 @@ def replica(doc: Doc[Text]) -> tuple[Doc[Text], Text]:
 
 
 @given(TEXTS, TEXTS)
-def test_a_shared_text_takes_the_edits(old: str, new: str) -> None:
+def test_edits_are_applied_to_a_shared_text(old: str, new: str) -> None:
     doc, target = shared(old)
     with doc.transaction():
         text.apply(target, edits(old, new), old)
@@ -36,7 +36,7 @@ def test_a_shared_text_takes_the_edits(old: str, new: str) -> None:
 
 
 @given(TEXTS, TEXTS, st.data())
-def test_text_typed_elsewhere_at_the_same_time_survives_whole(
+def test_text_typed_elsewhere_at_the_same_time_survives(
     old: str, new: str, data: st.DataObject
 ) -> None:
     changes = edits(old, new)
@@ -62,7 +62,7 @@ def test_text_typed_elsewhere_at_the_same_time_survives_whole(
     assert str(my_text) == str(their_text) == expected
 
 
-def test_very_many_edits_are_made_as_fewer_of_those_near_to_each_other() -> None:
+def test_many_edits_are_combined_into_fewer_nearby_ones() -> None:
     old = "0123456789\n" * 3_000
     changes = [Edit(place, place + 1, "é") for place in range(5, len(old), 11)]
     far = Edit(len(old) + 500, len(old) + 501, "far")
@@ -87,7 +87,7 @@ def test_edits_of_a_large_text_take_linear_time() -> None:
     assert growth(change, 150) < 10
 
 
-def test_a_change_that_no_document_can_hold_is_refused_before_anything_is_changed() -> None:
+def test_an_edit_that_no_document_can_hold_is_refused_before_any_change() -> None:
     doc, target = shared("abc")
     changes = [Edit(0, 1, "fine"), Edit(2, 2, "\ud83d")]
     with doc.transaction(), pytest.raises(InvalidArgument, match=r"U\+D83D"):
@@ -95,7 +95,7 @@ def test_a_change_that_no_document_can_hold_is_refused_before_anything_is_change
     assert str(target) == "abc"
 
 
-def test_a_shared_text_that_reads_otherwise_is_not_changed() -> None:
+def test_a_shared_text_with_other_content_is_not_changed() -> None:
     doc, target = shared("é")
     with doc.transaction(), pytest.raises(ValueError, match="has 2 bytes, expected 1"):
         text.apply(target, [Edit(0, 1, "x")], "e")
@@ -103,11 +103,11 @@ def test_a_shared_text_that_reads_otherwise_is_not_changed() -> None:
 
 
 class TestClip:
-    def test_a_short_text_stays(self) -> None:
+    def test_a_short_text_is_not_clipped(self) -> None:
         assert text.clip("abc", 3) == "abc"
 
     @given(st.text(CHARACTERS, min_size=101, max_size=300), st.integers(40, 100))
-    def test_a_long_text_fits_and_counts_what_is_cut(self, long: str, limit: int) -> None:
+    def test_a_long_text_is_clipped_to_fit_with_a_count(self, long: str, limit: int) -> None:
         clipped = text.clip(long, limit)
         assert len(clipped) <= limit
         head, _, rest = clipped.rpartition("\n... ")
@@ -128,7 +128,7 @@ def test_a_text_is_clipped_to_bytes(source: str, limit: int) -> None:
 
 
 @given(st.text(st.sampled_from("aé日😀"), min_size=1, max_size=300), st.integers(0, 900))
-def test_the_beginning_of_a_text_has_as_many_bytes_as_fit(source: str, limit: int) -> None:
+def test_the_beginning_of_a_text_fits_the_byte_limit(source: str, limit: int) -> None:
     found = text.beginning(source, limit)
     assert source.startswith(found)
     assert found  # whoever reads on has to come to the end

@@ -56,18 +56,18 @@ def lines_of(content: str, *edits: Edit) -> list[str]:
     ],
     ids=["letter", "word", "line", "two lines", "beyond ASCII", "deleted", "two places", "many"],
 )
-def test_a_change_names_the_lines_as_they_are_after_it(edits: list[Edit], named: list[str]) -> None:
+def test_a_change_names_lines_by_their_new_numbers(edits: list[Edit], named: list[str]) -> None:
     assert lines_of(START, *edits) == named
 
 
-def test_lines_are_counted_in_texts_of_any_letters() -> None:
+def test_lines_are_counted_in_any_script() -> None:
     content = "é😀\n日本\nשלום\n👩\u200d💻 end"  # noqa: RUF001
     assert lines_of(content, Edit(len(content), len(content), "!")) == ["line 4"]
     place = content.index("ש")
     assert lines_of(content, Edit(place, place, "x")) == ["line 3"]
 
 
-def test_a_revision_is_of_the_text() -> None:
+def test_a_revision_depends_on_the_text() -> None:
     room = TextRoom("one")
     before = room.peer.text.view()
     room.change(TextChange("!"))
@@ -113,7 +113,7 @@ def _inside(one: Edit, other: Edit) -> bool:
 
 @settings(max_examples=500, deadline=None)
 @given(TEXTS, CHANGES)
-def test_changes_do_what_they_would_do_to_a_plain_string_or_nothing(
+def test_changes_act_as_on_a_plain_string_or_not_at_all(
     old: str, changes: list[TextChange]
 ) -> None:
     room = TextRoom(old)
@@ -135,7 +135,7 @@ def test_changes_do_what_they_would_do_to_a_plain_string_or_nothing(
 
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, CHANGES, st.integers(0, 30), st.text("ÄÖ", min_size=1, max_size=3))
-def test_undo_gives_back_the_text_with_what_a_person_typed(
+def test_undo_restores_the_text_and_keeps_what_a_person_typed(
     old: str, changes: list[TextChange], place: int, typed: str
 ) -> None:
     room = TextRoom(old)
@@ -158,7 +158,7 @@ def test_undo_gives_back_the_text_with_what_a_person_typed(
     assert typed in str(room)
 
 
-def test_undo_of_what_a_person_deleted_takes_nothing_else() -> None:
+def test_undoing_text_that_a_person_deleted_removes_nothing_else() -> None:
     room = TextRoom("top\nfirst()\n")
     room.change(TextChange(" second()", len("top\nfirst()")))
     room.type(len("top"), " of a person")
@@ -171,7 +171,7 @@ def test_undo_of_what_a_person_deleted_takes_nothing_else() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, TEXTS, st.integers(0, 30))
-def test_an_edit_leaves_what_a_person_types_at_the_same_moment(
+def test_an_edit_keeps_what_a_person_types_at_the_same_moment(
     old: str, new: str, place: int
 ) -> None:
     """The person's update is on its way when the agent's edit is made."""
@@ -212,7 +212,7 @@ def test_a_byte_order_mark_that_is_deleted_alone_is_gone() -> None:
     ],
     ids=["inserted", "joined", "line break", "twice"],
 )
-def test_no_line_of_a_live_text_comes_to_end_with_a_carriage_return(
+def test_an_edit_that_ends_a_line_with_a_carriage_return_is_refused(
     content: str, changes: list[TextChange]
 ) -> None:
     room = TextRoom(content)
@@ -221,13 +221,13 @@ def test_no_line_of_a_live_text_comes_to_end_with_a_carriage_return(
     assert str(room) == content
 
 
-def test_a_text_that_has_a_carriage_return_before_a_line_break_can_be_edited() -> None:
+def test_a_text_with_a_carriage_return_before_a_line_break_can_be_edited() -> None:
     room = TextRoom("a\r\nb\n")  # the file has two of them
     room.change(TextChange("B", 3, 1))
     assert str(room) == "a\r\nB\n"
 
 
-def test_a_text_beyond_the_limit_can_still_be_made_shorter(
+def test_a_text_beyond_the_limit_can_still_be_shortened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(text_editing, "LARGEST", 10)
@@ -239,7 +239,7 @@ def test_a_text_beyond_the_limit_can_still_be_made_shorter(
     assert str(room) == "23456789abcdef"
 
 
-def test_no_call_brings_more_than_its_limit() -> None:
+def test_a_call_cannot_write_more_than_the_limit() -> None:
     room = TextRoom("0123456789abcdef")
     limits = Limits(source_length=10)
     with pytest.raises(TooLarge, match="12 characters in one call; at most 10"):
@@ -249,7 +249,7 @@ def test_no_call_brings_more_than_its_limit() -> None:
     assert str(room) == "!!!!!!6789abcdef"
 
 
-def test_many_rewritten_lines_in_one_call_hold_nobody_up() -> None:
+def test_rewriting_many_lines_in_one_call_blocks_nobody() -> None:
     """A fifth of a second is compared, not a minute; and the same when it is taken back."""
     old = [scribble(1_900, seed) for seed in range(1, 101)]
     new = [scribble(1_900, 1_000 + seed) for seed in range(1, 101)]
@@ -261,14 +261,14 @@ def test_many_rewritten_lines_in_one_call_hold_nobody_up() -> None:
     assert str(room) == "\n".join(old)
 
 
-def test_no_call_searches_a_large_text_very_often() -> None:
+def test_searches_of_a_large_text_per_call_are_limited() -> None:
     room = TextRoom("word\n" * 500_000)
     changes = [TextChange(old_text=str(number), new_text="x") for number in range(401)]
     with pytest.raises(TooLarge, match=r"401 operations look for old_text .* at most 400 are"):
         room.change(*changes)
 
 
-def test_no_call_splits_a_large_text_very_often() -> None:
+def test_operations_on_a_large_text_per_call_are_limited() -> None:
     room = TextRoom("word\n" * 1_600_000)
     changes = [TextChange("x", 10 * number) for number in range(626)]
     with pytest.raises(TooLarge, match=r"626 operations in a text of 8,000,000 .* at most 625 are"):

@@ -16,7 +16,7 @@ class TestReplaceOnce:
     def test_the_only_match_is_replaced_literally(self) -> None:
         assert text_search.replace_once("a.c abc", "a.c", r"\1") == r"\1 abc"
 
-    def test_no_text_to_replace_is_refused(self) -> None:
+    def test_an_empty_old_text_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="old_text is empty"):
             text_search.replace_once("abc", "", "x")
 
@@ -29,7 +29,7 @@ class TestReplaceOnce:
         )
         assert caught.value.detail == {"matches": 2, "lines": [1, 3]}
 
-    def test_overlapping_matches_leave_a_choice_too(self) -> None:
+    def test_overlapping_matches_are_ambiguous_too(self) -> None:
         with pytest.raises(TextMismatch, match="2 times"):
             text_search.replace_once("aaa", "aa", "b")
 
@@ -58,7 +58,7 @@ class TestReplaceOnce:
             ("\nPrint( x )\n", "print(x)", "white space and case", [2, 2]),
         ],
     )
-    def test_it_is_said_how_the_text_differs(
+    def test_the_error_says_how_the_text_differs(
         self, source: str, wanted: str, difference: str, lines: list[int]
     ) -> None:
         with pytest.raises(TextMismatch) as caught:
@@ -66,11 +66,11 @@ class TestReplaceOnce:
         assert f"the source differs in {difference} here:" in str(caught.value)
         assert caught.value.detail["lines"] == lines
 
-    def test_nothing_similar_is_said_too(self) -> None:
+    def test_the_error_says_if_nothing_is_similar(self) -> None:
         with pytest.raises(TextMismatch, match=r"nor anything like it \(2 lines\)"):
             text_search.replace_once("abc\ndef", "0123456789", "")
 
-    def test_an_empty_source_is_said_to_be_empty(self) -> None:
+    def test_the_error_says_if_the_source_is_empty(self) -> None:
         with pytest.raises(TextMismatch, match="the source is empty"):
             text_search.replace_once("", "x", "y")
 
@@ -89,7 +89,7 @@ class TestReplaceOnce:
 
         assert growth(search, 20_000) < 10
 
-    def test_a_very_large_source_is_not_searched_for_what_is_only_similar(self) -> None:
+    def test_a_very_large_source_is_not_searched_for_similar_text(self) -> None:
         source = "".join(NUMBERED)
 
         def search(wanted: str, said: str) -> None:
@@ -106,7 +106,7 @@ class TestReplaceOnce:
 
     @given(TEXTS, TEXTS.filter(bool))
     @settings(max_examples=50)
-    def test_it_replaces_only_what_is_there_once(self, source: str, wanted: str) -> None:
+    def test_only_a_unique_match_is_replaced(self, source: str, wanted: str) -> None:
         places = [place for place in range(len(source)) if source.startswith(wanted, place)]
         if len(places) == 1:
             assert text_search.replace_once(source, wanted, "") == source.replace(wanted, "")

@@ -26,7 +26,7 @@ def part(
 
 
 @given(TEXTS, st.integers(1, 20))
-def test_going_on_where_a_part_ends_leads_through_the_whole_text(source: str, limit: int) -> None:
+def test_reading_part_by_part_covers_the_whole_text(source: str, limit: int) -> None:
     position: int | None = 0
     seen = ""
     while position is not None:
@@ -50,7 +50,7 @@ def test_a_part_ends_with_a_line_unless_a_single_line_is_longer_than_the_limit(
 
 
 @given(TEXTS, st.integers(1, 8), st.integers(0, 8))
-def test_lines_are_those_of_the_text(source: str, start: int, more: int) -> None:
+def test_a_range_of_lines_returns_those_lines(source: str, start: int, more: int) -> None:
     lines = source.splitlines(keepends=True)
     try:
         found = part(source, start_line=start, end_line=start + more)
@@ -67,7 +67,7 @@ def test_lines_are_those_of_the_text(source: str, start: int, more: int) -> None
 
 
 @given(TEXTS)
-def test_lines_are_counted_as_an_editor_does(source: str) -> None:
+def test_lines_are_counted_as_in_an_editor(source: str) -> None:
     assert line_count(source) == len(source.splitlines())
 
 
@@ -83,7 +83,7 @@ def test_an_empty_text_is_one_part_without_lines() -> None:
     assert line_count("") == 0
 
 
-def test_a_line_that_is_longer_than_the_limit_is_cut_within() -> None:
+def test_a_line_longer_than_the_limit_is_cut() -> None:
     found = part("x" * 25 + "\nend", limit=10)
     assert found.content == "x" * 10
     assert found.next_position == 10
@@ -91,14 +91,14 @@ def test_a_line_that_is_longer_than_the_limit_is_cut_within() -> None:
     assert (rest.content, rest.first, rest.last) == ("xxxxx\nend", 1, 2)
 
 
-def test_some_lines_that_are_too_long_say_where_to_go_on() -> None:
+def test_a_range_beyond_the_limit_says_where_to_continue() -> None:
     found = part(THREE, start_line=2, end_line=3, limit=6)
     assert found.content == "two\n"
     assert found.next_position == 8
     assert not found.at_end
 
 
-def test_a_last_line_beyond_the_end_means_the_end() -> None:
+def test_an_end_line_beyond_the_end_means_the_end() -> None:
     assert part(THREE, start_line=3, end_line=99).content == "three\n"
 
 
@@ -112,6 +112,8 @@ def test_a_last_line_beyond_the_end_means_the_end() -> None:
         ({"start_position": 9, "end_line": 2}, "before"),
     ],
 )
-def test_a_place_that_is_not_there_is_refused(arguments: dict[str, int], says: str) -> None:
+def test_a_start_beyond_the_end_or_a_contradiction_is_refused(
+    arguments: dict[str, int], says: str
+) -> None:
     with pytest.raises(InvalidArgument, match=says):
         part(THREE, **arguments)

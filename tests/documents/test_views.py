@@ -29,7 +29,7 @@ def views(notebook: Notebook) -> list[CellView]:
     return list(notebook.views(range(len(notebook))))
 
 
-def test_what_has_not_changed_is_the_same_object(room: MemoryRoom) -> None:
+def test_the_view_of_an_unchanged_cell_is_reused(room: MemoryRoom) -> None:
     notebook = caught_up(room)
     before = views(notebook)
     room.notebook.set_source(1, "of Ana")
@@ -57,7 +57,7 @@ def _append_output(notebook: Notebook) -> None:
         lambda notebook: notebook.move([0], 3),
     ],
 )
-def test_a_view_is_what_the_document_says(
+def test_a_view_matches_the_document_after_any_change(
     room: MemoryRoom, change: Callable[[Notebook], None]
 ) -> None:
     views(caught_up(room))
@@ -68,7 +68,7 @@ def test_a_view_is_what_the_document_says(
     assert views(notebook) == views(fresh)
 
 
-def test_outputs_inside_of_outputs_count(room: MemoryRoom) -> None:
+def test_changes_inside_an_output_invalidate_the_view(room: MemoryRoom) -> None:
     with room.doc.transaction():
         _append_output(room.notebook)
     assert views(caught_up(room))[1].outputs[0]["text"] == "1"
@@ -77,7 +77,7 @@ def test_outputs_inside_of_outputs_count(room: MemoryRoom) -> None:
     assert views(caught_up(room))[1].outputs[0]["text"] == "12"
 
 
-def test_outputs_are_converted_when_they_are_wanted(room: MemoryRoom) -> None:
+def test_outputs_are_converted_only_on_request(room: MemoryRoom) -> None:
     with room.doc.transaction():
         _append_output(room.notebook)
     notebook = caught_up(room)
@@ -85,7 +85,7 @@ def test_outputs_are_converted_when_they_are_wanted(room: MemoryRoom) -> None:
     assert len(notebook.view(1).outputs) == 1
 
 
-def test_an_id_is_shown_as_long_as_it_has_to_be(room: MemoryRoom) -> None:
+def test_a_short_id_is_as_long_as_it_needs_to_be(room: MemoryRoom) -> None:
     notebook = caught_up(room)
     with room.doc.transaction():
         cells = [{**new_cell("code", ""), "id": f"abcdefgh-{n}"} for n in (10, 20)]
@@ -96,7 +96,7 @@ def test_an_id_is_shown_as_long_as_it_has_to_be(room: MemoryRoom) -> None:
     assert views(caught_up(room))[0].handle == f"[0] abcdefgh@{notebook.revision(0)}"
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_cached_views_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_KEPT_VIEWS", 1_000)
     monkeypatch.setattr(module, "_LARGEST_VIEW", 500)
     room = MemoryRoom(["x" * 400] * 10 + ["y" * 600])

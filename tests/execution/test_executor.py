@@ -250,7 +250,7 @@ async def turns(count: int = 200) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
-async def test_a_cell_that_cannot_show_the_end_fails_its_run_and_no_other(
+async def test_a_cell_that_cannot_show_its_end_fails_only_its_own_run(
     make: MakeKernel, fault: type[BaseException]
 ) -> None:
     kernel = make()
@@ -270,7 +270,7 @@ async def test_a_cell_that_cannot_show_the_end_fails_its_run_and_no_other(
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
-async def test_a_cell_that_cannot_be_told_that_it_will_not_run_ends_no_queue(
+async def test_a_cell_that_fails_to_be_skipped_does_not_stop_the_queue(
     make: MakeKernel, fault: type[BaseException]
 ) -> None:
     kernel = make()
@@ -288,7 +288,7 @@ async def test_a_cell_that_cannot_be_told_that_it_will_not_run_ends_no_queue(
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
-async def test_a_cell_that_is_not_ready_is_not_run_and_no_other_is_held_up(
+async def test_a_cell_that_fails_to_get_ready_is_cancelled_without_blocking_others(
     make: MakeKernel, fault: type[BaseException]
 ) -> None:
     kernel = make()
@@ -302,7 +302,7 @@ async def test_a_cell_that_is_not_ready_is_not_run_and_no_other_is_held_up(
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
-async def test_code_that_runs_already_is_followed_though_its_cell_cannot_show_it(
+async def test_running_code_is_followed_even_if_its_cell_cannot_show_it(
     make: MakeKernel, fault: type[BaseException]
 ) -> None:
     kernel = make()
@@ -313,7 +313,7 @@ async def test_code_that_runs_already_is_followed_though_its_cell_cannot_show_it
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=["exception", "panic"])
-async def test_output_that_cannot_be_shown_is_tried_again_only_with_the_next(
+async def test_output_that_cannot_be_shown_is_retried_only_with_the_next_output(
     make: MakeKernel, fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output_writer, "_FLUSH", 0)  # a loop would go round at once
@@ -354,7 +354,7 @@ async def test_a_run_that_the_kernel_drops_each_time_is_cancelled_with_a_reason(
 
 
 @pytest.mark.parametrize("stop_on_error", [True, False])
-async def test_what_follows_a_run_of_another_call_stops_with_it_if_it_is_to_stop(
+async def test_a_batch_after_a_failed_run_of_another_call_stops_only_with_stop_on_error(
     make: MakeKernel, stop_on_error: bool
 ) -> None:
     kernel = make()
@@ -373,9 +373,7 @@ async def test_what_follows_a_run_of_another_call_stops_with_it_if_it_is_to_stop
 
 
 @pytest.mark.parametrize("fate", ["died", "restarted", "gone"])
-async def test_nothing_is_sent_to_a_kernel_that_is_not_the_one_it_was_asked_for(
-    make: MakeKernel, fate: Fate
-) -> None:
+async def test_nothing_is_sent_to_a_kernel_that_was_replaced(make: MakeKernel, fate: Fate) -> None:
     kernel = make()
     kernel.link.fate_now = fate
     target = FakeTarget()
@@ -391,7 +389,7 @@ async def test_nothing_is_sent_to_a_kernel_that_is_not_the_one_it_was_asked_for(
     await until(lambda: kernel.link.closed)
 
 
-async def test_a_kernel_that_is_lost_ends_what_runs_and_what_waits_and_its_link(
+async def test_a_lost_kernel_ends_running_and_waiting_runs_and_its_link(
     make: MakeKernel,
 ) -> None:
     kernel = make()
@@ -415,7 +413,7 @@ async def test_a_kernel_that_is_lost_ends_what_runs_and_what_waits_and_its_link(
     assert kernel.link.sent == ["go on"]
 
 
-async def test_a_kernel_that_is_lost_while_a_cell_gets_ready_is_not_sent_its_code(
+async def test_no_code_is_sent_to_a_kernel_lost_while_the_cell_gets_ready(
     make: MakeKernel,
 ) -> None:
     kernel = make()
@@ -433,7 +431,7 @@ async def test_a_kernel_that_is_lost_while_a_cell_gets_ready_is_not_sent_its_cod
     assert target.calls == ["ready", "skip"]
 
 
-async def test_a_question_that_comes_before_the_news_that_it_runs_can_be_answered(
+async def test_an_input_request_that_arrives_before_the_busy_status_can_be_answered(
     make: MakeKernel,
 ) -> None:
     kernel = make()
@@ -447,7 +445,7 @@ async def test_a_question_that_comes_before_the_news_that_it_runs_can_be_answere
     await until(lambda: run.state is RunState.working)
 
 
-async def test_a_question_of_a_kernel_that_is_lost_cannot_be_answered(make: MakeKernel) -> None:
+async def test_an_input_request_of_a_lost_kernel_cannot_be_answered(make: MakeKernel) -> None:
     kernel = make()
     run = kernel.run("ask")
     kernel.submit(run)
@@ -461,7 +459,7 @@ async def test_a_question_of_a_kernel_that_is_lost_cannot_be_answered(make: Make
     assert kernel.link.replies == []
 
 
-async def test_an_interrupt_that_fails_does_not_end_the_watch(
+async def test_a_failed_interrupt_does_not_end_the_watch(
     make: MakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_WATCH", 0.001)
@@ -482,7 +480,7 @@ async def test_an_interrupt_that_fails_does_not_end_the_watch(
     assert kernel.interrupts == 1
 
 
-async def test_code_that_has_not_begun_is_interrupted_when_it_has(make: MakeKernel) -> None:
+async def test_code_that_has_not_started_is_interrupted_once_it_starts(make: MakeKernel) -> None:
     kernel = make()
     run = kernel.run("go on")
     kernel.submit(run)
@@ -499,7 +497,7 @@ async def test_code_that_has_not_begun_is_interrupted_when_it_has(make: MakeKern
     await kernel.finish(run)
 
 
-async def test_code_that_ends_before_it_is_interrupted_is_left_alone(make: MakeKernel) -> None:
+async def test_code_that_ends_before_the_interrupt_is_left_alone(make: MakeKernel) -> None:
     kernel = make()
     run = kernel.run("end")
     kernel.submit(run)
@@ -520,7 +518,7 @@ async def interrupted_run(kernel: Kernel) -> Run:
     return run
 
 
-async def test_interrupts_that_come_together_are_one_signal(make: MakeKernel) -> None:
+async def test_simultaneous_interrupts_send_one_signal(make: MakeKernel) -> None:
     kernel = make()
     first = await interrupted_run(kernel)
     sending = asyncio.Event()
@@ -546,7 +544,7 @@ async def test_interrupts_that_come_together_are_one_signal(make: MakeKernel) ->
     assert after.interrupted is None
 
 
-async def test_a_run_that_was_interrupted_is_not_waited_for_by_interrupting_the_next(
+async def test_an_interrupt_of_a_run_that_is_ending_does_not_hit_the_next_run(
     make: MakeKernel,
 ) -> None:
     kernel = make()
@@ -576,7 +574,7 @@ class SlowEnd(FakeTarget):
         await self._ending.wait()
 
 
-async def test_code_that_caught_an_interrupt_is_interrupted_again_later(
+async def test_code_that_caught_an_interrupt_can_be_interrupted_again(
     make: MakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interrupts, "APART", 0)
@@ -593,7 +591,7 @@ async def test_code_that_caught_an_interrupt_is_interrupted_again_later(
     assert run.state is RunState.cancelled
 
 
-async def test_an_interrupt_that_fails_can_be_repeated_at_once(make: MakeKernel) -> None:
+async def test_a_failed_interrupt_can_be_repeated_at_once(make: MakeKernel) -> None:
     kernel = make()
     run = await interrupted_run(kernel)
     kernel.interrupt_fault = RuntimeError("no such process")
@@ -627,7 +625,7 @@ async def test_a_run_is_cancelled_however_the_kernel_reports_the_interrupt(
     assert run.error is None
 
 
-async def test_a_run_whose_reply_a_person_interrupted_is_cancelled(
+async def test_a_run_whose_reply_was_lost_to_a_persons_interrupt_is_cancelled(
     make: MakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_WATCH", 0.001)
@@ -640,7 +638,7 @@ async def test_a_run_whose_reply_a_person_interrupted_is_cancelled(
     assert run.state is RunState.cancelled
 
 
-async def test_an_error_long_after_an_interrupt_that_was_caught_is_a_failure(
+async def test_an_error_long_after_a_caught_interrupt_is_a_failure(
     make: MakeKernel,
 ) -> None:
     kernel = make()
@@ -661,7 +659,7 @@ def shown(run: Run) -> str:
     return "".join(output["text"] for output in run.log.outputs())
 
 
-async def test_output_after_the_end_goes_to_its_own_run_and_changes_no_state(
+async def test_late_output_goes_to_its_own_run_and_changes_no_state(
     make: MakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output_writer, "_FLUSH", 0)
@@ -686,7 +684,7 @@ async def test_output_after_the_end_goes_to_its_own_run_and_changes_no_state(
     await kernel.executor.close()
 
 
-async def test_a_run_that_does_not_own_its_cell_any_more_still_has_its_output(
+async def test_a_run_that_no_longer_owns_its_cell_keeps_collecting_output(
     make: MakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output_writer, "_FLUSH", 0)
@@ -703,7 +701,7 @@ async def test_a_run_that_does_not_own_its_cell_any_more_still_has_its_output(
     assert target.calls.count("write") == 1
 
 
-async def test_late_output_that_cannot_be_shown_is_tried_again_a_few_times(
+async def test_late_output_that_cannot_be_shown_is_retried_a_few_times(
     make: MakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output_writer, "_FLUSH", 0)
@@ -723,7 +721,7 @@ async def test_late_output_that_cannot_be_shown_is_tried_again_a_few_times(
     assert run.state is RunState.completed
 
 
-async def test_of_many_runs_those_are_followed_that_still_speak(
+async def test_the_runs_that_still_produce_output_stay_followed(
     make: MakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finished_runs, "_FOLLOWED", 3)
@@ -743,7 +741,7 @@ async def test_of_many_runs_those_are_followed_that_still_speak(
     assert shown(runs[0]) == "......"
 
 
-async def test_large_outputs_of_runs_that_are_over_are_not_kept_for_ever(
+async def test_large_outputs_of_finished_runs_are_not_kept_forever(
     make: MakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finished_runs, "_FOLLOWED_SIZE", 100)
@@ -756,7 +754,7 @@ async def test_large_outputs_of_runs_that_are_over_are_not_kept_for_ever(
     assert kernel.link.forgotten == {"request-1", "request-2"}
 
 
-async def test_nothing_is_followed_when_the_kernel_is_gone(make: MakeKernel) -> None:
+async def test_no_run_is_followed_after_the_kernel_is_gone(make: MakeKernel) -> None:
     kernel = make()
     run = kernel.run("ok", FakeTarget())
     kernel.submit(run)

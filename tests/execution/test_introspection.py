@@ -125,7 +125,7 @@ point = Point(1)
 '''
 
 
-async def test_the_users_own_variables_are_told_data_before_definitions(clean: Kernel) -> None:
+async def test_the_users_variables_are_listed_data_before_definitions(clean: Kernel) -> None:
     await clean.run(CELLS)
     inspection = await clean.inspect()
     assert [(v.name, v.type, v.size, v.preview) for v in inspection.variables] == [
@@ -142,7 +142,7 @@ async def test_the_users_own_variables_are_told_data_before_definitions(clean: K
     assert inspection.more == 0
 
 
-async def test_a_look_leaves_no_trace(kernel: Kernel) -> None:
+async def test_an_inspection_leaves_no_trace(kernel: Kernel) -> None:
     await kernel.run(CELLS + "\n6 * 7")
     traces = (
         "(sorted(globals()), sorted(Out), len(In), In[-1], _, __, _i, _ii, "
@@ -165,7 +165,7 @@ async def test_a_look_leaves_no_trace(kernel: Kernel) -> None:
     assert (await kernel.run("pass"))["execution_count"] == count + 1
 
 
-async def test_names_of_builtins_taken_over_by_the_user_do_not_matter(clean: Kernel) -> None:
+async def test_shadowed_builtins_do_not_matter(clean: Kernel) -> None:
     await clean.run(
         "exec = eval = locals = globals = type = str = json = sys = space = here = report = 1\n"
         "get_ipython = lambda: print('called')\nopen = [101.5]"
@@ -204,13 +204,13 @@ async def test_a_quote_in_a_name_cannot_break_out_of_the_expression(clean: Kerne
     assert clean.said == []
 
 
-async def test_those_left_out_are_counted(clean: Kernel) -> None:
+async def test_omitted_variables_are_counted(clean: Kernel) -> None:
     await clean.run("globals().update({f'v{n}': n for n in range(70)})")
     inspection = await clean.inspect()
     assert (len(inspection.variables), inspection.more) == (50, 20)
 
 
-async def test_an_interrupted_or_failing_look_says_what_the_kernel_said(clean: Kernel) -> None:
+async def test_a_failed_inspection_quotes_the_kernels_error(clean: Kernel) -> None:
     reply = await clean.run("", silent=True, user_expressions={KEY: "1 / 0"})
     with pytest.raises(InspectionFailed, match="ZeroDivisionError: division by zero"):
         introspection.parse(reply)
@@ -398,7 +398,7 @@ def frames_are_told(found: dict[str, Variable]) -> None:
     assert found["inside"].preview == "[<numpy.ndarray (2, 3)>, <pandas.DataFrame (4, 2)>]"
 
 
-async def test_frames_and_arrays_are_told_by_shape_and_first_rows() -> None:
+async def test_frames_and_arrays_are_shown_by_shape_and_first_rows() -> None:
     fakes = {
         name: source
         for name, source in FAKES.items()
@@ -425,7 +425,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return modules
 
 
-def test_a_table_shows_as_many_columns_as_fit_and_asks_no_cell_for_its_text(
+def test_a_table_shows_the_columns_that_fit_without_calling_cell_code(
     fakes: dict[str, Any],
 ) -> None:
     frame = fakes["pandas"].DataFrame
@@ -453,7 +453,7 @@ def test_a_table_shows_as_many_columns_as_fit_and_asks_no_cell_for_its_text(
     assert columns.startswith("column number 0: int64, ")
 
 
-def test_frames_and_arrays_are_known_by_what_is_imported_already(
+def test_frames_and_arrays_are_recognized_only_by_modules_already_imported(
     fakes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space: dict[str, Any] = {"__name__": "__main__"}
@@ -539,7 +539,7 @@ def test_no_code_of_an_unknown_class_is_run() -> None:
     assert preview(Veiled()).endswith("Veiled>")
 
 
-def test_metaclasses_are_not_asked() -> None:
+def test_metaclass_code_is_not_run() -> None:
     cls: Any = Proud("Cls", (), {"__module__": "__main__"})
     space = {"__name__": "__main__", "cls": cls, "value": object.__new__(cls), "after": 1}
     found = told(space)
@@ -548,7 +548,7 @@ def test_metaclasses_are_not_asked() -> None:
     assert list(found) == ["value", "after", "cls"]
 
 
-def test_one_variable_that_fails_does_not_take_the_others_with_it(
+def test_a_variable_that_fails_does_not_affect_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = types.ModuleType("pandas")
@@ -623,22 +623,22 @@ HERE = "tests.execution.test_introspection"
     # pytest would name them after themselves, and stumble over what this test is about.
     ids=lambda value: value if type(value) is str else "",
 )
-def test_values_are_told_in_few_words(value: Any, expected: str) -> None:
+def test_previews_are_short(value: Any, expected: str) -> None:
     assert preview(value) == expected
 
 
-def test_a_container_of_itself_is_told_once() -> None:
+def test_a_recursive_container_is_shown_once() -> None:
     value: list[Any] = [1]
     value.append(value)
     assert preview(value) == "[1, [1, [...]]]"
 
 
-def test_the_length_of_a_subclass_is_only_told_if_it_is_not_its_own() -> None:
+def test_the_length_of_a_subclass_is_shown_only_if_it_does_not_override_len() -> None:
     found = told({"loud": LoudList([1]), "quiet": collections.Counter("aab"), "far": range(10**30)})
     assert [found[name].size for name in ("loud", "quiet", "far")] == [None, "2 items", None]
 
 
-def test_lone_surrogates_arrive_as_text_that_can_be_sent_on() -> None:
+def test_lone_surrogates_are_escaped() -> None:
     value = Touchy()
     vars(value)["\ud800"] = 1
     found = told({"text": "\ud800", "value": value})
@@ -661,13 +661,13 @@ def test_lone_surrogates_arrive_as_text_that_can_be_sent_on() -> None:
         ("class f:\n    'Doc.'\n    def __init__(self, a): pass", "class f, made by f(a): Doc."),
     ],
 )
-def test_definitions_are_told_by_signature(source: str, expected: str) -> None:
+def test_definitions_are_shown_by_signature(source: str, expected: str) -> None:
     space: dict[str, Any] = {"__name__": "__main__"}
     exec(source, space)
     assert told(space)["f"].preview == expected
 
 
-def test_what_is_imported_is_not_the_users_own() -> None:
+def test_imported_names_are_not_listed() -> None:
     space: dict[str, Any] = {"__name__": "__main__"}
     exec(
         "from __future__ import annotations\nimport json, os.path as path\n"
@@ -678,7 +678,7 @@ def test_what_is_imported_is_not_the_users_own() -> None:
     assert list(told(space)) == ["own"]
 
 
-def test_a_variable_that_a_thread_keeps_changing_is_no_problem() -> None:
+def test_a_variable_that_a_thread_keeps_changing_can_be_inspected() -> None:
     value = {n: n for n in range(50)}
     space: dict[Any, Any] = {"value": value, 3: "not a name"}
     stopped = threading.Event()
@@ -709,7 +709,7 @@ def test_huge_objects_cost_no_more_than_small_ones() -> None:
     assert growth(lambda size: in_kernel.report(sizes[size], None, 50, 300), 250_000) < 2
 
 
-def test_many_variables_cost_one_look_each() -> None:
+def test_the_cost_is_linear_in_the_number_of_variables() -> None:
     def looks(count: int) -> int:
         space = {f"v{n}": n for n in range(count)}
         report = in_kernel.report(space, None, 50, 300)
@@ -747,7 +747,7 @@ def test_the_source_is_valid_for_old_kernels() -> None:
     assert not {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & newer
 
 
-def test_what_is_sent_gives_no_name_to_two_things() -> None:
+def test_the_source_sent_to_the_kernel_defines_no_name_twice() -> None:
     """The modules share one namespace in the kernel: the later of two would replace the other."""
     tree = ast.parse(in_kernel.source())
     given = [
@@ -766,7 +766,7 @@ def test_what_is_sent_gives_no_name_to_two_things() -> None:
     assert sorted(given) == sorted(set(given))
 
 
-def test_what_has_a_shape_is_what_is_described_by_it() -> None:
+def test_every_shaped_type_has_a_describer() -> None:
     assert {*SHAPED, "polars.LazyFrame"} == set(DESCRIBERS)
 
 
@@ -802,11 +802,11 @@ def unreadable_answers() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("reply", "said"), list(unreadable_answers()))
-def test_an_answer_that_is_none_is_said_to_be_so(reply: dict[str, Any], said: str) -> None:
+def test_an_unreadable_answer_is_reported(reply: dict[str, Any], said: str) -> None:
     with pytest.raises(InspectionFailed, match=said):
         introspection.parse(reply)
 
 
-def test_text_may_come_as_a_list_of_lines() -> None:
+def test_text_may_arrive_as_a_list_of_lines() -> None:
     text = repr(json.dumps({"variables": [], "missing": ["x"], "more": 2}))
     assert introspection.parse(plain([text[:9], text[9:]])) == Inspection([], ["x"], 2)

@@ -45,7 +45,7 @@ async def whole(files: SideFiles, run: str = "run-1", index: int = 0, length: in
         start = page.end
 
 
-async def test_a_text_is_kept_piece_by_piece_and_read_page_by_page(tmp_path: Path) -> None:
+async def test_a_text_is_stored_in_pieces_and_read_in_pages(tmp_path: Path) -> None:
     files = SideFiles(tmp_path / "outputs", SideLimits())
     pieces = ["héllo\n", "😀" * 50, "€uro"]
     for number, piece in enumerate(pieces):
@@ -57,7 +57,7 @@ async def test_a_text_is_kept_piece_by_piece_and_read_page_by_page(tmp_path: Pat
     assert await files.kind("other", "run-1", 0) is None
 
 
-async def test_a_page_may_begin_anywhere(tmp_path: Path) -> None:
+async def test_a_page_may_start_anywhere(tmp_path: Path) -> None:
     files = SideFiles(tmp_path, SideLimits())
     await files.keep("book", "run-1", [text(0, "a😀b", begins=True)])
     assert (await files.page("book", "run-1", 0, 2, 100)).text == "b"
@@ -67,7 +67,7 @@ async def test_a_page_may_begin_anywhere(tmp_path: Path) -> None:
 
 
 @given(st.text(st.sampled_from("aé€😀e\u0301"), max_size=60), st.integers(1, 20))
-def test_pages_of_any_size_make_the_whole(content: str, length: int) -> None:
+def test_pages_of_any_size_add_up_to_the_whole(content: str, length: int) -> None:
     encoded, found, start = content.encode(), "", 0
     while start < len(encoded):
         page = page_of(encoded[start : start + length + 4], start, length, len(encoded))
@@ -91,14 +91,14 @@ async def test_an_output_is_kept_whole_and_replaced_whole(tmp_path: Path) -> Non
         await files.output("book", "run-1", 3)
 
 
-async def test_a_text_that_begins_again_replaces_the_one_before(tmp_path: Path) -> None:
+async def test_a_restarted_text_replaces_the_previous_one(tmp_path: Path) -> None:
     files = SideFiles(tmp_path, SideLimits(run=20))
     for _ in range(5):  # what was replaced does not count any more
         await files.keep("book", "run-1", [text(0, "first", begins=True), text(0, " second")])
     assert await whole(files) == "first second"
 
 
-async def test_no_more_is_kept_of_a_run_than_its_limit(tmp_path: Path) -> None:
+async def test_the_stored_output_of_a_run_is_limited(tmp_path: Path) -> None:
     files = SideFiles(tmp_path, SideLimits(run=10))
     await files.keep("book", "run-1", [text(0, "aaaaaaa😀", begins=True), text(0, "lost")])
     await files.keep("book", "run-1", [text(0, "lost too"), Overflow(1, {"a": 1})])
@@ -118,7 +118,7 @@ async def test_an_output_that_does_not_fit_is_not_kept_in_part(tmp_path: Path) -
     assert await files.output("book", "run-1", 1) == {"a": 1}
 
 
-async def test_the_oldest_run_goes_when_there_is_too_much(tmp_path: Path) -> None:
+async def test_the_oldest_run_is_deleted_beyond_the_total_limit(tmp_path: Path) -> None:
     files = SideFiles(tmp_path, SideLimits(total=25))
     for number in range(3):
         await files.keep(f"book{number % 2}", f"run-{number}", [text(0, "0123456789", True)])
@@ -141,7 +141,7 @@ async def test_old_output_is_deleted_and_young_output_is_not(tmp_path: Path) -> 
     assert await whole(files, "run-2") == "young"
 
 
-async def test_reading_alone_deletes_what_is_too_old(tmp_path: Path) -> None:
+async def test_reading_deletes_expired_output(tmp_path: Path) -> None:
     await SideFiles(tmp_path, SideLimits()).keep("book", "run-1", [text(0, "old", begins=True)])
     age(tmp_path, 3700)
     restarted = SideFiles(tmp_path, SideLimits(age=3600))
@@ -149,7 +149,7 @@ async def test_reading_alone_deletes_what_is_too_old(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.text"))
 
 
-async def test_the_rest_of_a_text_that_was_deleted_is_not_kept_as_if_it_were_all(
+async def test_the_rest_of_a_deleted_text_is_not_stored_as_if_it_were_complete(
     tmp_path: Path,
 ) -> None:
     files = SideFiles(tmp_path, SideLimits(total=5))
@@ -180,7 +180,7 @@ async def test_another_process_finds_what_was_kept(tmp_path: Path) -> None:
         ("book.d", "run-1"),
     ],
 )
-async def test_names_that_lead_elsewhere_are_refused(
+async def test_names_that_leave_the_directory_are_refused(
     tmp_path: Path, notebook: str, run: str
 ) -> None:
     root = tmp_path / "outputs"
@@ -211,13 +211,13 @@ async def test_many_runs_are_kept_and_swept_at_once(tmp_path: Path) -> None:
         assert await whole(files, f"run-{number}") == expected
 
 
-async def test_nobody_else_may_look_into_a_run(tmp_path: Path) -> None:
+async def test_only_the_owner_can_read_a_run(tmp_path: Path) -> None:
     files = SideFiles(tmp_path, SideLimits())
     await files.keep("book", "run-1", [text(0, "private", begins=True)])
     assert (tmp_path / "book" / "run-1").stat().st_mode & 0o077 == 0
 
 
-async def test_what_does_not_belong_there_does_no_harm(tmp_path: Path) -> None:
+async def test_stray_files_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "stray").write_text("x")
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "stray").write_text("x")

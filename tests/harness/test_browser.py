@@ -13,7 +13,7 @@ from .notebooks import code, notebook, write
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
 
-async def test_an_edit_is_drawn_in_the_page_and_typing_there_reaches_the_others(
+async def test_the_page_shows_edits_and_typing_in_it_reaches_others(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     cells = [code("a", "one = 1\n")]

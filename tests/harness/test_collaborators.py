@@ -76,7 +76,7 @@ async def test_saving_writes_all_that_was_typed_to_the_file(server: JupyterProce
         assert (server.root / "note.txt").read_text() == "né!"
 
 
-async def test_waiting_in_vain_says_what_is_seen_instead(server: JupyterProcess, path: str) -> None:
+async def test_a_timeout_shows_the_current_content(server: JupyterProcess, path: str) -> None:
     async with Collaborator(server.url, server.token, path) as ana:
         with pytest.raises(TimeoutError, match="aéç 😀 end"):
             await ana.until(lambda: "never" in ana.source("nowhere"), timeout=0.01)

@@ -9,11 +9,11 @@ from tests.harness.jupyter import REPOSITORY
 
 
 @pytest.mark.parametrize("name", LONGEST)
-def test_files_that_are_begun_first_exist(name: str) -> None:
+def test_files_that_run_first_exist(name: str) -> None:
     assert (REPOSITORY / name).is_file()
 
 
-def test_slow_things_are_repeated_less_often_unless_all_is_asked_for(
+def test_slow_repetitions_are_reduced_unless_all_is_given(
     times: Times, pytestconfig: pytest.Config
 ) -> None:
     assert times(5, 30) == (30 if pytestconfig.getoption("--all") else 5)

@@ -51,7 +51,7 @@ def file_id(server: JupyterProcess) -> str:
     return str(answer.raise_for_status().json()["fileId"])
 
 
-async def test_a_link_to_what_was_put_aside_outlives_the_command(stock: JupyterProcess) -> None:
+async def test_a_link_to_side_output_outlives_the_command(stock: JupyterProcess) -> None:
     async with StandaloneProcess([stock]) as command, agent(command) as ada:
         ran = await ada.call("execute_notebook_cell", path=PATH, cell_id="long", timeout=60)
         (link,) = [part for part in ran.content if isinstance(part, ResourceLink)]
@@ -60,7 +60,7 @@ async def test_a_link_to_what_was_put_aside_outlives_the_command(stock: JupyterP
         assert text.startswith(PRINTED[2_000_000:2_020_000])
 
 
-async def test_a_link_is_followed_while_another_server_is_down(
+async def test_a_link_works_while_another_server_is_down(
     stock: JupyterProcess, make_server: MakeServer
 ) -> None:
     known = f"notebook://any/{file_id(stock)}/cells/short/outputs/0"

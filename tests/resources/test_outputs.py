@@ -133,7 +133,7 @@ async def refused(client: AgentClient, uri: str) -> MCPError:
 # -- what a notebook keeps -------------------------------------------------------------------
 
 
-async def test_the_notebook_keeps_the_beginning_and_says_where_the_rest_is(
+async def test_the_notebook_keeps_the_beginning_and_a_link_to_the_rest(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     told = await run(ada, "printed")
@@ -147,7 +147,7 @@ async def test_the_notebook_keeps_the_beginning_and_says_where_the_rest_is(
     assert told["outputs"][0]["length"] == len(PRINTED_WHOLE)
 
 
-async def test_a_page_at_a_time_makes_the_whole(server: JupyterProcess, ada: AgentClient) -> None:
+async def test_pages_add_up_to_the_whole_output(server: JupyterProcess, ada: AgentClient) -> None:
     told = await run(ada, "printed")
     uri = await notice(server, "printed")
     found = await pages(ada, uri)
@@ -167,7 +167,7 @@ async def test_a_page_at_a_time_makes_the_whole(server: JupyterProcess, ada: Age
     assert f"; continue with offset={len(found[0].encode())}\n" in text
 
 
-async def test_the_answer_has_the_end_and_a_link_to_the_whole(ada: AgentClient) -> None:
+async def test_the_answer_shows_the_end_and_a_link_to_all_of_it(ada: AgentClient) -> None:
     result = await ada.call("execute_notebook_cell", path=BOOK, cell_id="printed")
     assert "begin é" in text_of(result)
     assert "4999 😀" in text_of(result)
@@ -182,7 +182,7 @@ async def test_scratch_code_has_an_address_too(ada: AgentClient) -> None:
     assert "".join(await pages(ada, str(link.uri))) == PRINTED_WHOLE
 
 
-async def test_a_large_display_leaves_a_line_and_is_whole_behind_it(
+async def test_a_large_display_is_replaced_by_a_link_to_all_of_it(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     await run(ada, "displayed")
@@ -196,7 +196,7 @@ async def test_a_large_display_leaves_a_line_and_is_whole_behind_it(
     assert (plain.mime_type, plain.text) == ("text/plain", "x")
 
 
-async def test_a_large_picture_is_whole_behind_its_line(
+async def test_a_large_picture_is_replaced_by_a_link_to_all_of_it(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     told = await run(ada, "pictured")
@@ -221,9 +221,7 @@ async def test_a_large_error_keeps_its_name(server: JupyterProcess, ada: AgentCl
     assert "wröng " * 40_000 in whole
 
 
-async def test_what_was_cleared_is_not_in_the_whole(
-    server: JupyterProcess, ada: AgentClient
-) -> None:
+async def test_cleared_output_is_not_kept(server: JupyterProcess, ada: AgentClient) -> None:
     await run(ada, "cleared")
     assert "".join(await pages(ada, await notice(server, "cleared"))) == "second " * 5000 + "\n"
 
@@ -292,7 +290,7 @@ async def test_an_output_whose_file_is_gone_says_so(
 # -- who may read ----------------------------------------------------------------------------
 
 
-async def test_a_connection_that_may_only_read_reads(
+async def test_a_read_only_connection_can_read_outputs(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     await run(ada, "printed")
@@ -339,14 +337,14 @@ async def moved(server: JupyterProcess, ada: AgentClient) -> tuple[str, str]:
     return told["run_id"], uri
 
 
-async def test_a_path_that_is_kept_from_agents_is_kept_from_readers(
+async def test_a_denied_path_cannot_be_read_as_a_resource(
     ada: AgentClient, moved: tuple[str, str]
 ) -> None:
     error = await refused(ada, moved[1])
     assert error.message.startswith("permission_refused: ")
 
 
-async def test_a_path_that_is_kept_from_agents_is_kept_from_those_who_ask_for_runs(
+async def test_a_denied_path_cannot_be_read_through_its_runs(
     ada: AgentClient, moved: tuple[str, str]
 ) -> None:
     error = await ada.refused("get_run", run_id=moved[0], output=0)
@@ -381,7 +379,7 @@ async def move(server: JupyterProcess, path: str, to: str) -> None:
         "file:///etc/passwd",
     ],
 )
-async def test_a_malformed_address_is_a_clear_error(ada: AgentClient, uri: str) -> None:
+async def test_a_malformed_address_gives_a_clear_error(ada: AgentClient, uri: str) -> None:
     error = await refused(ada, uri.replace("{id}", await file_id(ada)))
     assert error.code == -32602
     assert error.message.startswith("invalid_argument: ")

@@ -34,7 +34,7 @@ async def lines_about(server: JupyterProcess, name: str, count: int) -> list[str
     return [re.sub(r"\d+ ms$", "N ms", line) for line in found()]
 
 
-async def test_each_call_that_changes_or_runs_something_is_one_line(
+async def test_each_call_that_changes_or_runs_something_is_logged_in_one_line(
     server: JupyterProcess,
 ) -> None:
     notebooks.write(Path(server.root) / "logged.ipynb", notebooks.notebook([]))
@@ -74,7 +74,7 @@ async def test_an_agents_name_cannot_forge_a_line(server: JupyterProcess) -> Non
     assert "delete_document" in line
 
 
-async def test_no_log_ever_has_a_token(server: JupyterProcess, ada: AgentClient) -> None:
+async def test_no_log_contains_a_token(server: JupyterProcess, ada: AgentClient) -> None:
     url, headers = mcp_address(server)
     token, mistyped = headers["Authorization"].partition(" ")[2], "mistyped-token"
     async with httpx2.AsyncClient(headers=HEADERS, timeout=30) as http:

@@ -30,12 +30,12 @@ def over_http(**scope: Any) -> Any:
     return SimpleNamespace(request=SimpleNamespace(scope=scope))
 
 
-def test_a_request_over_http_that_says_not_who_calls_sees_nothing(gate: Gate) -> None:
+def test_an_http_request_without_a_caller_is_refused(gate: Gate) -> None:
     with pytest.raises(RuntimeError, match="not said who calls"):
         gate.names(over_http())
 
 
-def test_who_calls_over_http_sees_what_the_connection_asks_for(gate: Gate) -> None:
+def test_an_http_caller_sees_the_tools_of_its_connection(gate: Gate) -> None:
     options = ConnectionOptions(toolsets=("files",), permission=Level.read)
     caller = Caller("token:x", options, allow_all)
     names = gate.names(over_http(**{SCOPE_KEY: caller}))
@@ -44,7 +44,7 @@ def test_who_calls_over_http_sees_what_the_connection_asks_for(gate: Gate) -> No
     assert "get_notebook" not in names
 
 
-def test_who_started_the_process_is_there_as_long_as_it_is(gate: Gate) -> None:
+def test_a_stdio_agent_is_bound_to_its_process_and_an_http_agent_is_not(gate: Gate) -> None:
     session = SimpleNamespace(client_params=None)
     context: Any = SimpleNamespace(request_context=SimpleNamespace(request=None, session=session))
     assert gate.agent(context).bound

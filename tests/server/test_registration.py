@@ -67,7 +67,7 @@ async def test_a_kind_of_resource_is_listed_and_read() -> None:
             await client.read_resource("other://ball")
 
 
-async def test_reading_a_resource_never_gets_more_than_permission_to_read() -> None:
+async def test_reading_a_resource_never_grants_more_than_read_permission() -> None:
     async with Client(serve(resource=ToyResource())) as client:
         with pytest.raises(MCPError):
             await client.read_resource("toy://forbidden")
@@ -88,7 +88,7 @@ async def test_a_prompt_is_listed_and_filled_in() -> None:
         assert message.content.text == "Read a.ipynb and explain it."
 
 
-def test_only_the_command_offers_what_is_for_the_command() -> None:
+def test_only_the_command_offers_its_own_tools() -> None:
     toolsets = (
         Registration("everywhere", lambda _: Toys()),
         Registration("command", lambda _: Toys(), standalone=True),
@@ -101,7 +101,7 @@ def test_only_the_command_offers_what_is_for_the_command() -> None:
     assert offered(Standalone(connect)) == ["everywhere", "command"]
 
 
-def test_a_toolset_can_be_chosen_because_it_is_registered() -> None:
+def test_every_registered_toolset_can_be_chosen() -> None:
     assert toolset_names(", ".join(each.name for each in TOOLSETS)) == {
         each.name for each in TOOLSETS
     }
@@ -111,7 +111,7 @@ def test_a_toolset_can_be_chosen_because_it_is_registered() -> None:
         assert each.name in refused.value.next_step
 
 
-def test_all_that_is_registered_can_be_made() -> None:
+def test_everything_registered_can_be_created() -> None:
     parts = Parts(Sites(), None, Standalone(connect))
     assert {each.toolset for each in all_tools(parts)} == {each.name for each in TOOLSETS}
     for each in RESOURCES:

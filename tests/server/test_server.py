@@ -35,7 +35,7 @@ class Tools:
         return Answer("fine", {})
 
 
-async def test_a_panic_of_a_library_fails_its_own_call_only() -> None:
+async def test_a_panic_in_a_library_fails_only_its_own_call() -> None:
     async with Client(serve(tools=Tools())) as client:
         failed = await client.call_tool("panic", {})
         assert failed.is_error
@@ -43,7 +43,7 @@ async def test_a_panic_of_a_library_fails_its_own_call_only() -> None:
         assert text_of(await client.call_tool("answer", {})) == "fine"
 
 
-async def test_a_panic_in_a_resource_fails_that_request_only() -> None:
+async def test_a_panic_in_a_resource_fails_only_that_request() -> None:
     async with Client(serve(tools=Tools(), resource=Panics())) as client:
         with pytest.raises(MCPError):
             await client.read_resource("jupyter-output://run/0")

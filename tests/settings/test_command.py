@@ -127,7 +127,7 @@ async def test_path_rules_hold_on_every_server(joined: Joined, alias: str) -> No
 
 
 @pytest.mark.parametrize("alias", ["", "later:"], ids=["named", "connected later"])
-async def test_a_call_may_bring_no_more_than_is_allowed(joined: Joined, alias: str) -> None:
+async def test_the_size_of_a_call_is_limited(joined: Joined, alias: str) -> None:
     path, server = f"{alias}{BOOK}", joined.second if alias else joined.first
     for cells in ([{"content": "1"}] * 4, [{"content": "x" * 501}]):
         error = await joined.ada.refused(
@@ -138,7 +138,7 @@ async def test_a_call_may_bring_no_more_than_is_allowed(joined: Joined, alias: s
     assert len(notebooks.sources(Path(server.root) / BOOK)) == len(CODE)
 
 
-async def test_a_notebook_keeps_no_more_output_than_is_allowed(joined: Joined) -> None:
+async def test_the_output_that_a_notebook_keeps_is_limited(joined: Joined) -> None:
     ada, path = joined.ada, f"later:{BOOK}"
     printed = await run(ada, path, "printed")
     displayed = await run(ada, path, "displayed")
@@ -153,7 +153,7 @@ async def test_a_notebook_keeps_no_more_output_than_is_allowed(joined: Joined) -
         await ada.client.read_resource(f"notebook://runs/{displayed['run_id']}/0")
 
 
-async def test_images_are_no_larger_than_is_allowed(joined: Joined) -> None:
+async def test_the_size_of_images_is_limited(joined: Joined) -> None:
     answer = await joined.ada.call("execute_notebook_cell", path=BOOK, cell_id="pictured")
     (picture,) = [part for part in answer.content if isinstance(part, ImageContent)]
     width, height = Image.open(io.BytesIO(base64.b64decode(picture.data))).size
@@ -161,7 +161,7 @@ async def test_images_are_no_larger_than_is_allowed(joined: Joined) -> None:
     assert height <= 28
 
 
-async def test_a_question_waits_no_longer_than_is_allowed(joined: Joined) -> None:
+async def test_the_wait_for_input_is_limited(joined: Joined) -> None:
     told = await run(joined.ada, BOOK, "asking")
 
     async def look() -> Any:
@@ -173,7 +173,7 @@ async def test_a_question_waits_no_longer_than_is_allowed(joined: Joined) -> Non
     assert "nobody answered for 1 s" in text_of(result)
 
 
-async def test_an_agent_without_a_name_has_the_one_that_is_set(joined: Joined) -> None:
+async def test_an_unnamed_agent_gets_the_configured_name(joined: Joined) -> None:
     async with agent(joined.command, ()) as unnamed:
         await unnamed.ask("clear_notebook_outputs", path=BOOK)
     await until(lambda: "Grace <" in joined.command.log)
@@ -186,7 +186,7 @@ async def run(ada: AgentClient, path: str, cell: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", ["options", "environment"])
-async def test_levels_and_toolsets_hide_tools_and_an_idle_agent_leaves(
+async def test_permission_and_toolsets_hide_tools_and_an_idle_agent_leaves(
     servers: list[JupyterProcess], tmp_path: Path, way: str
 ) -> None:
     server = servers[0]

@@ -63,7 +63,7 @@ def _text(setting: Setting) -> str:
     return "admin" if setting.kind is Levels else str(setting.default or 9)
 
 
-def test_the_command_offers_nothing_that_only_the_extension_can_hold() -> None:
+def test_the_command_has_no_extension_only_settings() -> None:
     options = {option for action in command_parser()._actions for option in action.option_strings}
     only = [setting for setting in SETTINGS if setting.doors == ("extension",)]
     assert {"url_path", "journal_dir", "journal_limit", "preload"} <= {each.name for each in only}
@@ -72,7 +72,7 @@ def test_the_command_offers_nothing_that_only_the_extension_can_hold() -> None:
     assert from_environment({only[0].variable: "elsewhere"}, "command") == {}
 
 
-def test_the_traits_of_the_extension_are_its_settings() -> None:
+def test_the_extensions_traits_match_its_settings() -> None:
     traits = JupyterCollaborationMCP.class_own_traits(config=True)
     assert set(traits) == {setting.name for setting in settings_of("extension")}
     assert JupyterCollaborationMCP().configured() == Settings(permission=Levels(Level.admin))
@@ -101,7 +101,7 @@ def test_the_traits_of_the_extension_are_its_settings() -> None:
     ],
 )
 @pytest.mark.parametrize("door", ["extension", "command"])
-def test_a_variable_that_makes_no_sense_is_refused_by_its_name(
+def test_an_invalid_variable_is_refused_by_name(
     door: Door, variable: str, text: str, complaint: str
 ) -> None:
     with pytest.raises(ValueError, match="^" + PREFIX + variable + ": ") as refusal:
@@ -110,12 +110,12 @@ def test_a_variable_that_makes_no_sense_is_refused_by_its_name(
     assert "\n" not in str(refusal.value)
 
 
-def test_a_misspelt_variable_is_refused_with_what_was_meant() -> None:
+def test_a_misspelt_variable_is_refused_with_a_suggestion() -> None:
     with pytest.raises(ValueError, match=r"no setting \w+_PERMISION.*Did you mean permission"):
         from_environment({PREFIX + "PERMISION": "read"}, "extension")
 
 
-def test_an_empty_variable_is_unset_and_those_of_others_are_not_looked_at() -> None:
+def test_empty_and_unrelated_variables_are_ignored() -> None:
     others = {"JUPYTER_TOKEN": "x", "JUPYTER_COLLABORATION": "y", PREFIX + "PERMISSION": ""}
     assert from_environment(others, "command") == {}
 
@@ -129,13 +129,13 @@ def test_a_list_of_anything_can_be_given_as_json(globs: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "number"), [("256,000,000", 256_000_000), ("256e6", 256_000_000), ("1_000", 1000)]
 )
-def test_large_numbers_can_be_written_as_people_write_them(text: str, number: int) -> None:
+def test_large_numbers_can_be_written_in_common_notations(text: str, number: int) -> None:
     options = command_parser().parse_args(["--max-answer-size", text])
     assert read_settings(options, {}).max_answer_size == number
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "inf", "nan", "x"])
-def test_a_server_is_given_some_time_to_answer(text: str) -> None:
+def test_an_answer_timeout_that_is_not_positive_is_refused(text: str) -> None:
     options = command_parser().parse_args([f"--answer-timeout={text}"])
     with pytest.raises(ValueError, match=r"^--answer-timeout: "):
         read_settings(options, {})
@@ -148,7 +148,7 @@ def test_a_list_in_an_option_is_refused() -> None:
         read_settings(options, {})
 
 
-def test_a_server_that_an_agent_connects_gets_no_more_than_was_said() -> None:
+def test_a_server_connected_by_an_agent_gets_no_higher_level_than_configured() -> None:
     assert Levels().of_others is Level.admin
     assert Levels.parse(["write"]).of_others is Level.write
     some = Levels.parse(["one=read", "two=execute"])

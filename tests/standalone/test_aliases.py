@@ -32,12 +32,12 @@ def test_a_url_gives_host_base_url_and_port(base: str, alias: str) -> None:
     assert alias_of(base, []) == alias
 
 
-def test_a_server_that_was_found_is_named_after_its_folder() -> None:
+def test_a_discovered_server_is_named_after_its_folder() -> None:
     servers = [found("/home/ada/thesis"), found("/data/My notes (2026)", 8889), found("/", 8890)]
     assert aliases_of(servers, []) == ["thesis", "My-notes-2026", "root"]
 
 
-def test_folders_of_one_name_are_told_apart_by_their_ports_in_any_order() -> None:
+def test_folders_of_the_same_name_are_distinguished_by_port_in_any_order() -> None:
     servers = [found("/a/work", 8888), found("/b/Work", 8889), found("/c/other", 8890)]
     expected = {8888: "work-8888", 8889: "Work-8889", 8890: "other"}
     for order in (servers, servers[::-1]):
@@ -46,7 +46,7 @@ def test_folders_of_one_name_are_told_apart_by_their_ports_in_any_order() -> Non
 
 
 @given(st.lists(st.text(min_size=1, max_size=60).filter(lambda name: "\0" not in name), max_size=5))
-def test_every_alias_can_be_one_and_is_there_once(names: list[str]) -> None:
+def test_every_alias_is_valid_and_unique(names: list[str]) -> None:
     taken = ["work", "server"]
     aliases = aliases_of([found(f"/x/{name}") for name in names], taken)
     assert all(_ALIAS.fullmatch(alias) for alias in aliases)

@@ -89,7 +89,7 @@ def test_an_empty_environment_is_left_out(client: str) -> None:
     assert "env" not in found
 
 
-def test_without_a_token_claude_code_gets_a_command() -> None:
+def test_claude_code_gets_a_command_if_there_is_no_token() -> None:
     where, rest = split(configuration("claude-code", Launch.of(COMMAND, PLAIN)))
     assert "terminal" in where
     words = shlex.split(rest)
@@ -119,7 +119,7 @@ def test_vscode_asks_for_the_token_and_hides_it() -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_no_token_is_shown_wherever_it_came_from(client: str) -> None:
+def test_no_token_is_shown_whatever_its_source(client: str) -> None:
     server = "http://host:8888/lab?a=1&token=abc123secret&b=2"
     command = ["mcp", "--token", "abc123secret", "--token=abc123secret", "--server", server]
     for environment in ({}, SECRET, {"MY_API_KEY": "abc123secret"}):
@@ -157,7 +157,7 @@ def test_an_unknown_client_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("client", ENDPOINTS)
-def test_an_endpoint_is_given_as_each_client_wants_it_with_a_reference_to_the_token(
+def test_each_client_gets_an_endpoint_in_its_format_with_a_token_reference(
     client: str,
 ) -> None:
     text = configuration(client, Endpoint(URL))
@@ -169,14 +169,14 @@ def test_an_endpoint_is_given_as_each_client_wants_it_with_a_reference_to_the_to
 
 
 @pytest.mark.parametrize("client", sorted(set(ENDPOINTS) - {"claude-code"}))
-def test_a_token_that_was_asked_for_is_in_the_header_of_an_endpoint(client: str) -> None:
+def test_a_requested_token_is_in_the_header_of_an_endpoint(client: str) -> None:
     text = configuration(client, Endpoint(URL, "abc123secret"))
     assert entry(client, text)["headers"] == {"Authorization": "Bearer abc123secret"}
     assert "JUPYTER_TOKEN" not in text
     assert "inputs" not in text
 
 
-def test_with_a_token_claude_code_gets_a_command_for_an_endpoint() -> None:
+def test_claude_code_gets_a_command_for_an_endpoint_with_a_token() -> None:
     where, rest = split(configuration("claude-code", Endpoint(URL, "abc123secret")))
     assert "terminal" in where
     header = ["--header", "Authorization: Bearer abc123secret"]
@@ -186,7 +186,7 @@ def test_with_a_token_claude_code_gets_a_command_for_an_endpoint() -> None:
     ]
 
 
-def test_codex_gets_the_name_of_the_variable_of_an_endpoint_or_the_header() -> None:
+def test_codex_gets_the_endpoint_with_a_token_variable_or_a_header() -> None:
     text = configuration("codex", Endpoint(URL))
     assert tomllib.loads(split(text)[1])["mcp_servers"]["jupyter"] == {
         "url": URL,
@@ -199,13 +199,13 @@ def test_codex_gets_the_name_of_the_variable_of_an_endpoint_or_the_header() -> N
     }
 
 
-def test_claude_desktop_is_told_to_start_the_command_instead() -> None:
+def test_claude_desktop_is_directed_to_start_the_command_instead() -> None:
     with pytest.raises(InvalidArgument, match="takes no URLs") as refused:
         configuration("claude-desktop", Endpoint(URL))
     assert "Leave out --http" in refused.value.remedy
 
 
-def test_the_page_of_clients_has_each_with_what_its_format_was_checked_by_and_when() -> None:
+def test_the_clients_page_says_how_and_when_each_format_was_checked() -> None:
     page = (REPOSITORY / "docs" / "clients.md").read_text()
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (.+) \|$", page, re.MULTILINE))
     assert list(rows) == list(CLIENTS)

@@ -79,7 +79,7 @@ def files(runtime: Path, port: int) -> Files:
     return Files(runtime, port)
 
 
-def test_a_server_is_found_with_all_that_its_file_says(files: Files, tmp_path: Path) -> None:
+def test_a_server_is_found_with_everything_in_its_file(files: Files, tmp_path: Path) -> None:
     files.write(tmp_path, base_url="/user/ana/")
     (server,) = running_servers()
     assert server.url == f"http://localhost:{files.port}/user/ana/"
@@ -89,7 +89,7 @@ def test_a_server_is_found_with_all_that_its_file_says(files: Files, tmp_path: P
     assert server.started == 1001
 
 
-def test_nothing_is_found_where_no_server_ever_ran(
+def test_nothing_is_found_if_no_server_ever_ran(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "missing"))
@@ -107,7 +107,7 @@ def test_servers_of_the_old_notebook_are_found(files: Files, tmp_path: Path) -> 
     assert running_servers()[0].root == tmp_path
 
 
-def test_the_deepest_root_around_the_directory_comes_first_then_the_newest(
+def test_the_deepest_enclosing_root_comes_first_then_the_newest_server(
     files: Files, tmp_path: Path
 ) -> None:
     inner = tmp_path / "project" / "notebooks"
@@ -125,7 +125,7 @@ def test_the_deepest_root_around_the_directory_comes_first_then_the_newest(
     assert [server.started for server in running_servers()] == [1005, 1004, 1003, 1002, 1001]
 
 
-def test_a_server_of_another_command_is_only_there_for_its_root(
+def test_a_server_of_another_command_is_found_only_from_within_its_root(
     files: Files, tmp_path: Path
 ) -> None:
     files.write(tmp_path / "theirs", base_url=EMBEDDED_BASE)
@@ -151,7 +151,7 @@ def ended_pid() -> int:
     return process.pid
 
 
-def test_a_process_that_nobody_asked_how_it_ended_is_not_alive() -> None:
+def test_a_zombie_process_is_not_alive() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         assert is_alive(process.pid)
@@ -183,7 +183,7 @@ def test_a_process_that_nobody_asked_how_it_ended_is_not_alive() -> None:
     ],
     ids=str,
 )
-def test_what_is_no_server_to_connect_to_is_left_out_and_left_alone(
+def test_a_file_without_a_reachable_server_is_skipped_and_left_alone(
     files: Files, changes: dict[str, Any]
 ) -> None:
     if changes.get("pid") == "dead":
@@ -197,7 +197,7 @@ def test_what_is_no_server_to_connect_to_is_left_out_and_left_alone(
     assert file.exists()
 
 
-def test_files_that_are_no_runtime_files_do_no_harm(files: Files, runtime: Path) -> None:
+def test_malformed_runtime_files_do_no_harm(files: Files, runtime: Path) -> None:
     contents = (b"", b"{", b"[]", b"5", b"null", b"{}", b"\xff\xfe", b"[" * 100_000)
     for number, content in enumerate(contents):
         (runtime / f"jpserver-odd{number}.json").write_bytes(content)
@@ -225,7 +225,7 @@ def test_a_server_on_all_interfaces_is_reached_on_this_machine(files: Files) -> 
     assert token_for(f"http://{socket.gethostname()}:{files.port}/base/") == "token1"
 
 
-def test_a_server_with_a_certificate_keeps_the_name_that_is_in_it(files: Files) -> None:
+def test_a_server_with_a_certificate_keeps_its_host_name(files: Files) -> None:
     files.write(secure=True, url=f"https://localhost:{files.port}/")
     assert running_servers()[0].url == f"https://localhost:{files.port}/"
     assert token_for(f"https://127.0.0.1:{files.port}") == "token1"
@@ -234,7 +234,9 @@ def test_a_server_with_a_certificate_keeps_the_name_that_is_in_it(files: Files) 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "0.0.0.0", "[::1]"])
 @pytest.mark.parametrize("path", ["/base", "/base/", "/base/lab/tree/a.ipynb?x=1"])
-def test_a_token_is_found_by_any_name_of_this_machine(files: Files, host: str, path: str) -> None:
+def test_a_token_is_found_under_any_name_of_this_machine(
+    files: Files, host: str, path: str
+) -> None:
     files.write(base_url="/base/")
     assert token_for(f"http://{host}:{files.port}{path}") == "token1"
 

@@ -79,7 +79,7 @@ def found(checks: list[Check]) -> dict[str, Check]:
     return {check.name: check for check in checks}
 
 
-async def test_a_good_server_is_good_and_is_as_it_was_before(server: JupyterProcess) -> None:
+async def test_a_healthy_server_passes_and_is_left_unchanged(server: JupyterProcess) -> None:
     (server.root / "notes.txt").write_text("hello")
     before, log = sorted(server.root.rglob("*")), len(server.log)
     checks = await examine(of(server))
@@ -95,7 +95,7 @@ async def test_a_good_server_is_good_and_is_as_it_was_before(server: JupyterProc
     assert server.token not in report(checks)
 
 
-async def test_a_server_without_collaboration_is_told_how_to_get_it(plain: JupyterProcess) -> None:
+async def test_the_report_says_how_to_install_missing_collaboration(plain: JupyterProcess) -> None:
     checks = found(await examine(of(plain)))
     assert list(checks) == ALL
     assert [name for name in ALL if checks[name].state != "ok"] == ["collaboration"]
@@ -114,12 +114,12 @@ async def test_a_wrong_token_ends_the_examination(plain: JupyterProcess) -> None
     assert "jupyter server list" in str(checks["token"].remedy)
 
 
-async def test_a_missing_token_is_asked_for(plain: JupyterProcess) -> None:
+async def test_a_missing_token_is_reported(plain: JupyterProcess) -> None:
     checks = found(await examine(ServerAddress(plain.url)))
     assert checks["token"].said == "The server requires a token."
 
 
-async def test_a_server_with_only_a_password_is_told_to_get_a_token_and_that_helps(
+async def test_a_password_only_server_is_reported_to_need_a_token_and_that_fix_works(
     make_server: MakeServer,
 ) -> None:
     hashed = passwd("hush")  # type: ignore[no-untyped-call]
@@ -155,7 +155,7 @@ async def test_a_missing_base_url_is_not_a_wrong_token(plain: JupyterProcess) ->
     assert "base URL" in str(checks["jupyter"].remedy)
 
 
-async def test_nobody_at_the_address_is_said_so() -> None:
+async def test_an_address_without_a_server_is_reported() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/"  # kept from others, not listened at
@@ -165,7 +165,7 @@ async def test_nobody_at_the_address_is_said_so() -> None:
     assert url in checks["reachable"].said
 
 
-async def test_somebody_who_never_answers_is_not_waited_for(
+async def test_a_server_that_never_answers_times_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert doctor._LIMIT <= 10
@@ -180,7 +180,7 @@ async def test_somebody_who_never_answers_is_not_waited_for(
     assert "did not answer" in checks["reachable"].said
 
 
-async def test_a_token_that_is_given_goes_before_the_one_in_the_file(
+async def test_a_given_token_overrides_the_one_in_the_file(
     plain: JupyterProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(plain.home / "runtime"))
@@ -199,7 +199,7 @@ async def test_a_token_that_is_given_goes_before_the_one_in_the_file(
         (500, "text/plain", b"oops"),
     ],
 )
-async def test_something_else_at_the_address_is_said_so(
+async def test_something_other_than_jupyter_is_reported(
     foreign: str, answer: tuple[int, str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Foreign, "answer", answer)
@@ -209,25 +209,27 @@ async def test_something_else_at_the_address_is_said_so(
     assert "not a Jupyter server" in checks["jupyter"].said
 
 
-async def test_an_old_jupyter_is_too_old(foreign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_old_jupyter_is_reported_as_too_old(
+    foreign: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Foreign, "answer", (200, "application/json", b'{"version": "1.24.0"}'))
     checks = found(await examine(ServerAddress(foreign)))
     assert checks["jupyter"].state == "failed"
     assert "1.24.0" in checks["jupyter"].said
 
 
-async def test_https_where_there_is_http_is_said_so(foreign: str) -> None:
+async def test_https_for_an_http_server_is_reported(foreign: str) -> None:
     checks = found(await examine(ServerAddress(foreign.replace("http", "https"))))
     assert checks["reachable"].remedy == "Say http:// instead of https://."
 
 
 @pytest.mark.parametrize("url", ["localhost:8888", "", "http://", "http://host:port/", "ftp://a/"])
-async def test_what_is_no_address_is_said_so(url: str) -> None:
+async def test_an_invalid_address_is_reported(url: str) -> None:
     checks = found(await examine(ServerAddress(url)))
     assert "not the URL of a server" in checks["reachable"].said
 
 
-async def test_no_token_is_no_fault_where_none_is_asked_for(
+async def test_a_missing_token_is_fine_if_none_is_required(
     make_server: MakeServer,
 ) -> None:
     async with make_server(
@@ -244,14 +246,14 @@ async def test_no_token_is_no_fault_where_none_is_asked_for(
     assert "disable_rtc" in str(checks["browser"].remedy)
 
 
-async def test_a_jupyterlab_that_takes_part_is_ok(make_server: MakeServer) -> None:
+async def test_a_jupyterlab_with_collaboration_is_ok(make_server: MakeServer) -> None:
     async with make_server(extensions={"jupyterlab": True}) as server:
         checks = found(await examine(of(server)))
     assert checks["browser"].said.startswith("JupyterLab 4.")
     assert checks["browser"].state == "ok"
 
 
-def test_a_report_has_a_line_for_each_and_the_remedy_below() -> None:
+def test_a_report_has_a_line_for_each_check_and_the_remedy_below() -> None:
     text = report(
         [
             Check("reachable", "ok", "It answers."),

@@ -99,7 +99,7 @@ def is_kernel(process: psutil.Process) -> bool:
         return False
 
 
-async def test_it_starts_without_what_takes_the_longest_to_import(
+async def test_the_server_starts_without_the_slowest_imports(
     server: EmbeddedServer, home: Path
 ) -> None:
     imported = home / "imported"
@@ -111,7 +111,7 @@ async def test_it_starts_without_what_takes_the_longest_to_import(
     assert "'lark'" not in imported.read_text()
 
 
-async def test_it_is_a_private_jupyterlab_with_collaboration(
+async def test_the_server_is_a_private_jupyterlab_with_collaboration(
     server: EmbeddedServer, home: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     root = home / "root"
@@ -150,7 +150,7 @@ async def test_it_is_a_private_jupyterlab_with_collaboration(
     assert capfd.readouterr() == ("", "")
 
 
-async def test_its_kernels_do_not_know_the_token_and_end_with_it(
+async def test_its_kernels_do_not_know_the_token_and_end_with_the_server(
     server: EmbeddedServer, home: Path
 ) -> None:
     address = await server.start(home / "root")
@@ -165,7 +165,7 @@ async def test_its_kernels_do_not_know_the_token_and_end_with_it(
     await until(lambda: gone(kernel), timeout=60)
 
 
-async def test_it_writes_nothing_into_the_directory_by_itself(
+async def test_the_server_writes_nothing_into_the_directory_by_itself(
     server: EmbeddedServer, home: Path
 ) -> None:
     """Which need not be writable."""
@@ -182,7 +182,7 @@ async def test_it_writes_nothing_into_the_directory_by_itself(
 
 
 @pytest.mark.parametrize("when", ["running", "starting"])
-async def test_it_ends_when_we_are_killed(home: Path, when: str) -> None:
+async def test_the_server_ends_when_its_parent_is_killed(home: Path, when: str) -> None:
     script = textwrap.dedent(PARENT).format(root=str(home / "root"))
     parent = start_parent(script)
     try:
@@ -204,7 +204,7 @@ async def test_it_ends_when_we_are_killed(home: Path, when: str) -> None:
         parent.communicate()
 
 
-async def test_one_that_cannot_start_says_why_with_its_log(
+async def test_a_server_that_cannot_start_gives_the_reason_and_its_log(
     server: EmbeddedServer, home: Path
 ) -> None:
     with pytest.raises(ServerUnreachable) as caught:
@@ -231,7 +231,7 @@ def never_starts(home: Path) -> None:
     config.write_text("import time; time.sleep(600)")
 
 
-async def test_one_that_does_not_answer_is_given_up_and_ended(
+async def test_a_server_that_does_not_answer_is_stopped(
     server: EmbeddedServer,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -244,7 +244,7 @@ async def test_one_that_does_not_answer_is_given_up_and_ended(
     assert not started()
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing_behind(
+async def test_a_cancelled_start_leaves_nothing_behind(
     server: EmbeddedServer, home: Path, started: Callable[[], list[psutil.Process]]
 ) -> None:
     never_starts(home)
@@ -256,7 +256,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_behind(
     assert not started()
 
 
-async def test_one_that_will_not_end_is_killed(
+async def test_a_server_that_does_not_stop_is_killed(
     server: EmbeddedServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "STOP_LIMIT", 0.2)
@@ -268,7 +268,7 @@ async def test_one_that_will_not_end_is_killed(
     assert gone(process)
 
 
-async def test_without_jupyterlab_it_is_jupyter_server(
+async def test_jupyter_server_is_started_if_jupyterlab_is_missing(
     server: EmbeddedServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

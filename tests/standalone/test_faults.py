@@ -95,7 +95,7 @@ def shows_the_loss(person: Collaborator) -> bool:
 
 
 @pytest.mark.parametrize("survives", [False, True], ids=["kernel-ends", "kernel-survives"])
-async def test_a_server_that_is_killed_in_a_run_costs_that_run_and_nothing_else(
+async def test_killing_the_server_during_a_run_loses_only_that_run(
     make_server: MakeServer, tmp_path: Path, gate: Gate, survives: bool
 ) -> None:
     """Jupyter's kernels end with it, unless they are kept from it; it never takes them up again."""
@@ -150,7 +150,7 @@ async def test_a_server_that_is_killed_in_a_run_costs_that_run_and_nothing_else(
             assert ran.read_text().split() == [pid]
 
 
-async def test_the_end_of_a_lost_run_is_shown_in_the_room_that_is_opened_anew(
+async def test_the_end_of_a_lost_run_is_shown_in_the_reopened_room(
     make_server: MakeServer, tmp_path: Path, gate: Gate
 ) -> None:
     async with (
@@ -175,7 +175,7 @@ async def test_the_end_of_a_lost_run_is_shown_in_the_room_that_is_opened_anew(
                 await ana.until(lambda: shows_the_loss(ana))
 
 
-async def test_a_server_that_stays_away_is_named_by_every_answer(
+async def test_every_answer_names_a_server_that_stays_unreachable(
     make_server: MakeServer, tmp_path: Path, gate: Gate
 ) -> None:
     async with make_server(extensions=STOCK) as server:
@@ -206,7 +206,7 @@ async def test_a_server_that_stays_away_is_named_by_every_answer(
             assert "cannot be reached" in await ada.say("list_servers")
 
 
-async def test_a_token_that_is_revoked_is_named_and_not_tried_again_and_again(
+async def test_a_revoked_token_is_reported_and_not_retried_endlessly(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     async with make_server(extensions=STOCK) as server, Proxy(server.url) as way:
@@ -256,7 +256,7 @@ def _nobody_is_connected(kernels: Mapping[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("how", ["cut", "pause"])
-async def test_a_run_goes_on_while_the_network_is_away_and_its_output_comes_whole_and_once(
+async def test_a_run_continues_during_a_network_failure_and_its_output_arrives_once(
     make_server: MakeServer, tmp_path: Path, how: str
 ) -> None:
     during, after = Gate(tmp_path / "during"), Gate(tmp_path / "after")

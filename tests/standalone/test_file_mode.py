@@ -72,9 +72,7 @@ async def labelled(ada: AgentClient, tool: str, **arguments: Any) -> dict[str, A
     return facts
 
 
-async def test_cells_are_inserted_moved_deleted_and_taken_back(
-    ada: AgentClient, root: Path
-) -> None:
+async def test_cell_edits_can_be_made_and_undone(ada: AgentClient, root: Path) -> None:
     def saved() -> list[str]:
         return notebooks.sources(root / PATH)
 
@@ -91,7 +89,7 @@ async def test_cells_are_inserted_moved_deleted_and_taken_back(
     await labelled(ada, "get_notebook", path=PATH)
 
 
-async def test_a_text_is_edited_with_its_line_ends(ada: AgentClient, root: Path) -> None:
+async def test_a_text_keeps_its_line_endings_when_edited(ada: AgentClient, root: Path) -> None:
     file = root / "windows.md"
     file.write_bytes("é😀\r\nsecond\r\nthird".encode())
     await labelled(ada, "create_document_session", path=file.name)
@@ -122,7 +120,7 @@ async def test_a_text_is_edited_with_its_line_ends(ada: AgentClient, root: Path)
     assert again["content"] == "by somebody else"
 
 
-async def test_files_are_managed_and_what_was_read_is_where_it_is_now(
+async def test_files_can_be_renamed_copied_and_deleted_after_reading(
     ada: AgentClient, root: Path
 ) -> None:
     (root / "old.md").write_text("text")
@@ -140,7 +138,7 @@ async def test_files_are_managed_and_what_was_read_is_where_it_is_now(
     assert not (root / "new.md").exists()
 
 
-async def test_two_servers_with_files_of_the_same_path_are_kept_apart(
+async def test_files_of_the_same_path_on_two_servers_are_kept_apart(
     ada: AgentClient, servers: tuple[JupyterProcess, JupyterProcess], root: Path
 ) -> None:
     links = []
@@ -158,7 +156,7 @@ async def test_two_servers_with_files_of_the_same_path_are_kept_apart(
         assert f"print({number}, n)" in notebooks.sources(Path(server.root) / PATH)[0]
 
 
-async def test_what_somebody_else_wrote_in_the_same_moment_is_not_overwritten(
+async def test_a_concurrent_write_by_somebody_else_is_not_overwritten(
     servers: tuple[JupyterProcess, JupyterProcess], root: Path
 ) -> None:
     api = JupyterApi(ServerAddress(servers[0].url, servers[0].token))
@@ -177,7 +175,7 @@ async def test_what_somebody_else_wrote_in_the_same_moment_is_not_overwritten(
     await api.close()
 
 
-async def test_large_integers_are_rounded_and_what_is_no_json_is_refused(
+async def test_large_integers_are_rounded_and_invalid_json_is_refused(
     ada: AgentClient, root: Path
 ) -> None:
     cells = [notebooks.code("one", "x", metadata={"k": 2**70}, execution_count=2**64 - 1)]
@@ -205,7 +203,7 @@ async def test_large_integers_are_rounded_and_what_is_no_json_is_refused(
         assert (root / f"{name}.ipynb").read_bytes() == before
 
 
-async def test_a_file_that_was_left_is_freed() -> None:
+async def test_a_closed_file_is_freed() -> None:
     """B28."""
     nobody: Any = None
     room = FileRoom(nobody, RoomId("json:notebook:x"), "x.ipynb")

@@ -143,7 +143,7 @@ async def test_people_see_what_the_inspector_edits(
         assert ana.source(0) == "# New"
 
 
-async def test_the_inspector_shows_our_words_for_a_wrong_argument(
+async def test_the_inspector_shows_our_message_for_a_wrong_argument(
     way: Way, inspector: Inspector
 ) -> None:
     refused = await inspector.call("list_notebooks", max_results=0)
@@ -181,7 +181,7 @@ async def test_the_inspector_reads_an_output_by_the_address_in_the_answer(
 
 
 @pytest.mark.parametrize("way", ["http", "extension"], indirect=True)
-async def test_without_the_token_the_inspector_sees_nothing(way: Way, tmp_path: Path) -> None:
+async def test_the_inspector_sees_nothing_without_the_token(way: Way, tmp_path: Path) -> None:
     stranger = Inspector({**way.entry, "headers": {"Authorization": "Bearer wrong"}}, tmp_path)
     refused = await stranger.ask("tools/list")
     assert (refused.exit_code, refused.result) == (3, {})

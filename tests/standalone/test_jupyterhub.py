@@ -103,7 +103,7 @@ def is_stopped(error: dict[str, Any], front: Front) -> bool:
 
 
 @pytest.mark.parametrize("known", [STOPPED, {**STOPPED, "GET": failed}], ids=["302", "424"])
-async def test_a_server_that_its_hub_has_stopped_is_reported_as_stopped(
+async def test_a_server_stopped_by_its_hub_is_reported_as_stopped(
     single: JupyterProcess, tmp_path: Path, known: dict[str, int | Speech]
 ) -> None:
     async with joined(single, tmp_path) as (ada, front):
@@ -130,7 +130,7 @@ async def test_a_server_that_its_hub_has_stopped_is_reported_as_stopped(
         assert "/hub/spawn/ana" in str(check.remedy)
 
 
-async def test_a_server_that_is_stopped_and_started_again_is_joined_again(
+async def test_a_server_that_is_restarted_is_joined_again(
     single: JupyterProcess, tmp_path: Path
 ) -> None:
     async with joined(single, tmp_path, module="tests.harness.impatient") as (ada, front):
@@ -148,7 +148,7 @@ async def test_a_server_that_is_stopped_and_started_again_is_joined_again(
         assert (await ada.ask("get_notebook", path=PATH))["cells"][0]["source"] == "one"
 
 
-async def test_a_token_that_a_hub_does_not_accept_is_made_on_its_token_page(
+async def test_a_token_refused_by_a_hub_leads_to_its_token_page(
     single: JupyterProcess, tmp_path: Path
 ) -> None:
     async with joined(single, tmp_path, "wrong") as (ada, front):
@@ -166,7 +166,7 @@ async def test_a_token_that_a_hub_does_not_accept_is_made_on_its_token_page(
 
 
 @pytest.mark.parametrize("base", ["", "hub/"])
-async def test_a_hub_itself_is_no_server_of_a_user(
+async def test_a_hub_itself_is_not_taken_for_a_users_server(
     single: JupyterProcess, tmp_path: Path, base: str
 ) -> None:
     async def nothing(head: bytes, writer: asyncio.StreamWriter) -> None:

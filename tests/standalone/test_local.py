@@ -52,7 +52,7 @@ async def kill(pid: object) -> None:
     await until(lambda: len(list(Path(f"/proc/{pid}/task").iterdir())) <= 1)
 
 
-async def test_its_own_server_is_started_again_when_it_has_ended(tmp_path: Path) -> None:
+async def test_the_commands_own_server_is_restarted_if_it_ended(tmp_path: Path) -> None:
     root = tmp_path / "root"
     write(root)
     async with over_stdio(tmp_path, cwd=root) as ada:
@@ -68,7 +68,7 @@ async def test_its_own_server_is_started_again_when_it_has_ended(tmp_path: Path)
         await ada.write(PATH, "two", "after it")
 
 
-async def test_the_server_of_another_command_is_shared_in_its_root_only(tmp_path: Path) -> None:
+async def test_the_server_of_another_command_is_shared_only_within_its_root(tmp_path: Path) -> None:
     root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
     write(root, "in the root")
     write(root / "below", "below")
@@ -95,7 +95,7 @@ async def test_the_server_of_another_command_is_shared_in_its_root_only(tmp_path
         other.close()
 
 
-async def test_commands_that_start_at_once_in_one_directory_share_a_server(tmp_path: Path) -> None:
+async def test_commands_started_together_in_one_directory_share_a_server(tmp_path: Path) -> None:
     root = tmp_path / "root"
     write(root)
     async with AsyncExitStack() as stack:
@@ -110,7 +110,7 @@ async def test_commands_that_start_at_once_in_one_directory_share_a_server(tmp_p
         assert (await agents[1].sources(PATH))[1] == "by Ada"
 
 
-async def test_an_edit_right_before_the_end_is_in_the_file(tmp_path: Path) -> None:
+async def test_an_edit_just_before_exit_is_in_the_file(tmp_path: Path) -> None:
     root = tmp_path / "root"
     write(root)
     async with over_stdio(tmp_path, cwd=root) as ada:
@@ -120,7 +120,7 @@ async def test_an_edit_right_before_the_end_is_in_the_file(tmp_path: Path) -> No
     assert notebooks.sources(root / PATH)[1] == "the last word"
 
 
-async def test_a_link_to_what_was_put_aside_outlives_the_server(tmp_path: Path) -> None:
+async def test_a_link_to_side_output_outlives_the_server(tmp_path: Path) -> None:
     root = tmp_path / "root"
     write(root, "print('line\\n' * 400_000)")
     async with over_stdio(tmp_path, cwd=root) as ada:
@@ -134,7 +134,7 @@ async def test_a_link_to_what_was_put_aside_outlives_the_server(tmp_path: Path) 
         assert page.text.startswith("line\nline\n")
 
 
-async def test_outputs_of_servers_that_nobody_joins_any_more_are_deleted(tmp_path: Path) -> None:
+async def test_outputs_of_abandoned_servers_are_deleted(tmp_path: Path) -> None:
     aside = tmp_path / "data" / "collaboration-mcp"
     runs = {age: aside / f"remote-{age}" / "outputs" / "book" / "run" for age in ("old", "new")}
     for age, run in runs.items():
@@ -148,7 +148,7 @@ async def test_outputs_of_servers_that_nobody_joins_any_more_are_deleted(tmp_pat
         assert runs["new"].exists()
 
 
-async def test_after_a_failed_start_servers_can_be_connected_and_are_found(
+async def test_servers_can_be_connected_and_discovered_after_a_failed_start(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     (tmp_path / "config").mkdir()
@@ -172,7 +172,7 @@ async def test_after_a_failed_start_servers_can_be_connected_and_are_found(
             assert (await ada.sources(PATH))[0] == "found"
 
 
-async def test_a_start_that_fails_is_said_to_the_person(tmp_path: Path) -> None:
+async def test_a_failed_start_is_reported_to_the_person(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "jupyter_server_config.py").write_text("import os; os._exit(3)")
     command = Command(tmp_path)
@@ -183,7 +183,7 @@ async def test_a_start_that_fails_is_said_to_the_person(tmp_path: Path) -> None:
         command.close()
 
 
-async def test_a_server_that_was_named_and_is_not_there_is_said_to_the_person_at_the_start(
+async def test_a_named_server_that_is_unreachable_is_reported_at_startup(
     tmp_path: Path,
 ) -> None:
     with socket.socket() as probe:
@@ -204,7 +204,7 @@ async def test_a_server_that_was_named_and_is_not_there_is_said_to_the_person_at
             command.close()
 
 
-async def test_a_server_that_is_started_again_with_another_token_is_used_on(
+async def test_a_server_restarted_with_another_token_stays_usable(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     async with make_server(extensions=STOCK) as server:

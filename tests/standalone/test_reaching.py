@@ -115,7 +115,7 @@ async def refused(ada: AgentClient, tool: str, **arguments: Any) -> dict[str, An
 # -- certificates --------------------------------------------------------------------------
 
 
-async def test_a_certificate_that_nobody_trusts_is_refused_with_what_to_do(
+async def test_an_untrusted_certificate_is_refused_with_a_next_step(
     secret: JupyterProcess, tmp_path: Path
 ) -> None:
     path = write(secret).name
@@ -155,7 +155,7 @@ async def test_a_trusted_certificate_is_accepted_for_the_names_in_it(
         assert "certificate" in error["message"]
 
 
-async def test_http_where_there_is_https_is_said_so(secret: JupyterProcess, tmp_path: Path) -> None:
+async def test_http_for_an_https_server_is_reported(secret: JupyterProcess, tmp_path: Path) -> None:
     address = f"http://127.0.0.1:{secret.port}/"
     async with over_stdio(tmp_path, f"--server={address}", JUPYTER_TOKEN=secret.token) as ada:
         error = await refused(ada, "get_notebook", path=PATH)
@@ -167,7 +167,7 @@ async def test_http_where_there_is_https_is_said_so(secret: JupyterProcess, tmp_
 
 
 @pytest.mark.parametrize("base", ["/user/ada@x.org/", "/user/ada%40x.org/", "/user/a%20b/"])
-async def test_odd_characters_in_base_url_and_token_arrive_as_they_are(
+async def test_odd_characters_in_base_url_and_token_are_preserved(
     make_server: MakeServer, tmp_path: Path, base: str
 ) -> None:
     token = "a+b/c=d%20&e"
@@ -178,7 +178,7 @@ async def test_odd_characters_in_base_url_and_token_arrive_as_they_are(
             await works(ada, file)
 
 
-async def test_a_missing_base_url_is_not_an_empty_server(
+async def test_a_missing_base_url_is_not_mistaken_for_an_empty_server(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     async with make_server(extensions=STOCK, base_url="/user/ada/") as server:
@@ -196,7 +196,7 @@ async def test_a_missing_base_url_is_not_an_empty_server(
                 assert "base URL" in error["next_step"]
 
 
-async def test_no_secret_of_an_address_is_shown(plain: JupyterProcess, tmp_path: Path) -> None:
+async def test_secrets_in_an_address_are_never_shown(plain: JupyterProcess, tmp_path: Path) -> None:
     address = f"http://ada:hush@127.0.0.1:{plain.port}/?token={plain.token}"
     async with over_stdio(tmp_path, f"--server=one={address}") as ada:
         await ada.ask("disconnect_server", alias="one")
@@ -211,7 +211,7 @@ async def test_no_secret_of_an_address_is_shown(plain: JupyterProcess, tmp_path:
 
 
 @pytest.mark.parametrize("extensions", [STOCK, FILES], ids=["rooms", "files"])
-async def test_a_server_without_a_token_is_used_whatever_token_there_is(
+async def test_a_server_without_a_token_is_usable_whatever_token_is_set(
     make_server: MakeServer, tmp_path: Path, extensions: dict[str, bool]
 ) -> None:
     async with make_server(extensions=extensions, token="") as server:
@@ -222,7 +222,7 @@ async def test_a_server_without_a_token_is_used_whatever_token_there_is(
                 assert facts.get("mode") == ("file" if extensions is FILES else None)
 
 
-async def test_a_cookie_of_what_stands_in_front_does_not_count_as_the_servers_own(
+async def test_a_cookie_of_a_proxy_in_front_is_not_taken_for_the_servers_own(
     make_server: MakeServer,
 ) -> None:
     async with make_server(extensions=STOCK, token="", base_url="/user/ada") as server:
@@ -242,7 +242,7 @@ async def test_a_cookie_of_what_stands_in_front_does_not_count_as_the_servers_ow
             await api.close()
 
 
-async def test_a_server_with_only_a_password_says_that_a_token_is_needed(
+async def test_the_error_for_a_password_only_server_asks_for_a_token(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     hashed = passwd("hush")  # type: ignore[no-untyped-call]
@@ -266,7 +266,7 @@ async def test_a_server_with_only_a_password_says_that_a_token_is_needed(
     ("scheme", "variable"),
     [("http", "HTTP_PROXY"), ("http", "ALL_PROXY"), ("https", "HTTPS_PROXY")],
 )
-async def test_a_server_that_only_a_proxy_finds_is_reached_through_it(
+async def test_a_server_behind_a_proxy_is_reached_through_it(
     plain: JupyterProcess,
     secret: JupyterProcess,
     certificate: Certificate,
@@ -301,7 +301,7 @@ async def test_a_server_that_only_a_proxy_finds_is_reached_through_it(
     ],
     ids=["loopback", "localhost", "only-for-https", "no-proxy"],
 )
-async def test_a_proxy_that_is_not_meant_is_not_asked(
+async def test_a_proxy_for_other_hosts_is_not_used(
     plain: JupyterProcess, tmp_path: Path, host: str, variables: set[str]
 ) -> None:
     file = write(plain)
@@ -315,7 +315,7 @@ async def test_a_proxy_that_is_not_meant_is_not_asked(
         assert proxy.asked == []
 
 
-async def test_a_proxy_that_does_not_get_through_is_named(tmp_path: Path) -> None:
+async def test_a_failing_proxy_is_named(tmp_path: Path) -> None:
     async with ForwardProxy() as proxy:
         address = proxy.url.replace("//", "//ada:hush@")
         async with over_stdio(tmp_path, f"--server=http://{ELSEWHERE}/", HTTP_PROXY=address) as ada:
@@ -369,7 +369,7 @@ def foreign() -> Iterator[str]:
     [(200, b"<html>Hello</html>"), (404, b"not here"), (200, b'{"status": "ok"}')],
     ids=["page", "404", "json"],
 )
-async def test_something_else_at_the_address_is_asked_nothing_but_its_api(
+async def test_a_foreign_service_receives_nothing_but_api_requests(
     foreign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, bytes]
 ) -> None:
     monkeypatch.setattr(Foreign, "answer", answer)
@@ -390,7 +390,7 @@ async def test_something_else_at_the_address_is_asked_nothing_but_its_api(
         assert all(path.startswith(("/base/api/", "/other/api/")) for _, path in Foreign.asked)
 
 
-async def test_what_is_no_address_is_said_to_be_none(tmp_path: Path) -> None:
+async def test_an_invalid_address_is_refused(tmp_path: Path) -> None:
     async with over_stdio(tmp_path, "--server=http://127.0.0.1:9/") as ada:
         for url, code in (
             ("ftp://somewhere/", "invalid_argument"),
@@ -419,7 +419,7 @@ async def test_what_is_no_address_is_said_to_be_none(tmp_path: Path) -> None:
     ],
     ids=["address", "alias", "toolset", "token", "proxy", "doctor"],
 )
-async def test_what_cannot_be_begun_ends_with_a_line(
+async def test_a_command_that_cannot_start_exits_with_one_line(
     tmp_path: Path, arguments: list[str], more: dict[str, str], said: str
 ) -> None:
     words = await last_words(tmp_path, *arguments, **more)
@@ -443,7 +443,7 @@ async def last_words(home: Path, *arguments: str, **more: str) -> str:
     return line
 
 
-async def test_paths_that_lead_out_and_aliases_that_are_taken_reach_no_server(
+async def test_paths_outside_the_root_and_used_aliases_reach_no_server(
     plain: JupyterProcess, tmp_path: Path
 ) -> None:
     async with (
@@ -472,7 +472,7 @@ async def test_paths_that_lead_out_and_aliases_that_are_taken_reach_no_server(
 # -- files are used only where there are no rooms ------------------------------------------
 
 
-async def test_a_room_that_might_be_live_is_never_written_behind(
+async def test_a_file_whose_room_may_be_live_is_never_written_directly(
     plain: JupyterProcess, tmp_path: Path
 ) -> None:
     file = write(plain)
@@ -504,7 +504,7 @@ async def test_a_room_that_might_be_live_is_never_written_behind(
         assert "mode" not in await works(ada, file)
 
 
-async def test_a_server_that_is_silent_about_rooms_is_not_taken_for_one_without(
+async def test_a_server_that_does_not_answer_about_rooms_is_not_used_in_file_mode(
     plain: JupyterProcess,
 ) -> None:
     path = write(plain).name
@@ -515,7 +515,7 @@ async def test_a_server_that_is_silent_about_rooms_is_not_taken_for_one_without(
         await api.close()
 
 
-async def test_who_may_not_write_is_told_so_and_gets_no_file_instead(
+async def test_a_read_only_user_gets_an_error_and_no_file_mode(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     authorizer = "--ServerApp.authorizer_class=tests.transport.extension.ReadOnlyAuthorizer"
@@ -530,7 +530,7 @@ async def test_who_may_not_write_is_told_so_and_gets_no_file_instead(
             assert "permission" in error["next_step"]
 
 
-async def test_a_server_that_gets_rooms_later_is_joined_in_them(
+async def test_a_server_that_gains_collaboration_is_used_through_rooms(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     async with make_server(extensions=FILES) as server:
@@ -548,7 +548,7 @@ async def test_a_server_that_gets_rooms_later_is_joined_in_them(
             assert "mode" not in await works(ada, file)
 
 
-async def test_a_file_that_could_not_be_saved_is_read_again(
+async def test_a_file_is_read_again_after_a_failed_save(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     async with make_server(extensions=FILES) as server, Front(server.url, {}) as front:
@@ -568,7 +568,7 @@ async def test_a_file_that_could_not_be_saved_is_read_again(
             assert notebooks.sources(file) == ["20 + 22", "text, more"]
 
 
-async def test_edits_of_a_file_at_the_same_moment_are_all_saved(
+async def test_concurrent_edits_of_a_file_are_all_saved(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     async with make_server(extensions=FILES) as server:

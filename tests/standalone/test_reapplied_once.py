@@ -64,7 +64,7 @@ async def place(
 
 @pytest.mark.parametrize("form", [TextRound(), NotebookRound()], ids=["text", "notebook"])
 @pytest.mark.parametrize("writers", [2, 3])
-async def test_what_each_process_wrote_is_there_once_or_its_agent_is_told(
+async def test_edits_of_each_process_appear_once_or_are_reported_to_its_agent(
     place: Place, form: Form, writers: int, times: Times
 ) -> None:
     rounds = ROUNDS or times(1, 2)
@@ -104,7 +104,7 @@ async def test_what_each_process_wrote_is_there_once_or_its_agent_is_told(
         ("", "<Ada.0>\n[disk-1]", ["一 was there, and is lost"]),
     ],
 )
-async def test_a_round_is_bad_if_something_is_lost_and_no_notice_names_its_place(
+async def test_a_round_fails_if_something_is_lost_without_a_notice_about_its_place(
     tmp_path: Path, notice: str, text: str, bad: list[str]
 ) -> None:
     nobody: Any = None

@@ -35,7 +35,7 @@ SIGNALS = pytest.mark.parametrize(
 
 
 @SIGNALS
-async def test_over_stdio_it_ends_though_its_input_stays_open(
+async def test_a_stdio_command_ends_on_a_signal_although_its_input_stays_open(
     tmp_path: Path, commands: list[Command], number: int, code: int
 ) -> None:
     command = Command(tmp_path, NOWHERE)
@@ -47,7 +47,7 @@ async def test_over_stdio_it_ends_though_its_input_stays_open(
 
 @SIGNALS
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_the_server_that_it_started_and_its_kernels_end_with_it(
+async def test_the_embedded_server_and_its_kernels_end_with_the_command(
     tmp_path: Path, commands: list[Command], transport: str, number: int, code: int
 ) -> None:
     command = Command(tmp_path, f"--transport={transport}", "--bearer-token=b")
@@ -80,7 +80,9 @@ async def test_a_server_that_is_still_starting_is_not_left_behind(
     assert command.left() == []
 
 
-async def test_a_second_signal_ends_it_at_once(tmp_path: Path, commands: list[Command]) -> None:
+async def test_a_second_signal_ends_the_command_at_once(
+    tmp_path: Path, commands: list[Command]
+) -> None:
     command = Command(tmp_path, "--transport=http", "--bearer-token=b")
     commands.append(command)
     await until(lambda: "Jupyter runs at" in command.said and "MCP at" in command.said, timeout=60)
@@ -104,7 +106,7 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def test_what_a_killed_command_left_is_removed_by_the_next(
+async def test_files_of_a_killed_command_are_removed_by_the_next(
     tmp_path: Path, commands: list[Command]
 ) -> None:
     killed = Command(tmp_path)

@@ -83,7 +83,7 @@ async def both(
         yield server, command
 
 
-async def test_the_command_and_the_extension_share_one_cell_and_undo_their_own(
+async def test_the_command_and_the_extension_share_one_cell_and_undo_their_own_edits(
     both: tuple[JupyterProcess, StandaloneProcess],
 ) -> None:
     server, command = both
@@ -150,7 +150,7 @@ def tells(file: Path, name: str) -> str:
 @pytest.mark.parametrize(
     ("extension", "kills"), [(True, 3), (False, 1)], ids=["journal and tab", "stock"]
 )
-async def test_edits_are_there_once_after_a_crash(
+async def test_edits_appear_once_after_a_crash(
     make_server: MakeServer, extension: bool, kills: int
 ) -> None:
     """The journal, the command and a tab left open bring the same back; a stock server nothing."""

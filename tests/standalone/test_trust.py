@@ -59,7 +59,7 @@ def thief() -> Iterator[str]:
 # -- tokens ----------------------------------------------------------------------------------
 
 
-async def test_the_persons_token_goes_to_no_server_that_a_model_names(
+async def test_the_persons_token_is_not_sent_to_a_server_named_by_a_model(
     stock: JupyterProcess, thief: str, tmp_path: Path
 ) -> None:
     for more in ({"JUPYTER_TOKEN": stock.token}, {"JUPYTER_COLLABORATION_MCP_TOKEN": stock.token}):
@@ -73,7 +73,7 @@ async def test_the_persons_token_goes_to_no_server_that_a_model_names(
     assert not any(stock.token in headers for headers in Thief.headers_seen)
 
 
-async def test_the_persons_token_goes_to_nobody_else_on_the_same_hub(
+async def test_the_persons_token_is_not_sent_to_other_users_on_the_same_hub(
     thief: str, tmp_path: Path
 ) -> None:
     named = f"--server={thief}user/ada/"
@@ -91,7 +91,7 @@ async def test_the_persons_token_goes_to_nobody_else_on_the_same_hub(
         assert "of-ada" in Thief.headers_seen[0]
 
 
-async def test_a_server_that_the_person_named_gets_their_token_again(
+async def test_a_server_named_by_the_person_gets_their_token_again(
     stock: JupyterProcess, other: JupyterProcess, tmp_path: Path
 ) -> None:
     servers = (f"--server=a={stock.url}", f"--server=b={other.url}?token={other.token}")
@@ -137,7 +137,7 @@ async def test_a_server_is_not_connected_twice_under_any_name(
         assert len((await ada.ask("list_servers"))["servers"]) == 2
 
 
-async def test_a_level_stays_with_its_server_and_its_alias(
+async def test_a_permission_level_stays_with_its_server_and_alias(
     stock: JupyterProcess, other: JupyterProcess
 ) -> None:
     async with (
@@ -156,7 +156,7 @@ async def test_a_level_stays_with_its_server_and_its_alias(
         assert (await ada.ask("connect_server", url=first, alias="s1"))["permission"] == "admin"
 
 
-async def test_a_detour_does_not_lead_around_a_level(
+async def test_a_proxied_address_does_not_bypass_a_permission_level(
     stock: JupyterProcess, other: JupyterProcess
 ) -> None:
     levels = ("--permission=admin", "--permission=s2=read")
@@ -179,7 +179,7 @@ async def test_a_detour_does_not_lead_around_a_level(
     ],
     ids=["single", "general", "none"],
 )
-async def test_a_server_that_an_agent_connects_gets_the_general_level_or_the_lowest(
+async def test_a_server_connected_by_an_agent_gets_the_general_level_or_the_lowest(
     stock: JupyterProcess, other: JupyterProcess, tmp_path: Path, given: list[str], expected: str
 ) -> None:
     server = f"--server=s1={stock.url}?token={stock.token}"
@@ -188,7 +188,7 @@ async def test_a_server_that_an_agent_connects_gets_the_general_level_or_the_low
         assert (await ada.ask("connect_server", url=url))["permission"] == expected
 
 
-def test_an_address_has_one_place_however_it_is_spelled() -> None:
+def test_different_spellings_of_an_address_are_the_same_place() -> None:
     same = {
         place_of(url)
         for url in (

@@ -53,7 +53,7 @@ async def command(server: JupyterProcess) -> AsyncIterator[StandaloneProcess]:
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-async def test_nothing_is_lost_or_doubled_whatever_everybody_does(
+async def test_nothing_is_lost_or_duplicated_whatever_everybody_does(
     server: JupyterProcess, command: StandaloneProcess, number: int
 ) -> None:
     seed = f"{SEED}/{number}"

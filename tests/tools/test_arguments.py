@@ -47,25 +47,25 @@ def refusal(tool: str, **given: Any) -> InvalidArgument:
          {"path": "a", "cell_ids": ["x"], "to_index": 0}),
     ],
 )  # fmt: skip
-def test_another_spelling_is_understood(
+def test_alternative_spellings_are_understood(
     tool: str, given: dict[str, Any], meant: dict[str, Any]
 ) -> None:
     assert meant.items() <= read(tool, given).items()
 
 
-def test_another_spelling_is_understood_inside_lists_and_their_json() -> None:
+def test_alternative_spellings_are_understood_inside_lists_and_json() -> None:
     for updates in ([{"cellId": "x", "oldText": "a"}], '[{"cellId": "x", "oldText": "a"}]'):
         made = read("batch_update_notebook_cells", {"path": "a", "updates": updates})
         (update,) = made["updates"]
         assert (update.cell_id, update.old_text) == ("x", "a")
 
 
-def test_other_spellings_are_not_in_the_schema() -> None:
+def test_alternative_spellings_are_not_in_the_schema() -> None:
     assert list(TOOLS["rename_document"].schema["properties"]) == ["path", "newPath"]
     assert list(TOOLS["copy_document"].schema["properties"]) == ["path", "copyPath"]
 
 
-def test_metadata_keep_their_names() -> None:
+def test_metadata_keys_are_not_renamed() -> None:
     update = {"index": 0, "metadata": {"cellId": 1, "new_path": 2}}
     made = read("batch_update_notebook_cells", {"path": "a", "updates": [update]})
     assert made["updates"][0].metadata == {"cellId": 1, "new_path": 2}
@@ -116,7 +116,7 @@ def test_one_argument_under_two_spellings_is_refused() -> None:
          {"execute": ["exec"]}),
     ],
 )  # fmt: skip
-def test_a_name_from_elsewhere_is_answered_with_ours(
+def test_a_foreign_argument_name_suggests_ours(
     tool: str, given: dict[str, Any], meant: dict[str, list[str]]
 ) -> None:
     error = refusal(tool, **given)
@@ -127,13 +127,13 @@ def test_a_name_from_elsewhere_is_answered_with_ours(
     assert " takes " in error.happened
 
 
-def test_an_argument_that_belongs_into_a_list_is_told_where() -> None:
+def test_a_misplaced_argument_gets_a_hint_to_its_list() -> None:
     error = refusal("batch_update_notebook_cells", path="a", cell_id="x", content="y")
     assert "has no argument 'cell_id': it belongs in each of updates." in error.happened
     assert "has no argument 'content': it belongs in each of updates." in error.happened
 
 
-def test_a_name_like_no_other_is_answered_with_all_there_are() -> None:
+def test_an_unknown_argument_is_answered_with_all_arguments() -> None:
     error = refusal("run_code", path="a", code="1", colour="red")
     assert error.happened == (
         "run_code has no argument 'colour'. Nothing was done. "
@@ -142,19 +142,19 @@ def test_a_name_like_no_other_is_answered_with_all_there_are() -> None:
     assert refusal("list_kernels", path="a").happened.endswith("list_kernels takes no arguments.")
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_arguments_are_named() -> None:
     assert refusal("run_code").happened.startswith("run_code needs path and code.")
     error = refusal("batch_insert_notebook_cells", path="a", cells=[{"cell_type": "raw"}])
     assert error.happened.startswith("cells[0] needs content.")
 
 
-def test_a_long_text_under_a_wrong_name_is_answered_with_the_right_one() -> None:
+def test_a_long_text_under_a_wrong_name_suggests_the_right_one() -> None:
     error = refusal("run_code", path="a", source="x = 1\n" * 1000)
     assert "did you mean code?" in error.happened
     assert len(str(error)) < 400
 
 
-def test_many_wrong_names_are_answered_in_few_words() -> None:
+def test_many_wrong_names_give_a_short_answer() -> None:
     names = {f"{number}{'x' * 500}": 1 for number in range(1000)}
     assert len(str(refusal("get_notebook", path="a", **names))) < 2_000
     updates = [{f"wrong{number}": 1} for number in range(1000)]
@@ -191,7 +191,7 @@ def test_many_wrong_names_are_answered_in_few_words() -> None:
          "if_revision should be a string or a list of strings (given: 3)."),
     ],
 )  # fmt: skip
-def test_a_value_of_another_kind_is_told_what_is_wanted(
+def test_a_value_of_the_wrong_type_gets_the_expected_type(
     tool: str, given: dict[str, Any], said: str
 ) -> None:
     assert refusal(tool, **given).happened.endswith(f"nothing was done. {said}")
@@ -220,7 +220,7 @@ def test_a_value_of_another_kind_is_told_what_is_wanted(
         ("weather", []),
     ],
 )
-def test_a_tool_from_elsewhere_is_answered_with_ours(name: str, meant: list[str]) -> None:
+def test_a_foreign_tool_name_suggests_ours(name: str, meant: list[str]) -> None:
     assert closest_tools(name, list(TOOLS)) == meant
 
 
@@ -242,9 +242,7 @@ async def test_files_are_moved_and_copied_under_either_spelling(
 
 
 @pytest.mark.anyio
-async def test_an_unknown_argument_is_an_error_that_names_ours_and_nothing_is_done(
-    ada: AgentClient, new: New
-) -> None:
+async def test_an_unknown_argument_is_refused_with_a_suggestion(ada: AgentClient, new: New) -> None:
     path = new("1")
     result = await ada.call("run_code", notebook_path=path, source="1" * 2000)
     assert result.is_error
@@ -257,7 +255,7 @@ async def test_an_unknown_argument_is_an_error_that_names_ours_and_nothing_is_do
 
 
 @pytest.mark.anyio
-async def test_an_unknown_tool_is_answered_with_those_that_this_connection_has(
+async def test_an_unknown_tool_suggests_only_tools_of_this_connection(
     server: JupyterProcess,
 ) -> None:
     async with agent(server, permission="read") as reader:

@@ -62,7 +62,7 @@ def all_in(root: Path) -> set[str]:
     "kept",
     ["top/private/p.txt", "top/in/private.txt", "top/.hidden/private.txt", "top/in/private/"],
 )
-async def test_a_folder_with_something_that_is_refused_stays_as_it_is(
+async def test_a_folder_with_a_refused_file_stays_unchanged(
     ada: AgentClient, root: Path, kept: str
 ) -> None:
     grow(root, "top/a.txt", "top/in/b.txt", kept)
@@ -77,9 +77,7 @@ async def test_a_folder_with_something_that_is_refused_stays_as_it_is(
     await ada.ask("delete_document", path="top/c.txt")
 
 
-async def test_a_link_to_something_that_is_refused_counts_as_that(
-    ada: AgentClient, root: Path
-) -> None:
+async def test_a_link_to_a_refused_file_is_refused(ada: AgentClient, root: Path) -> None:
     grow(root, "top/a.txt", "private/p.txt")
     (root / "top" / "link.txt").symlink_to("../private/p.txt")
     for tool, arguments in OPERATIONS.items():
@@ -87,7 +85,7 @@ async def test_a_link_to_something_that_is_refused_counts_as_that(
     assert all_in(root) == {"top", "top/a.txt", "top/link.txt", "private", "private/p.txt"}
 
 
-async def test_what_may_not_be_read_is_not_taken_to_where_it_could_be(
+async def test_an_unreadable_file_is_not_moved_to_a_readable_place(
     ada: AgentClient, root: Path
 ) -> None:
     grow(root, "top/unreadable.txt", "unreadable.txt")
@@ -99,16 +97,14 @@ async def test_what_may_not_be_read_is_not_taken_to_where_it_could_be(
     assert all_in(root) == {"unreadable.txt"}
 
 
-async def test_what_may_not_be_written_is_neither_moved_nor_deleted(
-    ada: AgentClient, root: Path
-) -> None:
+async def test_a_locked_file_is_neither_moved_nor_deleted(ada: AgentClient, root: Path) -> None:
     grow(root, "top/in/locked.txt")
     for tool, arguments in OPERATIONS.items():
         assert (await ada.refused(tool, path="top", **arguments))["code"] == "permission_refused"
     assert all_in(root) == {"top", "top/in", "top/in/locked.txt"}
 
 
-async def test_nothing_is_made_where_it_would_be_refused(ada: AgentClient, root: Path) -> None:
+async def test_nothing_is_created_in_a_refused_place(ada: AgentClient, root: Path) -> None:
     grow(root, "top/a.txt", "sealed/a/sealed.txt", "shelf/locked/", "shelf/open/")
     (root / "door").symlink_to("shelf/locked")
     for tool, name in (("copy_document", "copyPath"), ("rename_document", "newPath")):
@@ -134,7 +130,7 @@ async def test_nothing_is_made_where_it_would_be_refused(ada: AgentClient, root:
     }
 
 
-async def test_rules_hold_for_what_a_folder_would_have_in_its_new_place(
+async def test_path_rules_apply_to_a_folders_content_in_its_new_place(
     make_server: MakeServer,
 ) -> None:
     config = {"JupyterCollaborationMCP": {"denied_paths": ["shelf/*.key"]}}
@@ -148,7 +144,7 @@ async def test_rules_hold_for_what_a_folder_would_have_in_its_new_place(
         assert (Path(server.root) / "box" / "a.key").exists()
 
 
-async def test_others_are_answered_while_thousands_of_files_are_asked_about(
+async def test_others_are_served_while_thousands_of_files_are_authorized(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     (root / "top").mkdir()
@@ -167,7 +163,7 @@ async def test_others_are_answered_while_thousands_of_files_are_asked_about(
     assert answered > 5
 
 
-async def test_the_command_copies_nothing_that_its_server_refuses_to_show(
+async def test_the_command_copies_nothing_that_its_server_refuses_to_read(
     make_server: MakeServer,
 ) -> None:
     async with served(make_server, "standalone", AUTHORIZER) as stock, agent(stock) as ada:
@@ -179,7 +175,7 @@ async def test_the_command_copies_nothing_that_its_server_refuses_to_show(
         assert (Path(stock.root) / "copy" / "in" / "a.txt").read_text() == "open/in/a.txt"
 
 
-async def test_the_command_may_do_to_files_and_folders_what_its_server_lets_its_token_do(
+async def test_the_command_may_do_what_its_server_permits_its_token(
     make_server: MakeServer,
 ) -> None:
     """Jupyter asks about the path of a request, and not about what is in a folder."""

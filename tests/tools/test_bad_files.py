@@ -143,7 +143,7 @@ async def test_a_path_out_of_the_root_is_refused_everywhere(
     ],
     ids=["out", "encoded", "up", "nul", "surrogate"],
 )
-async def test_what_is_wrong_with_a_path_is_said(
+async def test_the_error_says_what_is_wrong_with_a_path(
     server: JupyterProcess, root: Path, at: At, path: str, says: str
 ) -> None:
     (root / "a.md").write_text("text")
@@ -168,7 +168,7 @@ async def test_what_is_wrong_with_a_path_is_said(
     assert files_in(root) == {"a.md"}
 
 
-async def test_an_absolute_path_begins_at_the_root(ada: AgentClient, root: Path, at: At) -> None:
+async def test_an_absolute_path_starts_at_the_root(ada: AgentClient, root: Path, at: At) -> None:
     (root / "a.md").write_text("text")
     assert await read(ada, f"/{at('a.md')}") == "text"
     assert await read(ada, f"./{root.name}//./a.md/") == "text"
@@ -177,7 +177,7 @@ async def test_an_absolute_path_begins_at_the_root(ada: AgentClient, root: Path,
     assert files_in(root) == {"a.md", "etc", "etc/b.md"}
 
 
-async def test_what_is_hidden_is_neither_made_nor_touched(
+async def test_hidden_files_are_neither_created_nor_touched(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     (root / ".env").write_text("secret")
@@ -201,7 +201,7 @@ async def test_what_is_hidden_is_neither_made_nor_touched(
 # -- links ------------------------------------------------------------------------------------
 
 
-async def test_links_that_lead_out_of_the_root(
+async def test_links_that_leave_the_root_are_refused_by_the_extension(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At, tmp_path: Path
 ) -> None:
     """Through the extension they are refused; a server itself follows them."""
@@ -266,7 +266,7 @@ async def test_links_within_the_root_work(ada: AgentClient, root: Path, at: At) 
     assert (root / "folder" / "a.md").exists()
 
 
-async def test_a_file_is_one_document_whatever_link_it_is_named_by(
+async def test_a_file_is_one_document_under_all_its_links(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At
 ) -> None:
     """Each of two rooms would overwrite what the other saves."""
@@ -291,7 +291,7 @@ async def test_a_file_is_one_document_whatever_link_it_is_named_by(
         assert facts["size"] == len(whole)
 
 
-async def test_links_to_what_is_hidden_lead_to_one_document_too(
+async def test_links_to_a_hidden_file_share_one_document_too(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At
 ) -> None:
     """As git-annex and others leave them; what is hidden cannot be opened by its own name."""
@@ -307,7 +307,7 @@ async def test_links_to_what_is_hidden_lead_to_one_document_too(
     assert (await read(ada, at("one.md"))).startswith("changed\n")
 
 
-async def test_a_link_to_what_is_too_large_is_not_opened(
+async def test_a_link_to_a_file_that_is_too_large_is_not_opened(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At
 ) -> None:
     if server.standalone is not None:
@@ -321,7 +321,7 @@ async def test_a_link_to_what_is_too_large_is_not_opened(
     assert (facts["size"], facts["content"]) == (10_000_001, None)
 
 
-async def test_a_link_is_what_it_leads_to_whatever_its_name_says(
+async def test_a_link_has_the_type_of_its_target_whatever_its_name(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At
 ) -> None:
     """As a text and as a notebook it would overwrite itself."""
@@ -338,7 +338,7 @@ async def test_a_link_is_what_it_leads_to_whatever_its_name_says(
     assert len((await ada.ask("get_notebook", path=at("n.json")))["cells"]) == 1
 
 
-async def test_a_notebook_has_one_kernel_whatever_link_it_is_named_by(
+async def test_a_notebook_has_one_kernel_under_all_its_links(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At
 ) -> None:
     if server.standalone is not None:
@@ -367,7 +367,7 @@ async def test_a_folder_cannot_be_moved_into_itself_through_a_link(
     assert (root / "folder" / "link").is_symlink()
 
 
-async def test_a_link_that_leads_nowhere_is_not_written_through_or_over(
+async def test_a_broken_link_is_neither_followed_nor_overwritten(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     (root / "a.md").write_text("text")
@@ -417,7 +417,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_any_name_can_be_worked_with(ada: AgentClient, root: Path, at: At, name: str) -> None:
+async def test_files_may_have_any_name(ada: AgentClient, root: Path, at: At, name: str) -> None:
     made = await ada.ask("create_document", path=at(f"in/{name}"), type="file", content="text\n")
     assert (made["name"], made["path"]) == (name, at(f"in/{name}"))
     assert {path.name for path in (root / "in").iterdir()} == {name}
@@ -443,7 +443,7 @@ async def test_any_name_can_be_worked_with(ada: AgentClient, root: Path, at: At,
     assert files_in(root) == {"in", "copy", f"copy/{name}", "moved"}
 
 
-async def test_a_name_with_a_backslash_is_not_taken_for_another_file(
+async def test_a_name_with_a_backslash_is_not_mistaken_for_another_file(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     """jupyter-server-fileid takes it for a slash, on all systems."""
@@ -466,7 +466,7 @@ async def test_a_notebook_may_have_any_name(ada: AgentClient, root: Path, at: At
     assert notebooks.sources(root / "checkpoints" / "trust.ipynb") == ["1"]
 
 
-async def test_the_two_forms_of_a_letter_are_two_names(
+async def test_two_unicode_forms_of_a_letter_are_two_names(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     one, other = (unicodedata.normalize(form, "é.md") for form in ("NFC", "NFD"))
@@ -479,7 +479,7 @@ async def test_the_two_forms_of_a_letter_are_two_names(
 
 
 @pytest.mark.parametrize("length", [252, 300, 5000])
-async def test_a_name_that_is_too_long_is_an_error_that_leaves_nothing(
+async def test_a_name_that_is_too_long_gives_an_error_and_leaves_nothing_behind(
     ada: AgentClient, root: Path, at: At, length: int
 ) -> None:
     """Of 252 bytes it can be written, and not put into the trash."""
@@ -508,7 +508,7 @@ async def test_a_name_that_is_too_long_is_an_error_that_leaves_nothing(
     assert (root / "a.md").read_text() == "text"
 
 
-async def test_a_name_that_is_no_text_hides_nothing_else(
+async def test_a_name_that_is_not_valid_text_hides_nothing_else(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     (root / "good.md").write_text("text")
@@ -526,7 +526,7 @@ async def test_a_name_that_is_no_text_hides_nothing_else(
 @pytest.mark.parametrize(
     "content", ['{"a": [1, null]}', "[1, 2]", "null", "true", "1.50", '"text"', "{}", ""]
 )
-async def test_a_text_that_is_json_arrives_as_it_is(
+async def test_text_that_looks_like_json_is_stored_unchanged(
     ada: AgentClient, root: Path, at: At, content: str
 ) -> None:
     """The SDK would parse it, because the argument may be missing."""
@@ -545,7 +545,7 @@ async def guarded(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[
         yield process
 
 
-async def test_a_backslash_does_not_lead_around_what_is_kept_from_agents(
+async def test_a_backslash_does_not_bypass_denied_paths(
     guarded: JupyterProcess,
 ) -> None:
     """The ids of files take it for a slash: it would lead to a room that is open."""
@@ -574,7 +574,7 @@ async def test_a_backslash_does_not_lead_around_what_is_kept_from_agents(
 @pytest.mark.parametrize(
     "kept", ["a.key", "in/a.key", ".hidden/a.key", ".a.key", "__pycache__/a.key", "in/kept/"]
 )
-async def test_a_folder_with_something_that_is_kept_from_agents_stays_as_it_is(
+async def test_a_folder_with_a_denied_path_stays_unchanged(
     guarded: JupyterProcess, kept: str
 ) -> None:
     folder = Path(guarded.root) / re.sub(r"\W", "-", kept)
@@ -599,7 +599,7 @@ async def test_a_folder_with_something_that_is_kept_from_agents_stays_as_it_is(
         await ada.ask("delete_document", path=f"{folder.name}/c.md")
 
 
-async def test_paths_that_are_kept_from_agents_are_not_listed_and_not_touched(
+async def test_denied_paths_are_neither_listed_nor_touched(
     guarded: JupyterProcess,
 ) -> None:
     root = Path(guarded.root)
@@ -639,7 +639,7 @@ async def test_paths_that_are_kept_from_agents_are_not_listed_and_not_touched(
     assert (root / "top.key").read_text() == "secret"
 
 
-async def test_links_do_not_lead_around_the_rules(guarded: JupyterProcess) -> None:
+async def test_links_do_not_bypass_path_rules(guarded: JupyterProcess) -> None:
     root = Path(guarded.root)
     for folder in ("private", "links"):
         (root / folder).mkdir(exist_ok=True)
@@ -673,7 +673,7 @@ async def test_links_do_not_lead_around_the_rules(guarded: JupyterProcess) -> No
     assert (root / "private" / "b.md").read_text() == "secret"
 
 
-async def test_who_may_only_read_changes_nothing(
+async def test_a_read_only_agent_changes_nothing(
     server: JupyterProcess, root: Path, at: At
 ) -> None:
     (root / "a.md").write_text("text")
@@ -696,7 +696,7 @@ async def test_who_may_only_read_changes_nothing(
 # -- disks ------------------------------------------------------------------------------------
 
 
-async def test_what_becomes_read_only_while_it_is_open_is_not_changed_any_more(
+async def test_a_file_that_becomes_read_only_while_open_is_no_longer_changed(
     ada: AgentClient, at: At, disk: Disk
 ) -> None:
     """A server would take the edit and never save it."""
@@ -720,7 +720,7 @@ async def test_what_becomes_read_only_while_it_is_open_is_not_changed_any_more(
     assert file.read_text() == "text\nmore\n"
 
 
-async def test_what_is_read_only_is_read_and_not_changed(
+async def test_a_read_only_disk_can_be_read_and_not_changed(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At, disk: Disk
 ) -> None:
     folder = disk()
@@ -767,7 +767,7 @@ async def test_what_is_read_only_is_read_and_not_changed(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-async def test_a_file_that_is_protected_is_read_and_not_changed(
+async def test_a_write_protected_file_can_be_read_and_not_changed(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     file, notebook = root / "a.md", root / "n.ipynb"
@@ -789,7 +789,7 @@ async def test_a_file_that_is_protected_is_read_and_not_changed(
     assert notebook.read_bytes() == before
 
 
-async def test_nothing_half_written_is_left_on_a_full_disk(
+async def test_a_full_disk_is_left_without_half_written_files(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At, disk: Disk
 ) -> None:
     folder = disk()
@@ -823,7 +823,7 @@ async def test_nothing_half_written_is_left_on_a_full_disk(
     assert (root / "project" / "large.bin").read_bytes() == large
 
 
-async def test_an_edit_that_cannot_be_saved_is_kept_and_said_to_be_unsaved(
+async def test_an_edit_that_cannot_be_saved_is_kept_and_reported_as_unsaved(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At, disk: Disk
 ) -> None:
     folder = disk()
@@ -859,7 +859,7 @@ async def test_an_edit_that_cannot_be_saved_is_kept_and_said_to_be_unsaved(
     assert files_in(folder) == {"a.md"}
 
 
-async def test_a_save_that_runs_out_of_space_half_way_leaves_the_file_as_it_was(
+async def test_a_save_that_runs_out_of_space_leaves_the_file_unchanged(
     server: JupyterProcess, ada: AgentClient, at: At, disk: Disk
 ) -> None:
     """There is room for the copy that Jupyter makes first, and not for the new text. Jupyter would

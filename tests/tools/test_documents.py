@@ -105,7 +105,7 @@ async def saved(file: Path, content: str | bytes) -> None:
 # -- reading ---------------------------------------------------------------------------------
 
 
-async def test_reading_gives_the_text_with_its_revision_and_who_is_there(
+async def test_reading_gives_the_text_its_revision_and_who_is_present(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put(THREE + LETTERS)
@@ -137,7 +137,7 @@ async def person_is_known(client: AgentClient, file: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "lines"), [("", 0), ("\n", 1), ("no line break", 1), ("a\n\n\n", 3)]
 )
-async def test_every_text_is_read_as_it_is(
+async def test_every_text_is_read_unchanged(
     ada: AgentClient, put: Put, content: str, lines: int
 ) -> None:
     file = put(content)
@@ -150,7 +150,7 @@ async def test_every_text_is_read_as_it_is(
     await saved(file, f"{content}more")
 
 
-async def test_lines_are_chosen_by_number_and_by_position(ada: AgentClient, put: Put) -> None:
+async def test_a_part_can_be_selected_by_line_and_by_position(ada: AgentClient, put: Put) -> None:
     file = put("".join(f"line {n} é😀\n" for n in range(1, 10)))
     facts = await ada.ask("get_document", path=file.name, start_line=3, end_line=4)
     assert facts["content"] == "line 3 é😀\nline 4 é😀\n"
@@ -204,7 +204,7 @@ async def test_no_answer_is_longer_than_clients_show(ada: AgentClient, put: Put)
     assert last["content"] == "word word "
 
 
-async def test_an_answer_says_who_has_changed_which_lines_since(
+async def test_an_answer_says_who_changed_which_lines_since(
     server: JupyterProcess, ada: AgentClient, bob: AgentClient, put: Put
 ) -> None:
     file = put("one\ntwo\nthree\nfour\n")
@@ -228,7 +228,7 @@ async def test_an_answer_says_who_has_changed_which_lines_since(
         assert "by Ana: line 1 edited" in changed["others"]
 
 
-async def test_what_a_person_types_is_read_at_once(
+async def test_text_typed_by_a_person_is_read_at_once(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put()
@@ -239,7 +239,7 @@ async def test_what_a_person_types_is_read_at_once(
             assert await read(ada, file) == ana.source()
 
 
-async def test_a_session_names_room_and_session(
+async def test_a_session_reports_its_room_and_session_id(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put()
@@ -256,7 +256,7 @@ async def test_a_session_names_room_and_session(
 # -- listing ---------------------------------------------------------------------------------
 
 
-async def test_a_folder_is_listed_one_level_with_its_folders(
+async def test_a_folder_listing_shows_one_level_including_folders(
     ada: AgentClient, folder: Path
 ) -> None:
     facts = await ada.ask("list_documents", path=folder.name)
@@ -312,7 +312,7 @@ async def test_a_folder_is_listed_one_level_with_its_folders(
     ],
     ids=str,
 )
-async def test_a_search_goes_through_all_folders(
+async def test_a_search_covers_all_folders(
     ada: AgentClient, folder: Path, search: dict[str, str], found: list[str]
 ) -> None:
     facts = await ada.ask("list_documents", path="kinds", **search)
@@ -323,7 +323,7 @@ async def test_a_search_goes_through_all_folders(
     assert facts["complete"] is True
 
 
-async def test_two_stars_mean_any_folder_or_none(ada: AgentClient, put: Put) -> None:
+async def test_two_stars_match_any_folder_or_none(ada: AgentClient, put: Put) -> None:
     file = put(ending=".rst")
     for pattern in ("**/*.rst", "*.rst", f"**/{file.name}"):
         facts = await ada.ask("list_documents", path_filter=pattern)
@@ -332,7 +332,7 @@ async def test_two_stars_mean_any_folder_or_none(ada: AgentClient, put: Put) -> 
     assert facts["documents"] == []
 
 
-async def test_a_listing_is_bounded_and_says_so(ada: AgentClient, folder: Path) -> None:
+async def test_a_truncated_listing_says_so(ada: AgentClient, folder: Path) -> None:
     for search in ({}, {"file_type": "text"}):
         facts = await ada.ask("list_documents", path="kinds", max_results=3, **search)
         assert [entry["name"] for entry in facts["documents"]] == ["a.md", "b.TXT", "c.py"]
@@ -446,7 +446,7 @@ EDITS: list[tuple[str, list[dict[str, Any]], str]] = [
 @pytest.mark.parametrize(
     ("operations", "expected"), [case[1:] for case in EDITS], ids=[case[0] for case in EDITS]
 )
-async def test_operations_mean_the_text_before_the_call(
+async def test_operations_refer_to_the_text_before_the_call(
     server: JupyterProcess,
     ada: AgentClient,
     put: Put,
@@ -464,7 +464,7 @@ async def test_operations_mean_the_text_before_the_call(
     await saved(file, expected)
 
 
-async def test_the_operations_of_a_call_come_as_one_change_and_are_taken_back_as_one(
+async def test_the_operations_of_a_call_are_applied_and_undone_as_one_change(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put("one two three\nfour é😀\n")
@@ -489,7 +489,9 @@ async def test_the_operations_of_a_call_come_as_one_change_and_are_taken_back_as
         assert seen == [expected, before]
 
 
-async def test_texts_are_inserted_and_deleted_in_one_call(ada: AgentClient, put: Put) -> None:
+async def test_several_texts_can_be_inserted_or_deleted_in_one_call(
+    ada: AgentClient, put: Put
+) -> None:
     file = put("one two three")
     inserted = [
         {"text": "0 ", "position": 0},
@@ -602,7 +604,7 @@ BAD: list[tuple[str, list[dict[str, Any]], str]] = [
 @pytest.mark.parametrize(
     ("operations", "code"), [case[1:] for case in BAD], ids=[case[0] for case in BAD]
 )
-async def test_a_bad_operation_is_a_clear_error_and_changes_nothing(
+async def test_a_bad_operation_gives_a_clear_error_and_changes_nothing(
     ada: AgentClient, put: Put, operations: list[dict[str, Any]], code: str
 ) -> None:
     file = put("abcdee")
@@ -662,7 +664,7 @@ async def test_half_a_character_is_refused(
     assert await read(ada, file) == "a 😀"
 
 
-async def test_a_stale_revision_applies_nothing_and_shows_text_and_diff(
+async def test_a_stale_revision_is_refused_with_the_text_and_a_diff(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put("one\ntwo\nthree\n")
@@ -697,7 +699,7 @@ async def test_a_stale_revision_applies_nothing_and_shows_text_and_diff(
 # -- bytes on disk ---------------------------------------------------------------------------
 
 
-async def test_line_ends_of_windows_stay_or_it_is_said_that_they_do_not(
+async def test_windows_line_endings_are_kept_or_their_loss_is_reported(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put(b"one\r\ntwo\r\n\r\nfour", ".txt")
@@ -720,7 +722,7 @@ async def test_line_ends_of_windows_stay_or_it_is_said_that_they_do_not(
         await saved(file, b"one\nand two\n\nfour\nfive\n")
 
 
-async def test_positions_count_an_end_of_windows_as_one_character(
+async def test_positions_count_a_windows_line_ending_as_one_character(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put("é one\r\ntwo 😀\r\n\r\nfour\r\n".encode())
@@ -748,7 +750,7 @@ async def test_positions_count_an_end_of_windows_as_one_character(
     await saved(file, expected.replace("\n", end))
 
 
-async def test_what_people_write_keeps_the_line_ends_where_the_extension_is(
+async def test_edits_of_people_keep_the_line_endings_with_the_extension(
     server: JupyterProcess, put: Put
 ) -> None:
     file = put(b"one\r\ntwo\r\n")
@@ -760,7 +762,7 @@ async def test_what_people_write_keeps_the_line_ends_where_the_extension_is(
         assert file.read_bytes() == (kept.replace(b"\r\n", b"\n") if stock else kept)
 
 
-async def test_of_mixed_line_ends_only_edited_lines_change(
+async def test_mixed_line_endings_change_only_on_edited_lines(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put(b"a\r\nb\nc\r\nd\r\ne\n")
@@ -786,7 +788,7 @@ async def test_of_mixed_line_ends_only_edited_lines_change(
     ],
     ids=["mark", "spaces", "separators", "nul", "carriage return", "not normalised"],
 )
-async def test_other_bytes_stay_as_they_are(ada: AgentClient, put: Put, content: bytes) -> None:
+async def test_unusual_characters_are_kept(ada: AgentClient, put: Put, content: bytes) -> None:
     file = put(content, ".csv")
     assert (await read(ada, file)).encode() == content
     await edit(ada, file, {"content": "end"})
@@ -799,7 +801,7 @@ async def test_a_byte_order_mark_stays_in_front(ada: AgentClient, put: Put) -> N
     await saved(file, b"\xef\xbb\xbftop\nname,age\n")
 
 
-async def test_a_byte_order_mark_goes_when_it_is_deleted(ada: AgentClient, put: Put) -> None:
+async def test_a_byte_order_mark_can_be_deleted(ada: AgentClient, put: Put) -> None:
     file = put(b"\xef\xbb\xbfname,age\n", ".csv")
     deletions = [{"position": 0, "length": 1}]
     await ada.ask("batch_delete_text", path=file.name, operations=deletions)
@@ -843,7 +845,7 @@ async def test_a_carriage_return_that_a_person_types_does_not_multiply(
         assert file.read_bytes() == b"a\nb\nxyz"
 
 
-async def test_a_text_that_is_not_in_a_file_is_not_looked_for_in_a_cell(
+async def test_a_text_missing_from_a_file_gives_no_hint_about_cells(
     ada: AgentClient, put: Put
 ) -> None:
     error = await refused(ada, put(), {"old_text": "0123456789", "new_text": "x"})
@@ -854,7 +856,7 @@ async def test_a_text_that_is_not_in_a_file_is_not_looked_for_in_a_cell(
 # -- undo ------------------------------------------------------------------------------------
 
 
-async def test_undo_takes_back_an_edit_and_keeps_what_a_person_typed(
+async def test_undo_reverts_an_edit_and_keeps_what_a_person_typed(
     server: JupyterProcess, ada: AgentClient, bob: AgentClient, put: Put
 ) -> None:
     file = put("one\ntwo\nthree\n")
@@ -877,7 +879,7 @@ async def test_undo_takes_back_an_edit_and_keeps_what_a_person_typed(
         await saved(file, expected)
 
 
-async def test_undo_is_refused_where_it_would_tear_somebodys_text(
+async def test_undo_is_refused_if_it_would_tear_somebodys_text_apart(
     server: JupyterProcess, ada: AgentClient, put: Put
 ) -> None:
     file = put("start\n")
@@ -896,7 +898,7 @@ async def test_undo_is_refused_where_it_would_tear_somebodys_text(
         await ana.until(lambda: ana.source() == "start\n, WITH THIS,")
 
 
-async def test_a_large_text_can_grow_up_to_what_is_opened(
+async def test_a_large_text_can_grow_up_to_the_limit(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     file = Path(server.root) / "much.txt"
@@ -928,7 +930,7 @@ async def test_a_large_text_can_grow_up_to_what_is_opened(
         ("/etc/passwd", "document_not_found", "etc/passwd"),
     ],
 )
-async def test_what_is_no_text_is_a_clear_error_and_stays_as_it_is(
+async def test_a_file_that_is_not_text_gives_a_clear_error_and_stays_unchanged(
     server: JupyterProcess, ada: AgentClient, name: str, code: str, says: str
 ) -> None:
     root = Path(server.root)
@@ -955,7 +957,7 @@ async def test_what_is_no_text_is_a_clear_error_and_stays_as_it_is(
     assert all((root / file).read_bytes() == content for file, content in files.items())
 
 
-async def test_a_text_file_is_no_notebook(ada: AgentClient, put: Put) -> None:
+async def test_a_text_file_is_not_opened_as_a_notebook(ada: AgentClient, put: Put) -> None:
     file = put()
     error = await ada.refused("get_notebook", path=file.name)
     assert error["code"] == "not_a_notebook"
@@ -1011,7 +1013,7 @@ async def without_rooms(make_server: MakeServer) -> AsyncIterator[tuple[Path, Ag
         yield Path(server.root), client
 
 
-async def test_a_server_without_collaboration_is_used_by_its_files(
+async def test_a_server_without_collaboration_is_used_in_file_mode(
     make_server: MakeServer,
 ) -> None:
     async with without_rooms(make_server) as (root, ada):
@@ -1060,7 +1062,7 @@ async def crashing(make_server: MakeServer, way: str) -> AsyncIterator[JupyterPr
 
 
 @pytest.mark.parametrize("way", ["extension", "standalone"])
-async def test_an_edit_that_was_answered_survives_a_kill_and_is_there_once(
+async def test_an_acknowledged_edit_survives_a_kill_and_appears_once(
     make_server: MakeServer, way: str
 ) -> None:
     async with crashing(make_server, way) as server:

@@ -59,7 +59,9 @@ def done(results: list[CallToolResult]) -> list[bool]:
 # -- at once ---------------------------------------------------------------------------------
 
 
-async def test_of_two_renames_to_one_path_only_one_is_made(ada: AgentClient, root: Path) -> None:
+async def test_only_one_of_two_renames_to_the_same_path_succeeds(
+    ada: AgentClient, root: Path
+) -> None:
     for n in range(6):
         for name in ("left", "right"):
             (root / f"{name}-{n}.md").write_text(name)
@@ -77,7 +79,9 @@ async def test_of_two_renames_to_one_path_only_one_is_made(ada: AgentClient, roo
         assert (root / f"{loser}-{n}.md").read_text() == loser
 
 
-async def test_of_two_that_create_one_file_only_one_does(ada: AgentClient, root: Path) -> None:
+async def test_only_one_of_two_creations_of_the_same_file_succeeds(
+    ada: AgentClient, root: Path
+) -> None:
     for n in range(6):
         calls = [
             ada.call("create_document", path=f"one-{n}.md", type="file", content=content)
@@ -88,7 +92,7 @@ async def test_of_two_that_create_one_file_only_one_does(ada: AgentClient, root:
         assert (root / f"one-{n}.md").read_text() == ("left" if made[0] else "right")
 
 
-async def test_several_files_are_created_in_a_new_folder_at_once(
+async def test_several_files_can_be_created_in_a_new_folder_at_once(
     ada: AgentClient, root: Path
 ) -> None:
     calls = [
@@ -103,7 +107,7 @@ async def test_several_files_are_created_in_a_new_folder_at_once(
 # -- without a trash -------------------------------------------------------------------------
 
 
-async def test_without_a_trash_a_full_folder_stays(
+async def test_a_folder_that_is_not_empty_is_not_deleted_without_a_trash(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     file = root / "full/a.md"
@@ -127,7 +131,7 @@ async def test_without_a_trash_a_full_folder_stays(
 # -- half of a rename ------------------------------------------------------------------------
 
 
-async def test_a_rename_is_made_though_checkpoints_cannot_follow(
+async def test_a_rename_succeeds_even_if_checkpoints_cannot_follow(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     """Jupyter moves the file first, and reports that as a failure."""
@@ -146,7 +150,7 @@ async def test_a_rename_is_made_though_checkpoints_cannot_follow(
             await ana.until(lambda: ana.source() == "the only copy, and more")
 
 
-async def test_a_failed_rename_leaves_all_as_it_was(ada: AgentClient, root: Path) -> None:
+async def test_a_failed_rename_changes_nothing(ada: AgentClient, root: Path) -> None:
     (root / "stays.md").write_text("here")
     name = "x" * 300
     error = await ada.refused("rename_document", path="stays.md", newPath=f"{name}.md")
@@ -157,7 +161,7 @@ async def test_a_failed_rename_leaves_all_as_it_was(ada: AgentClient, root: Path
 # -- something else --------------------------------------------------------------------------
 
 
-async def test_an_open_notebook_does_not_become_a_text(
+async def test_an_open_notebook_cannot_be_renamed_to_a_text(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     """Its room would go on, beside that of the text, and each would overwrite the other."""
@@ -188,7 +192,7 @@ async def test_an_open_notebook_does_not_become_a_text(
     await ada.replace("n.ipynb", "cell-00000", "nought", "zero")
 
 
-async def test_a_notebook_that_a_person_renamed_and_has_open_is_not_read_as_a_text(
+async def test_an_open_notebook_that_a_person_renamed_is_not_read_as_a_text(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     if server.standalone is not None:
@@ -203,7 +207,7 @@ async def test_a_notebook_that_a_person_renamed_and_has_open_is_not_read_as_a_te
         assert ana.name in error["message"]
 
 
-async def test_a_file_is_edited_where_people_have_it_open_whatever_link_leads_to_it(
+async def test_a_file_is_edited_in_its_open_room_whichever_link_is_used(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     if server.standalone is not None:
@@ -221,7 +225,7 @@ async def test_a_file_is_edited_where_people_have_it_open_whatever_link_leads_to
             assert await ana.save() == "success"
 
 
-async def test_what_comes_to_the_path_of_a_file_that_was_removed_has_nothing_of_it(
+async def test_a_new_file_at_the_path_of_a_deleted_one_inherits_nothing(
     ada: AgentClient, root: Path
 ) -> None:
     file = root / "again.md"
@@ -263,7 +267,7 @@ async def test_a_folder_is_not_copied_into_itself_through_a_link(
         assert found == {"top/inner", "top/inner/a.md"} | copied
 
 
-async def test_a_copy_of_a_folder_has_unsaved_edits_or_says_that_they_may_be_missing(
+async def test_a_copy_of_a_folder_includes_unsaved_edits_or_warns_about_them(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     (root / "folder").mkdir()
@@ -279,7 +283,7 @@ async def test_a_copy_of_a_folder_has_unsaved_edits_or_says_that_they_may_be_mis
         assert "may be missing" in " ".join(facts["notices"])
 
 
-async def test_a_template_has_what_is_unsaved(
+async def test_a_template_includes_unsaved_edits(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     (root / "letter.md").write_text("Dear\n")

@@ -111,7 +111,7 @@ async def test_a_new_notebook_may_be_empty(ada: AgentClient, root: Path, at: At)
     await until(lambda: notebooks.sources(root / "empty.ipynb") == ["1 + 1"])
 
 
-async def test_a_notebook_is_made_for_the_kernel_that_is_chosen(
+async def test_a_notebook_is_created_for_the_chosen_kernel(
     server: JupyterProcess, ada: AgentClient, root: Path, at: At
 ) -> None:
     if not (server.home / "data" / "kernels" / "other").exists():
@@ -153,7 +153,7 @@ async def test_a_notebook_may_be_given_as_json(ada: AgentClient, root: Path, at:
         '{"nbformat": 4, "nbformat_minor": 5, "cells": [], "metadata": {"a": "\\ud83d"}}',
     ],
 )
-async def test_a_notebook_that_is_none_is_not_written(
+async def test_an_invalid_notebook_is_not_written(
     ada: AgentClient, root: Path, at: At, content: str
 ) -> None:
     error = await ada.refused("create_document", path=at("new/a.ipynb"), content=content)
@@ -174,7 +174,7 @@ async def test_a_notebook_that_is_none_is_not_written(
         ("notebook", "notes.md", "notes.md.ipynb"),
     ],
 )
-async def test_a_name_gets_the_ending_that_it_needs(
+async def test_a_name_gets_the_extension_it_needs(
     ada: AgentClient, root: Path, at: At, kind: str, name: str, named: str
 ) -> None:
     made = await ada.ask("create_document", path=at(name), type=kind, content="é\n😀")
@@ -185,7 +185,9 @@ async def test_a_name_gets_the_ending_that_it_needs(
         assert (await ada.ask("get_document", path=at(named)))["content"] == "é\n😀"
 
 
-async def test_a_folder_is_made_and_has_no_content(ada: AgentClient, root: Path, at: At) -> None:
+async def test_a_folder_can_be_created_without_content(
+    ada: AgentClient, root: Path, at: At
+) -> None:
     made = await ada.ask("create_document", path=at("folder"), type="directory")
     assert (made["type"], made["size"]) == ("directory", None)
     assert (root / "folder").is_dir()
@@ -195,7 +197,7 @@ async def test_a_folder_is_made_and_has_no_content(ada: AgentClient, root: Path,
 
 
 @pytest.mark.parametrize("kind", ["notebook", "file", "markdown", "directory"])
-async def test_folders_that_are_missing_are_made_and_named(
+async def test_missing_folders_are_created_and_reported(
     ada: AgentClient, root: Path, at: At, kind: str
 ) -> None:
     (root / "a").mkdir()
@@ -214,7 +216,7 @@ async def test_a_document_needs_a_name(ada: AgentClient, path: str) -> None:
         assert error["code"] == "invalid_argument"
 
 
-async def test_nothing_can_be_in_a_file(ada: AgentClient, root: Path, at: At) -> None:
+async def test_a_file_cannot_contain_other_files(ada: AgentClient, root: Path, at: At) -> None:
     (root / "a.md").write_text("text")
     for path in ("a.md/b.md", "a.md/deep/b.md"):
         error = await ada.refused("create_document", path=at(path), type="file", content="x")
@@ -227,7 +229,7 @@ async def test_nothing_can_be_in_a_file(ada: AgentClient, root: Path, at: At) ->
     assert (root / "a.md").read_text() == "text"
 
 
-async def test_what_is_there_is_not_overwritten(ada: AgentClient, root: Path, at: At) -> None:
+async def test_existing_files_are_not_overwritten(ada: AgentClient, root: Path, at: At) -> None:
     (root / "a.md").write_text("text")
     notebooks.write(root / "n.ipynb", notebooks.numbered(1))
     (root / "folder").mkdir()
@@ -254,7 +256,7 @@ async def test_what_is_there_is_not_overwritten(ada: AgentClient, root: Path, at
     assert files_in(root) == {"a.md", "n.ipynb", "folder"}
 
 
-async def test_an_overwritten_text_is_seen_at_once_and_can_be_had_back(
+async def test_an_overwritten_text_is_shown_at_once_and_can_be_undone(
     ada: AgentClient, root: Path, at: At, join: Join
 ) -> None:
     file = root / "a.md"
@@ -273,7 +275,7 @@ async def test_an_overwritten_text_is_seen_at_once_and_can_be_had_back(
     await until(lambda: file.read_text() == "# Title\n\nold words\n")
 
 
-async def test_who_copies_a_file_that_nobody_has_open_leaves_it_as_it_is(
+async def test_copying_a_closed_file_leaves_it_unchanged(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     """A server that saves it would give it other line ends, and another time."""
@@ -296,7 +298,7 @@ async def test_a_binary_file_may_be_overwritten_by_text(
     assert (await ada.ask("get_document", path=at("a.dat")))["content"] == "t"
 
 
-async def test_an_open_notebook_that_is_overwritten_is_another_one_for_everybody(
+async def test_overwriting_an_open_notebook_replaces_it_for_everybody(
     ada: AgentClient, root: Path, at: At, join: Join
 ) -> None:
     """Also for the agent itself: nothing of what it had not saved is done again in the new one."""
@@ -314,9 +316,7 @@ async def test_an_open_notebook_that_is_overwritten_is_another_one_for_everybody
     await until(lambda: notebooks.sources(file) == ["mine", "2!"])
 
 
-async def test_a_notebook_that_is_broken_may_be_overwritten(
-    ada: AgentClient, root: Path, at: At
-) -> None:
+async def test_a_broken_notebook_may_be_overwritten(ada: AgentClient, root: Path, at: At) -> None:
     (root / "n.ipynb").write_text("{ broken")
     assert (await ada.refused("get_notebook", path=at("n.ipynb")))["code"] == "corrupt_document"
     error = await ada.refused("create_document", path=at("n.ipynb"))
@@ -342,7 +342,7 @@ async def test_a_template_is_copied_without_its_outputs(
     assert (root / "b.md").read_bytes() == "# Template é\r\n".encode()
 
 
-async def test_a_template_must_be_there_and_of_the_type(
+async def test_a_template_must_exist_and_have_the_right_type(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     (root / "t.md").write_text("text")
@@ -448,7 +448,7 @@ async def test_a_notebook_and_a_folder_are_described(ada: AgentClient, root: Pat
     assert told["type"] == "directory"
 
 
-async def test_what_cannot_be_shown_is_described_all_the_same(
+async def test_files_that_cannot_be_shown_are_described_too(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     (root / "a.png").write_bytes(PICTURE)
@@ -464,7 +464,7 @@ async def test_what_cannot_be_shown_is_described_all_the_same(
     assert (told["type"], told["size"], told["content"]) == ("notebook", 1, None)
 
 
-async def test_what_is_described_is_what_the_file_has_now(
+async def test_the_description_matches_the_files_current_content(
     ada: AgentClient, root: Path, at: At
 ) -> None:
     """Its size is looked up on disk, and its content in a room."""
@@ -479,7 +479,7 @@ async def test_what_is_described_is_what_the_file_has_now(
         assert told["size"] == notebook.stat().st_size
 
 
-async def test_a_huge_file_is_never_shown_as_a_whole(ada: AgentClient, root: Path, at: At) -> None:
+async def test_a_huge_file_is_never_shown_whole(ada: AgentClient, root: Path, at: At) -> None:
     (root / "long.txt").write_text("line\n" * 400_000)
     told = await ada.ask("get_document_info", path=at("long.txt"))
     assert len(told["content"]) < 2100
@@ -499,7 +499,9 @@ async def test_a_huge_file_is_never_shown_as_a_whole(ada: AgentClient, root: Pat
     assert len(told["content"]) < 2100
 
 
-async def test_whether_something_is_there(ada: AgentClient, root: Path, at: At) -> None:
+async def test_document_exists_reports_whether_a_path_exists(
+    ada: AgentClient, root: Path, at: At
+) -> None:
     (root / "a.md").touch()
     for path, exists in (("a.md", True), ("", True), ("b.md", False), ("a.md/b", False)):
         assert (await ada.ask("document_exists", path=at(path)))["exists"] is exists
@@ -527,7 +529,7 @@ async def lazy(
         yield process
 
 
-async def test_a_copy_has_what_nobody_has_saved_yet(lazy: JupyterProcess) -> None:
+async def test_a_copy_includes_unsaved_edits(lazy: JupyterProcess) -> None:
     root = Path(lazy.root)
     (root / "text.md").write_text("one\n")
     notebooks.write(root / "n.ipynb", notebooks.numbered(2))
@@ -562,7 +564,7 @@ async def test_a_copy_has_what_nobody_has_saved_yet(lazy: JupyterProcess) -> Non
         )
 
 
-async def test_a_copy_has_what_a_person_alone_has_not_saved_yet(lazy: JupyterProcess) -> None:
+async def test_a_copy_includes_a_persons_unsaved_edits(lazy: JupyterProcess) -> None:
     root = Path(lazy.root)
     (root / "alone.md").write_text("old\n")
     notebooks.write(root / "alone.ipynb", notebooks.numbered(1))
@@ -582,7 +584,7 @@ async def test_a_copy_has_what_a_person_alone_has_not_saved_yet(lazy: JupyterPro
         assert notebooks.sources(root / "alone-copy.ipynb") == ["Bea's x = 0\n"]
 
 
-async def test_what_is_never_still_is_copied_whole_all_the_same(lazy: JupyterProcess) -> None:
+async def test_a_constantly_edited_file_is_copied_completely(lazy: JupyterProcess) -> None:
     """A large file takes longer to save than somebody needs for the next letter."""
     if lazy.standalone is not None:
         pytest.skip("a server without the extension copies what is there")
@@ -610,7 +612,7 @@ async def test_what_is_never_still_is_copied_whole_all_the_same(lazy: JupyterPro
         assert typed > 5
 
 
-async def test_a_copy_of_a_folder_has_all_that_is_in_it(lazy: JupyterProcess) -> None:
+async def test_a_copy_of_a_folder_has_all_its_content(lazy: JupyterProcess) -> None:
     folder = Path(lazy.root) / "project"
     (folder / "data" / "empty").mkdir(parents=True)
     (folder / "a.md").write_text("old\n")

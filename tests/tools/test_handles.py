@@ -99,7 +99,7 @@ async def test_a_handle_guards_every_call(
     assert await ada.sources(path) == ["new_x = 1", "y = 2"]
 
 
-async def test_the_handle_of_an_error_does_what_was_wanted(
+async def test_the_handle_in_an_error_makes_the_call_succeed(
     ada: AgentClient, new: New, tab: Tab
 ) -> None:
     path = new("x = 1")
@@ -113,7 +113,7 @@ async def test_the_handle_of_an_error_does_what_was_wanted(
     assert await ada.sources(path) == ["mine"]
 
 
-async def test_a_reader_may_use_an_old_handle(ada: AgentClient, new: New, tab: Tab) -> None:
+async def test_reading_accepts_an_old_handle(ada: AgentClient, new: New, tab: Tab) -> None:
     path = new("x = 1")
     handle = await handle_of(ada, path)
     await type_new(await tab(path))
@@ -131,7 +131,7 @@ async def test_a_reader_may_use_an_old_handle(ada: AgentClient, new: New, tab: T
         ("cell-9@9ab1c2", "cell_not_found", "No cell has the id 'cell-9'"),
     ],
 )
-async def test_a_handle_that_makes_no_sense_is_refused(
+async def test_an_invalid_handle_is_refused(
     ada: AgentClient, new: New, name: str, code_: str, said: str
 ) -> None:
     path = new("x = 1")
@@ -163,7 +163,7 @@ async def test_an_id_with_an_at_sign_is_an_id(ada: AgentClient, new: New) -> Non
     assert await ada.sources(path) == ["y"]
 
 
-async def test_an_odd_id_goes_back_in_as_it_came_out(ada: AgentClient, new: New) -> None:
+async def test_an_odd_id_is_accepted_as_it_was_shown(ada: AgentClient, new: New) -> None:
     path = new(code("an odd id, with space", "x"), code("b", "y"))
     text = await ada.say("get_notebook", path=path, format="outline")
     (handle,) = re.findall(r"^\[0\] (.*?@[0-9a-f]{6})", text, re.MULTILINE)
@@ -181,7 +181,7 @@ class TestTextFiles:
     async def handle(self, ada: AgentClient, file: Path) -> str:
         return (await ada.say("get_document", path=file.name)).partition(": ")[0]
 
-    async def test_the_path_and_its_revision_are_a_handle(
+    async def test_a_path_and_its_revision_form_a_handle(
         self, ada: AgentClient, file: Path
     ) -> None:
         handle = await self.handle(ada, file)
@@ -207,7 +207,7 @@ class TestTextFiles:
             ("create_document", {"type": "file", "content": "x", "overwrite": True}),
         ],
     )
-    async def test_it_guards_every_call(
+    async def test_the_handle_of_a_text_file_guards_every_call(
         self, ada: AgentClient, bob: AgentClient, file: Path, tool: str, arguments: dict[str, Any]
     ) -> None:
         handle = await self.handle(ada, file)

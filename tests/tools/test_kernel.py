@@ -110,7 +110,7 @@ async def test_a_notebook_that_names_no_kernel_gets_the_default_one_and_says_so(
     assert (spec["name"], spec["language"]) == ("python3", "python")
 
 
-async def test_a_person_and_an_agent_who_come_at_once_get_one_kernel(
+async def test_a_person_and_an_agent_that_start_at_once_share_one_kernel(
     server: JupyterProcess, api: KernelApi, ada: AgentClient, bob: AgentClient, new: New
 ) -> None:
     if server.standalone is not None:
@@ -136,7 +136,7 @@ async def test_a_person_and_an_agent_who_come_at_once_get_one_kernel(
 # -- kernels that are lost --------------------------------------------------------------------
 
 
-async def test_a_kernel_that_dies_is_told_at_once_and_the_next_run_works(
+async def test_a_kernel_that_dies_is_reported_at_once_and_the_next_run_works(
     server: JupyterProcess, ada: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -168,7 +168,7 @@ async def test_a_kernel_that_dies_is_told_at_once_and_the_next_run_works(
         assert (await run(ada, path, 1))["state"] == "completed"
 
 
-async def test_a_kernel_that_dies_is_told_before_jupyter_looks_at_it(
+async def test_a_kernel_that_dies_is_reported_before_jupyter_notices(
     make_server: MakeServer,
 ) -> None:
     """From outside of a server nobody can know it sooner than Jupyter says so."""
@@ -181,7 +181,7 @@ async def test_a_kernel_that_dies_is_told_before_jupyter_looks_at_it(
         assert result.structured_content["error"]["code"] == "kernel_lost"
 
 
-async def test_a_person_who_restarts_the_kernel_ends_what_runs_and_what_waits(
+async def test_a_restart_by_a_person_ends_running_and_waiting_runs(
     server: JupyterProcess,
     ada: AgentClient,
     bob: AgentClient,
@@ -219,7 +219,7 @@ async def test_a_person_who_restarts_the_kernel_ends_what_runs_and_what_waits(
         assert (await run(bob, path, 2))["state"] == "completed"
 
 
-async def test_a_session_that_ends_takes_its_runs_with_it(
+async def test_the_end_of_a_session_ends_its_runs(
     api: KernelApi, ada: AgentClient, bob: AgentClient, new: New, gate: MakeGate
 ) -> None:
     door = gate()
@@ -261,7 +261,7 @@ async def test_a_restart_forgets_variables_and_keeps_the_notebook(
     assert (await api.sessions(path))[0]["kernel"]["id"] == session["kernel"]["id"]
 
 
-async def test_a_restart_clears_outputs_and_runs_everything_if_asked_to(
+async def test_a_restart_can_clear_outputs_and_run_everything(
     server: JupyterProcess, ada: AgentClient, warm: Warm
 ) -> None:
     stale = notebooks.code("cell-1", "1 / 0", outputs=[OLD], execution_count=7)
@@ -279,7 +279,7 @@ async def test_a_restart_clears_outputs_and_runs_everything_if_asked_to(
         assert ana.sources() == ["print('first')", "1 / 0", "#", "print('late')"]
 
 
-async def test_what_needs_a_kernel_says_that_there_is_none(
+async def test_tools_that_need_a_kernel_say_if_there_is_none(
     api: KernelApi, ada: AgentClient, new: New
 ) -> None:
     path = new("1")
@@ -293,7 +293,7 @@ async def test_what_needs_a_kernel_says_that_there_is_none(
 # -- another kernel ---------------------------------------------------------------------------
 
 
-async def test_a_notebook_changes_to_another_language(
+async def test_a_notebook_can_change_to_another_language(
     server: JupyterProcess, api: KernelApi, ada: AgentClient, new: New
 ) -> None:
     path = new("echo hi")
@@ -319,7 +319,7 @@ async def test_a_notebook_changes_to_another_language(
     assert spec == {"name": "bash", "display_name": "Bash", "language": "bash"}
 
 
-async def test_a_change_of_kernel_ends_what_runs_in_the_old_one(
+async def test_a_change_of_kernel_ends_runs_in_the_old_one(
     ada: AgentClient, bob: AgentClient, new: New, gate: MakeGate
 ) -> None:
     door = gate()
@@ -332,7 +332,7 @@ async def test_a_change_of_kernel_ends_what_runs_in_the_old_one(
     assert (await run(ada, path, 1))["state"] == "completed"
 
 
-async def test_an_unknown_kernel_is_refused_with_what_is_installed(
+async def test_an_unknown_kernel_is_refused_with_the_installed_ones(
     api: KernelApi, ada: AgentClient, new: New
 ) -> None:
     path = new("1")
@@ -367,7 +367,7 @@ async def test_a_notebook_for_a_kernel_that_is_not_installed_is_not_run(
     assert (await run(ada, path, 0))["state"] == "completed"
 
 
-async def test_a_kernel_that_ends_while_it_starts_is_said_to_be_unavailable(
+async def test_a_kernel_that_dies_while_starting_is_reported_as_unavailable(
     ada: AgentClient, new: New
 ) -> None:
     path = new("print(1)", **metadata_for("broken"))
@@ -426,7 +426,7 @@ async def test_the_outputs_of_a_running_cell_are_not_cleared(
 # -- code that is not stored ------------------------------------------------------------------
 
 
-async def test_code_leaves_nothing_in_the_notebook(
+async def test_scratch_code_leaves_nothing_in_the_notebook(
     server: JupyterProcess, ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm("count = 1", notebooks.code("cell-1", "2", outputs=[OLD]))
@@ -460,7 +460,7 @@ async def test_code_leaves_nothing_in_the_notebook(
     assert error["code"] == "invalid_argument"
 
 
-async def test_code_that_takes_long_is_a_run_like_any_other(
+async def test_long_scratch_code_is_a_run_like_any_other(
     ada: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -477,7 +477,7 @@ async def test_code_that_takes_long_is_a_run_like_any_other(
 # -- code that asks ---------------------------------------------------------------------------
 
 
-async def test_code_that_asks_is_answered(ada: AgentClient, warm: Warm, tab: Tab) -> None:
+async def test_an_input_request_can_be_answered(ada: AgentClient, warm: Warm, tab: Tab) -> None:
     path = await warm("name = input('Your name? ')\nprint('Hello', name)")
     ana = await tab(path)
     result = await ada.call("execute_notebook_cell", path=path, cell_id=0)
@@ -494,7 +494,7 @@ async def test_code_that_asks_is_answered(ada: AgentClient, warm: Warm, tab: Tab
     assert (error["code"], error["state"]) == ("no_input_wanted", "completed")
 
 
-async def test_a_question_is_answered_once_and_only_while_it_is_asked(
+async def test_an_input_request_can_be_answered_once_and_only_while_it_waits(
     ada: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -510,7 +510,7 @@ async def test_a_question_is_answered_once_and_only_while_it_is_asked(
     assert facts["outputs"][-1]["text"] == "'ab'"
 
 
-async def test_a_question_can_be_interrupted(ada: AgentClient, warm: Warm) -> None:
+async def test_an_input_request_can_be_interrupted(ada: AgentClient, warm: Warm) -> None:
     path = await warm("input('Well? ')", "'next'")
     told = await run(ada, path, 0)
     (told,) = (await ada.ask("interrupt_notebook_kernel", path=path))["runs"]
@@ -519,7 +519,7 @@ async def test_a_question_can_be_interrupted(ada: AgentClient, warm: Warm) -> No
     assert (await run(ada, path, 1))["state"] == "completed"
 
 
-async def test_a_secret_is_not_asked_of_an_agent(ada: AgentClient, warm: Warm) -> None:
+async def test_an_agent_is_not_asked_for_a_secret(ada: AgentClient, warm: Warm) -> None:
     path = await warm("import getpass\ngetpass.getpass('Token: ')", "'next'")
     error = await ada.refused("execute_notebook_cell", path=path, cell_id=0)
     assert error["code"] == "secret_refused"
@@ -527,7 +527,7 @@ async def test_a_secret_is_not_asked_of_an_agent(ada: AgentClient, warm: Warm) -
     assert (await run(ada, path, 1))["state"] == "completed"
 
 
-async def test_a_question_that_nobody_answers_ends_and_frees_the_kernel(
+async def test_an_unanswered_input_request_ends_and_frees_the_kernel(
     make_server: MakeServer,
 ) -> None:
     async with make_server("--JupyterCollaborationMCP.input_timeout=1") as server:
@@ -556,7 +556,9 @@ async def test_a_question_that_nobody_answers_ends_and_frees_the_kernel(
 # -- looking ----------------------------------------------------------------------------------
 
 
-async def test_an_idle_kernel_is_not_said_to_be_interrupted(ada: AgentClient, warm: Warm) -> None:
+async def test_interrupting_an_idle_kernel_reports_that_nothing_was_interrupted(
+    ada: AgentClient, warm: Warm
+) -> None:
     path = await warm("1")
     await run(ada, path, 0)
     facts = await ada.ask("interrupt_notebook_kernel", path=path)
@@ -564,7 +566,7 @@ async def test_an_idle_kernel_is_not_said_to_be_interrupted(ada: AgentClient, wa
     assert "nothing was interrupted" in await ada.say("interrupt_notebook_kernel", path=path)
 
 
-async def test_names_that_are_not_defined_are_said_and_nothing_else(
+async def test_only_undefined_names_are_reported_if_none_is_defined(
     ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm("there = 1")
@@ -573,7 +575,7 @@ async def test_names_that_are_not_defined_are_said_and_nothing_else(
     assert text.splitlines()[0] == "Not defined: nobody."
 
 
-async def test_variables_are_seen_without_a_trace(ada: AgentClient, warm: Warm) -> None:
+async def test_inspecting_variables_leaves_no_trace(ada: AgentClient, warm: Warm) -> None:
     path = await warm("numbers = [1, 2, 3]\nname = 'Grace'", "print(len(In), '_' in globals())")
     told = await run(ada, path, 0)
     facts = await ada.ask("inspect_variables", path=path, names=["numbers", "name", "nobody"])
@@ -588,7 +590,7 @@ async def test_variables_are_seen_without_a_trace(ada: AgentClient, warm: Warm) 
     assert after["execution_count"] == told["execution_count"] + 1
 
 
-async def test_variables_are_not_looked_at_while_a_run_is_under_way(
+async def test_variables_cannot_be_inspected_during_a_run(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -624,7 +626,7 @@ async def test_kernels_are_listed_with_their_notebooks(
     assert f"snake {session['kernel']['id']} idle, {path}" in text
 
 
-async def test_the_status_tells_cells_kernel_people_and_what_runs(
+async def test_the_status_shows_cells_kernel_people_and_runs(
     server: JupyterProcess, api: KernelApi, ada: AgentClient, new: New, gate: MakeGate
 ) -> None:
     door = gate()

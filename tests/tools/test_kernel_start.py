@@ -65,7 +65,7 @@ def write(server: JupyterProcess, path: str) -> None:
     ],
     ids=["notebook", "folder"],
 )
-async def test_a_session_follows_a_rename_during_the_start_of_its_kernel(
+async def test_a_session_follows_a_rename_while_its_kernel_starts(
     server: JupyterProcess,
     api: KernelApi,
     ada: AgentClient,

@@ -89,20 +89,20 @@ async def test_the_first_notebooks_of_a_tree_are_listed_breadth_first(ada: Agent
     )
 
 
-async def test_of_a_folder_with_thousands_of_files_the_first_are_listed(ada: AgentClient) -> None:
+async def test_the_first_of_thousands_of_files_are_listed(ada: AgentClient) -> None:
     listing = await ada.ask("list_documents", path="flat", max_results=60)
     assert paths(listing) == [f"flat/{name(number)}" for number in range(60)]
     assert listing["complete"] is False
     assert all(entry["size"] == 0 and entry["last_modified"] for entry in listing["documents"])
 
 
-async def test_all_of_a_tree_is_searched_for_the_only_one(ada: AgentClient) -> None:
+async def test_a_search_for_a_single_match_covers_the_whole_tree(ada: AgentClient) -> None:
     listing = await ada.ask("list_documents", path="tree", file_type="csv")
     assert paths(listing) == ["tree/project-19/part-199/last.csv"]
     assert listing["complete"] is True
 
 
-async def test_a_search_that_fits_thousands_gives_as_many_as_it_may(ada: AgentClient) -> None:
+async def test_a_search_with_thousands_of_matches_returns_up_to_the_limit(ada: AgentClient) -> None:
     for folder, first in (
         ("tree", ["tree/project-00/part-000/file-00001.txt"]),
         ("flat", [f"flat/{name(number)}" for number in range(1, 9)]),
@@ -113,7 +113,7 @@ async def test_a_search_that_fits_thousands_gives_as_many_as_it_may(ada: AgentCl
         assert listing["complete"] is False
 
 
-async def test_what_is_hidden_is_not_among_all_notebooks_of_a_folder(ada: AgentClient) -> None:
+async def test_hidden_files_are_not_among_the_notebooks_of_a_folder(ada: AgentClient) -> None:
     listing = await ada.ask("list_documents", path="flat", file_type="notebook", max_results=1000)
     assert paths(listing) == [f"flat/{name(number)}" for number in range(0, FILES, 50)]
     assert listing["complete"] is True
@@ -133,7 +133,7 @@ async def test_a_large_folder_is_described_and_not_deleted_by_mistake(ada: Agent
     assert "more than 100 entries" in error["message"]
 
 
-async def test_the_server_answers_others_while_it_lists(
+async def test_others_are_served_while_a_large_folder_is_listed(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     """If it did not, one or two would get between the parts of a call that are not listing."""
@@ -142,7 +142,7 @@ async def test_the_server_answers_others_while_it_lists(
         assert statistics.median(counts) >= 3
 
 
-async def test_a_server_whose_files_are_not_on_this_machine_is_asked_for_as_much_as_is_shown(
+async def test_a_listing_of_a_remote_server_requests_only_what_is_shown(
     make_server: MakeServer, root: Path, tmp_path: Path
 ) -> None:
     async with (

@@ -44,7 +44,7 @@ async def run_shows(client: AgentClient, run_id: str, said: str) -> dict[str, An
 
 @pytest.mark.parametrize("later", [thread, task])
 @pytest.mark.parametrize(("ending", "state"), [("", "completed"), ("1 / 0", "failed")])
-async def test_output_after_the_end_is_in_the_cell_the_file_and_the_run(
+async def test_late_output_reaches_the_cell_the_file_and_the_run(
     server: JupyterProcess,
     ada: AgentClient,
     warm: Warm,
@@ -130,7 +130,7 @@ async def person_deletes(ada: AgentClient, ana: Collaborator) -> None:
         (person_deletes, BEGINS),
     ],
 )
-async def test_a_cell_that_was_run_again_cleared_or_deleted_gets_nothing_of_the_run_before(
+async def test_a_cell_that_was_rerun_cleared_or_deleted_gets_no_late_output_of_the_old_run(
     ada: AgentClient,
     warm: Warm,
     gate: MakeGate,
@@ -162,7 +162,7 @@ async def test_a_cell_that_was_run_again_cleared_or_deleted_gets_nothing_of_the_
     assert [ana.cell(cell_id) for cell_id in ana.ids() if cell_id != "cell-1"] == before
 
 
-async def test_late_output_follows_a_cell_that_was_moved(
+async def test_late_output_follows_a_moved_cell(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -177,7 +177,7 @@ async def test_late_output_follows_a_cell_that_was_moved(
     assert len(outputs_of(ana, "cell-1")) == 1
 
 
-async def test_displays_and_cleared_outputs_come_late_too(
+async def test_late_displays_and_clears_take_effect_too(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     doors = [gate() for _ in range(3)]
@@ -222,7 +222,7 @@ async def test_scratch_code_shows_late_output_in_its_run(
     assert (facts["state"], printed(facts)) == ("completed", "late")
 
 
-async def test_late_output_that_is_too_large_is_kept_elsewhere_in_whole(
+async def test_late_output_that_is_too_large_is_kept_whole_in_a_side_file(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door, end = gate(), gate()

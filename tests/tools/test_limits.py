@@ -80,7 +80,7 @@ def nested(levels: int) -> Any:
         ("inspect_variables", {"names": ["x"] * 100_000}, "too_large"),
     ],
 )
-async def test_a_call_with_too_much_is_refused_in_few_words(
+async def test_a_call_that_is_too_large_is_refused_briefly(
     ada: AgentClient, new: New, tool: str, arguments: dict[str, Any], code: str
 ) -> None:
     named = {} if tool in ("list_notebooks", "list_documents", "get_run") else {"path": new("1")}
@@ -92,17 +92,17 @@ async def test_a_call_with_too_much_is_refused_in_few_words(
         assert letter * (201 // len(letter)) not in str(result)
 
 
-async def test_a_cell_that_is_named_often_is_read_once(ada: AgentClient, new: New) -> None:
+async def test_a_cell_named_repeatedly_is_read_once(ada: AgentClient, new: New) -> None:
     read = await ada.ask("get_notebook", path=new("1", "2"), cell_ids=[1] * 1000)
     assert [cell["index"] for cell in read["cells"]] == [1]
 
 
-async def test_a_cell_that_is_named_often_is_deleted_once(ada: AgentClient, new: New) -> None:
+async def test_a_cell_named_repeatedly_is_deleted_once(ada: AgentClient, new: New) -> None:
     gone = await ada.ask("batch_delete_notebook_cells", path=new("1", "2"), cell_ids=[1, 1, -1])
     assert gone["deleted"] == ["cell-1"]
 
 
-async def test_a_path_that_is_as_long_as_it_may_be_can_be_used(ada: AgentClient) -> None:
+async def test_a_long_path_can_be_used(ada: AgentClient) -> None:
     path = "/".join(f"folder-{number}-{'x' * 8}" for number in range(12)) + "/a.md"
     assert len(path) > 200
     made = await ada.ask("create_document", path=path, type="file", content=f"I am {path}.")
@@ -123,7 +123,7 @@ async def test_a_path_that_is_as_long_as_it_may_be_can_be_used(ada: AgentClient)
         ("restart_notebook_kernel", {"clear_outputs": True}),
     ],
 )
-async def test_no_call_changes_more_cells_than_it_may(
+async def test_a_call_cannot_change_more_cells_than_the_limit(
     server: JupyterProcess, ada: AgentClient, tool: str, arguments: dict[str, Any]
 ) -> None:
     path = "many.ipynb"
@@ -135,14 +135,14 @@ async def test_no_call_changes_more_cells_than_it_may(
     assert len((await ada.ask("get_notebook", path=path, format="outline"))["cells"]) == MOST + 1
 
 
-async def test_as_many_cells_as_a_call_may_change_are_changed(ada: AgentClient, new: New) -> None:
+async def test_a_call_can_change_as_many_cells_as_the_limit(ada: AgentClient, new: New) -> None:
     path = new(*(notebooks.code(f"cell-{n}", "", execution_count=1) for n in range(MOST)))
     assert len((await ada.ask("clear_notebook_outputs", path=path))["cleared"]) == MOST
     gone = await ada.ask("batch_delete_notebook_cells", path=path, start_index=0, end_index=MOST)
     assert gone["cell_count"] == 0
 
 
-def test_an_error_repeats_two_hundred_characters_of_an_argument_in_a_row() -> None:
+def test_an_error_quotes_at_most_200_characters_of_an_argument() -> None:
     path = "".join(chr(ord("a") + n % 26) + str(n) for n in range(300))
     cut = Echoes({"path": f"server:/{path}/", "content": "y" * 300}).cut
     assert cut(f"There is nothing at {path!r}.") == f"There is nothing at '{path[:197]}...'."
@@ -150,20 +150,20 @@ def test_an_error_repeats_two_hundred_characters_of_an_argument_in_a_row() -> No
     assert cut(f"Some of it, {path[100:250]}, stays.") == f"Some of it, {path[100:250]}, stays."
 
 
-def test_an_argument_is_shown_by_its_beginning() -> None:
+def test_a_long_argument_is_cut_to_its_beginning() -> None:
     assert shown({"a": [1, "b"]}) == '{"a": [1, "b"]}'
     assert len(shown("x" * 4_000_000)) == len(shown([0] * 1_000_000)) == 200
     assert len(shown(nested(900))) == 200
 
 
-def test_deep_and_wide_arguments_are_refused_before_they_are_all_looked_at() -> None:
+def test_deep_and_wide_arguments_are_refused_early() -> None:
     with pytest.raises(Exception, match="nested"):
         check({"cell_ids": nested(100_000)}, MOST)
     with pytest.raises(Exception, match="too many values"):
         check({"cell_ids": [[0] * MOST] * MOST}, MOST)
 
 
-def test_what_an_error_repeats_of_a_thousand_long_names_is_cut_in_no_time() -> None:
+def test_quotes_of_a_thousand_long_names_are_cut_quickly() -> None:
     ids = [f"{number:04d}" + "abcdefghij" * 99 for number in range(1_000)]
     text = "No cell has the id " + ids[900] + ", ".join(ids[:7]) + ". Something else."
     start = time.thread_time()
@@ -188,11 +188,11 @@ def test_what_an_error_repeats_of_a_thousand_long_names_is_cut_in_no_time() -> N
     ],
     ids=["lists", "deep", "text", "escapes", "behind escapes", "few", "strings", "many strings"],
 )
-async def test_values_are_counted_outside_of_strings(text: str, many: bool) -> None:
+async def test_values_inside_strings_are_not_counted(text: str, many: bool) -> None:
     assert await has_too_many_values(text.encode()) == many
 
 
-async def test_a_text_that_is_json_is_not_parsed(ada: AgentClient) -> None:
+async def test_text_that_looks_like_json_is_not_parsed(ada: AgentClient) -> None:
     text = "[" + "[]," * 400_000 + "[]]"
     made = await ada.ask("create_document", path="lists.json", type="file", content=text)
     assert made["path"] == "lists.json"

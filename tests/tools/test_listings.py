@@ -16,7 +16,7 @@ from jupyter_collaboration_mcp.workspace.survey import Survey
         (False, False, "Not all folders were searched; narrow the path."),
     ],
 )
-def test_only_a_listing_that_goes_on_says_so(complete: bool, more: bool, first: str) -> None:
+def test_only_an_incomplete_listing_says_so(complete: bool, more: bool, first: str) -> None:
     found = FileListing([], 0, complete, more, Survey())
     assert found.text("Nothing is there.").splitlines()[0] == first
     assert found.facts == {"complete": complete}

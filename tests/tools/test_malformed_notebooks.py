@@ -86,7 +86,7 @@ MALFORMED: dict[str, Any] = {
 }
 
 
-async def test_a_malformed_notebook_is_corrupt_and_stays_as_it_is(
+async def test_a_malformed_notebook_is_reported_as_corrupt_and_not_changed(
     server: JupyterProcess, ada: AgentClient, write: Write
 ) -> None:
     for name, content in MALFORMED.items():
@@ -105,7 +105,7 @@ async def test_a_malformed_notebook_is_corrupt_and_stays_as_it_is(
             assert file.read_bytes() == before, name
 
 
-async def test_a_person_is_told_of_a_malformed_notebook_and_does_not_wait_for_ever(
+async def test_a_person_is_notified_of_a_malformed_notebook_at_once(
     server: JupyterProcess, write: Write
 ) -> None:
     if server.standalone is not None:
@@ -163,7 +163,7 @@ async def test_a_notebook_with_large_integers_opens_as_in_a_browser(
     json.loads(file.read_text(), parse_int=lambda digits: _small(int(digits)))
 
 
-async def test_a_file_that_gets_a_large_integer_while_it_is_open_is_taken_over(
+async def test_an_open_file_that_gains_a_large_integer_is_reloaded(
     server: JupyterProcess, ada: AgentClient, new: New
 ) -> None:
     path = new("x")
@@ -189,7 +189,7 @@ async def test_a_file_that_gets_a_large_integer_while_it_is_open_is_taken_over(
 # -- NaN and Infinity -------------------------------------------------------------------------
 
 
-async def test_a_notebook_with_nan_stays_savable_or_is_reported_as_not(
+async def test_a_notebook_with_nan_can_be_saved_or_is_refused(
     server: JupyterProcess, ada: AgentClient, tab: Tab, write: Write
 ) -> None:
     content = cell(metadata={"k": float("nan"), "l": [float("-inf"), 1e300]})
@@ -239,7 +239,7 @@ async def raw_call(server: JupyterProcess, tool: str, **arguments: Any) -> dict[
     ],
     ids=["70 bits", "negative", "60 bits", "1e300", "nan", "infinity", "half", "half a key"],
 )
-async def test_metadata_that_no_document_can_hold_is_refused_whole(
+async def test_metadata_that_no_document_can_hold_is_refused_with_the_whole_call(
     server: JupyterProcess, ada: AgentClient, new: New, value: Any, says: str
 ) -> None:
     path = new("a", "b")
@@ -310,7 +310,7 @@ async def test_half_a_character_in_any_argument_gets_an_answer(
     assert (Path(server.root) / text).read_text() == "text\n"
 
 
-async def test_the_command_of_a_client_lives_on_after_a_large_integer(
+async def test_the_command_survives_a_large_integer(
     server: JupyterProcess, new: New, tmp_path: Path
 ) -> None:
     if server.standalone is None:
@@ -327,7 +327,7 @@ async def test_the_command_of_a_client_lives_on_after_a_large_integer(
         assert await ada.sources(path) == ["a"]
 
 
-async def test_the_command_of_a_client_lives_on_after_reading_large_integers(
+async def test_the_command_survives_reading_large_integers(
     server: JupyterProcess, new: New, write: Write, tmp_path: Path
 ) -> None:
     if server.standalone is None:
@@ -358,7 +358,7 @@ async def test_a_kernel_that_counts_beyond_64_bits_does_not_break_the_run(
         await ada.ask("run_code", path=path, code="get_ipython().execution_count = 1")
 
 
-async def test_metadata_that_a_program_of_a_person_wrote_is_shown_or_named(
+async def test_metadata_that_is_not_json_is_shown_or_described(
     ada: AgentClient, new: New, tab: Tab
 ) -> None:
     """Browsers have values that JSON has not."""

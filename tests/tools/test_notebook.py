@@ -113,7 +113,7 @@ async def test_a_listing_is_bounded_and_recursive(server: JupyterProcess, ada: A
     assert listing["complete"] is False
 
 
-async def test_reading_gives_index_id_revision_and_unescaped_source(
+async def test_reading_shows_index_id_revision_and_unescaped_source(
     ada: AgentClient, make: Make
 ) -> None:
     path = make()
@@ -126,13 +126,15 @@ async def test_reading_gives_index_id_revision_and_unescaped_source(
     assert facts["saved"] is True
 
 
-async def test_an_outline_is_a_line_a_cell(ada: AgentClient, make: Make) -> None:
+async def test_an_outline_has_one_line_per_cell(ada: AgentClient, make: Make) -> None:
     text = await ada.say("get_notebook", path=make(), format="outline")
     assert sum(line.startswith("[") for line in text.splitlines()) == 3
     assert "plot(value)" in text
 
 
-async def test_cells_are_chosen_by_range_ids_prefix_and_query(ada: AgentClient, make: Make) -> None:
+async def test_cells_can_be_selected_by_range_id_prefix_and_query(
+    ada: AgentClient, make: Make
+) -> None:
     path = make()
 
     async def ids(**choice: Any) -> list[str]:
@@ -145,7 +147,9 @@ async def test_cells_are_chosen_by_range_ids_prefix_and_query(ada: AgentClient, 
     assert await ids(query="PRINT(") == ["load-00002"]
 
 
-async def test_a_long_answer_is_cut_and_says_where_to_go_on(ada: AgentClient, make: Make) -> None:
+async def test_a_long_answer_is_cut_and_says_where_to_continue(
+    ada: AgentClient, make: Make
+) -> None:
     path = make([notebooks.code(f"cell-{n:04}", "x" * 400) for n in range(20)])
     facts = await ada.ask("get_notebook", path=path, max_content_length=3000)
     shown = len(facts["cells"])
@@ -163,7 +167,9 @@ async def test_no_answer_exceeds_25_000_tokens(ada: AgentClient, make: Make) -> 
         assert len(text) / 4 < 25_200
 
 
-async def test_full_shows_outputs_as_digests_never_base64(ada: AgentClient, make: Make) -> None:
+async def test_the_full_format_summarizes_outputs_and_never_shows_base64(
+    ada: AgentClient, make: Make
+) -> None:
     image = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "iVBOR" * 500}}
     printed = {"output_type": "stream", "name": "stdout", "text": "hello\n"}
     cell = notebooks.code("plot", "draw()", outputs=[printed, image], execution_count=4)
@@ -173,7 +179,7 @@ async def test_full_shows_outputs_as_digests_never_base64(ada: AgentClient, make
     assert "iVBORiVBOR" not in text
 
 
-async def test_a_session_names_room_and_session(ada: AgentClient, make: Make) -> None:
+async def test_a_session_reports_its_room_and_session_id(ada: AgentClient, make: Make) -> None:
     facts = await ada.ask("create_notebook_session", path=make())
     assert facts["room_id"] == f"json:notebook:{facts['file_id']}"
     assert facts["session_id"]
@@ -207,7 +213,7 @@ async def test_an_edit_reaches_the_person_and_the_file(
         await eventually(look, lambda facts: "saved" in facts)
 
 
-async def test_what_is_not_asked_to_change_stays(
+async def test_everything_else_in_a_notebook_stays_unchanged(
     server: JupyterProcess, ada: AgentClient, make: Make
 ) -> None:
     output = {"output_type": "stream", "name": "stdout", "text": "1\n"}
@@ -244,7 +250,7 @@ async def test_an_old_notebook_keeps_its_minor_version(
     assert "id" not in saved["cells"][0]
 
 
-async def test_several_cells_change_in_one_call_or_not_at_all(ada: AgentClient, make: Make) -> None:
+async def test_a_call_updates_all_its_cells_or_none(ada: AgentClient, make: Make) -> None:
     path = make()
     before = await ada.sources(path)
     error = await refused_update(
@@ -258,7 +264,7 @@ async def test_several_cells_change_in_one_call_or_not_at_all(ada: AgentClient, 
     assert (await ada.sources(path))[1:] == ["D", "C"]
 
 
-async def test_two_replacements_in_one_cell_are_both_made(ada: AgentClient, make: Make) -> None:
+async def test_two_replacements_in_one_cell_are_both_applied(ada: AgentClient, make: Make) -> None:
     path = make()
     await update(
         ada,
@@ -269,7 +275,7 @@ async def test_two_replacements_in_one_cell_are_both_made(ada: AgentClient, make
     assert (await ada.sources(path))[1] == "import sys\nvalue = 2\nprint(value)"
 
 
-async def test_type_and_metadata_change_and_the_person_sees_it(
+async def test_a_person_sees_changes_of_type_and_metadata(
     server: JupyterProcess, ada: AgentClient, make: Make
 ) -> None:
     before = {"a": 1, "b": 2, "trusted": False}
@@ -287,7 +293,7 @@ async def test_type_and_metadata_change_and_the_person_sees_it(
         assert ana.cell(0)["metadata"] == before
 
 
-async def test_a_stale_revision_applies_nothing_and_shows_source_and_diff(
+async def test_a_stale_revision_is_refused_with_the_source_and_a_diff(
     server: JupyterProcess, ada: AgentClient, make: Make
 ) -> None:
     path = make()
@@ -311,7 +317,7 @@ async def test_a_stale_revision_applies_nothing_and_shows_source_and_diff(
         assert new["cells"][0]["revision"] != error["revision"]
 
 
-async def test_delete_and_move_are_guarded_too(ada: AgentClient, make: Make) -> None:
+async def test_deletions_and_moves_are_guarded_too(ada: AgentClient, make: Make) -> None:
     path = make()
     for tool, more in (
         ("batch_delete_notebook_cells", {}),
@@ -354,7 +360,7 @@ async def insert(client: AgentClient, path: str, *contents: str, **where: Any) -
     )
 
 
-async def test_cells_are_inserted_where_they_were_asked_for(ada: AgentClient, make: Make) -> None:
+async def test_cells_are_inserted_at_the_requested_places(ada: AgentClient, make: Make) -> None:
     path = make([notebooks.code("a", "a"), notebooks.code("b", "b")])
     await insert(ada, path, "end")
     await insert(ada, path, "top", start_position=0)
@@ -367,7 +373,7 @@ async def test_cells_are_inserted_where_they_were_asked_for(ada: AgentClient, ma
     ]
 
 
-async def test_cells_are_deleted_by_range_and_by_id(ada: AgentClient, make: Make) -> None:
+async def test_cells_can_be_deleted_by_range_and_by_id(ada: AgentClient, make: Make) -> None:
     path = make([notebooks.code(name, name) for name in "abcdef"])
 
     async def delete(**which: Any) -> list[str]:
@@ -381,7 +387,7 @@ async def test_cells_are_deleted_by_range_and_by_id(ada: AgentClient, make: Make
     assert await ada.sources(path) == ["e"]
 
 
-async def test_cells_move_with_all_they_have(
+async def test_cells_are_moved_with_everything_they_have(
     server: JupyterProcess, ada: AgentClient, make: Make
 ) -> None:
     printed = {"output_type": "stream", "name": "stdout", "text": "é😀\n"}
@@ -403,7 +409,7 @@ async def test_cells_move_with_all_they_have(
 # -- undo ------------------------------------------------------------------------------------
 
 
-async def test_undo_takes_back_the_agents_calls_and_nothing_else(
+async def test_undo_reverts_the_agents_calls_and_nothing_else(
     server: JupyterProcess, ada: AgentClient, make: Make
 ) -> None:
     path = make()
@@ -425,7 +431,7 @@ async def test_undo_takes_back_the_agents_calls_and_nothing_else(
     assert (await ada.refused("undo_agent_changes", path=path))["code"] == "nothing_to_undo"
 
 
-async def test_undo_is_refused_where_it_would_strand_somebodys_text(
+async def test_undo_is_refused_if_it_would_strand_somebodys_text(
     server: JupyterProcess, ada: AgentClient, make: Make
 ) -> None:
     path = make()
@@ -459,7 +465,7 @@ async def test_undo_keeps_an_inserted_cell_that_others_edited(
         assert (await ada.sources(path))[0] == "Ana: agent's cell"
 
 
-async def test_undo_since_a_version_takes_back_all_that_came_after(
+async def test_undo_since_a_version_reverts_everything_after_it(
     ada: AgentClient, make: Make
 ) -> None:
     path = make()
@@ -473,7 +479,7 @@ async def test_undo_since_a_version_takes_back_all_that_came_after(
     assert await ada.sources(path) == [THREE[0]["source"], THREE[1]["source"], "first"]
 
 
-async def test_each_agent_undoes_its_own(server: JupyterProcess, make: Make) -> None:
+async def test_each_agent_undoes_only_its_own_edits(server: JupyterProcess, make: Make) -> None:
     path = make()
     async with agent(server, "Ada") as ada, agent(server, "Bob") as bob:
         await ada.replace(path, "load", "import os", "import sys")
@@ -532,7 +538,7 @@ async def test_an_answer_ends_with_what_others_changed(server: JupyterProcess, m
         ("corrupt.ipynb", "corrupt_document"),
     ],
 )
-async def test_a_bad_path_is_a_clear_error_and_touches_nothing(
+async def test_a_bad_path_gives_a_clear_error_and_changes_nothing(
     server: JupyterProcess, ada: AgentClient, path: str, code: str
 ) -> None:
     root = Path(server.root)
@@ -554,9 +560,7 @@ async def test_a_bad_path_is_a_clear_error_and_touches_nothing(
     assert (root / "corrupt.ipynb").read_text() == '{"cells": ['
 
 
-async def test_a_notebook_that_was_mended_can_be_opened(
-    server: JupyterProcess, ada: AgentClient
-) -> None:
+async def test_a_repaired_notebook_can_be_opened(server: JupyterProcess, ada: AgentClient) -> None:
     file = Path(server.root) / "mended.ipynb"
     file.write_text("not json")
     assert (await ada.refused("get_notebook", path=file.name))["code"] == "corrupt_document"
@@ -583,7 +587,7 @@ async def test_a_notebook_that_was_mended_can_be_opened(
         ({"index": 0, "content": "y" * 20_000_000}, "too_large"),
     ],
 )
-async def test_a_bad_update_is_a_clear_error_and_changes_nothing(
+async def test_a_bad_update_gives_a_clear_error_and_changes_nothing(
     ada: AgentClient, make: Make, update: dict[str, Any], code: str
 ) -> None:
     path = make([notebooks.code(name, name) for name in ("same-1", "same-2", "other")])
@@ -656,7 +660,7 @@ async def test_half_a_character_is_refused(
         ("get_notebook", {"cell_ids": ["load"], "start_index": 0}, "invalid_argument"),
     ],
 )
-async def test_bad_arguments_are_a_clear_error_and_change_nothing(
+async def test_bad_arguments_give_a_clear_error_and_change_nothing(
     ada: AgentClient, make: Make, tool: str, arguments: dict[str, Any], code: str
 ) -> None:
     path = make()
@@ -666,7 +670,7 @@ async def test_bad_arguments_are_a_clear_error_and_change_nothing(
     assert await ada.sources(path) == [cell["source"] for cell in THREE]
 
 
-async def test_a_thousand_cells_in_one_batch_are_fine(ada: AgentClient, make: Make) -> None:
+async def test_a_thousand_cells_can_be_inserted_in_one_call(ada: AgentClient, make: Make) -> None:
     path = make([])
     facts = await insert(ada, path, *(f"x = {n}" for n in range(1000)), start_position=0)
     assert len(facts["cells"]) == 1000
@@ -676,7 +680,7 @@ async def test_a_thousand_cells_in_one_batch_are_fine(ada: AgentClient, make: Ma
 # -- permissions and toolsets ----------------------------------------------------------------
 
 
-async def test_a_connection_can_only_narrow_what_it_may_do(
+async def test_a_connection_can_only_narrow_its_permissions(
     server: JupyterProcess, make: Make
 ) -> None:
     path = make()
@@ -711,7 +715,7 @@ async def test_a_connection_can_only_narrow_what_it_may_do(
         assert error["code"] == "permission_refused"
 
 
-async def test_of_levels_and_toolsets_that_are_repeated_the_least_is_given(
+async def test_repeated_levels_and_toolsets_give_the_narrowest(
     server: JupyterProcess, make: Make
 ) -> None:
     path = make()
@@ -749,7 +753,7 @@ async def test_of_levels_and_toolsets_that_are_repeated_the_least_is_given(
         ("structured=", "'structured' of the URL is empty"),
     ],
 )
-async def test_a_url_that_makes_no_sense_is_refused_before_it_gives_any_power(
+async def test_a_url_with_invalid_parameters_is_refused(
     server: JupyterProcess, query: str, said: str
 ) -> None:
     url, headers = mcp_address(server)
@@ -759,7 +763,9 @@ async def test_a_url_that_makes_no_sense_is_refused_before_it_gives_any_power(
     assert said in str(answer.json())
 
 
-async def test_a_name_that_a_url_repeats_is_one_name(server: JupyterProcess, make: Make) -> None:
+async def test_an_agent_name_repeated_in_the_url_is_accepted(
+    server: JupyterProcess, make: Make
+) -> None:
     async with agent(server, ["Ada", "Ada"]) as ada:
         assert await ada.sources(make())
 
@@ -812,7 +818,7 @@ READ_ONLY = {
 }
 
 
-async def test_every_tool_is_lean_and_true_to_its_annotations(ada: AgentClient) -> None:
+async def test_every_tool_is_short_and_consistent_with_its_annotations(ada: AgentClient) -> None:
     tools = (await ada.client.list_tools()).tools
     lengths = []
     for tool in tools:

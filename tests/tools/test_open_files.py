@@ -138,7 +138,7 @@ async def something_else_is_saved(server: JupyterProcess, ada: AgentClient) -> N
 # -- delete -----------------------------------------------------------------------------------
 
 
-async def test_a_file_and_an_empty_folder_go_to_the_trash(
+async def test_deleted_files_and_empty_folders_go_to_the_trash(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     write(server, "gone/a.md")
@@ -156,7 +156,7 @@ async def test_a_file_and_an_empty_folder_go_to_the_trash(
     assert (await ada.refused("delete_document", path="gone"))["code"] == "document_not_found"
 
 
-async def test_a_folder_goes_with_all_that_is_in_it_only_if_that_is_said(
+async def test_a_folder_with_content_is_deleted_only_with_recursive(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     write(server, "full/a.md")
@@ -169,7 +169,9 @@ async def test_a_folder_goes_with_all_that_is_in_it_only_if_that_is_said(
     assert (trash / "full" / "in" / "b.ipynb").exists()
 
 
-async def test_the_root_itself_stays(server: JupyterProcess, ada: AgentClient) -> None:
+async def test_the_root_can_be_neither_deleted_nor_renamed(
+    server: JupyterProcess, ada: AgentClient
+) -> None:
     for path in ("", "/", "."):
         error = await ada.refused("delete_document", path=path, recursive=True)
         assert error["code"] == "path_refused"
@@ -179,7 +181,7 @@ async def test_the_root_itself_stays(server: JupyterProcess, ada: AgentClient) -
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_without_a_trash_a_full_folder_goes_if_the_server_lets_it_go(
+async def test_a_folder_with_content_is_deleted_without_a_trash_if_the_server_allows_it(
     make_server: MakeServer, way: str
 ) -> None:
     for_good = "--FileContentsManager.delete_to_trash=False"
@@ -220,7 +222,7 @@ async def test_a_deleted_file_never_comes_back(
     assert not list(Path(lazy.root).glob("*recovered*"))
 
 
-async def test_a_new_file_at_the_path_of_a_deleted_one_has_nothing_of_it(
+async def test_a_new_file_at_the_path_of_a_deleted_one_inherits_nothing(
     lazy: JupyterProcess, ida: AgentClient
 ) -> None:
     write(lazy, "again.md", "first\n")
@@ -241,7 +243,7 @@ async def test_a_new_file_at_the_path_of_a_deleted_one_has_nothing_of_it(
 
 
 @pytest.mark.parametrize("end", ["kill", "terminate"])
-async def test_a_deleted_file_does_not_come_back_when_the_server_does(
+async def test_a_deleted_file_does_not_come_back_when_the_server_restarts(
     make_server: MakeServer, end: str
 ) -> None:
     server = make_server(LAZY, env=NOT_MEASURED)
@@ -263,7 +265,7 @@ async def test_a_deleted_file_does_not_come_back_when_the_server_does(
 
 @pytest.mark.parametrize("name", ["br[ack]ets", "st*ar", "wh?"])
 @pytest.mark.parametrize("by", ["agent", "person"])
-async def test_a_folder_whose_name_looks_like_a_glob_is_deleted_alone(
+async def test_deleting_a_folder_whose_name_looks_like_a_glob_affects_no_other(
     lazy: JupyterProcess, ida: AgentClient, name: str, by: str
 ) -> None:
     """B22: the ids of other folders would go with it, and what is unsaved in their rooms too."""
@@ -289,7 +291,7 @@ async def test_a_folder_whose_name_looks_like_a_glob_is_deleted_alone(
 
 
 @pytest.mark.parametrize("name", ["told.md", f"{'é' * 40} told.md"], ids=["short", "long"])
-async def test_people_in_a_deleted_file_are_told(
+async def test_people_in_a_deleted_file_are_notified(
     lazy: JupyterProcess, ida: AgentClient, name: str
 ) -> None:
     """As JupyterLab reads it: a code that ends the session, and why."""
@@ -313,7 +315,7 @@ async def test_people_in_a_deleted_file_are_told(
     assert "told.md was deleted" in said["errorReason"]
 
 
-async def test_a_tab_that_comes_back_to_a_file_that_is_gone_disturbs_nobody(
+async def test_a_tab_that_reconnects_to_a_missing_file_affects_nobody_else(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     """B20: it would take all rooms of the server with it."""
@@ -339,7 +341,7 @@ async def test_a_tab_that_comes_back_to_a_file_that_is_gone_disturbs_nobody(
             assert dora.source() == "Ana's old\nby an agent\n"
 
 
-async def test_what_is_deleted_while_it_is_stored_leaves_the_store_to_others(
+async def test_deleting_a_document_while_it_is_stored_does_not_lock_the_store(
     lazy: JupyterProcess, ida: AgentClient
 ) -> None:
     """B21: the database would stay locked for all documents."""
@@ -362,7 +364,7 @@ async def test_what_is_deleted_while_it_is_stored_leaves_the_store_to_others(
 
 
 @pytest.mark.parametrize("act", ["delete_document", "rename_document"])
-async def test_a_link_goes_alone_and_what_it_leads_to_stays_open(
+async def test_deleting_or_renaming_a_link_leaves_its_target_open(
     lazy: JupyterProcess, ida: AgentClient, act: str
 ) -> None:
     if lazy.standalone is not None:
@@ -390,7 +392,7 @@ async def test_a_link_goes_alone_and_what_it_leads_to_stays_open(
         await until(lambda: real.read_text() == whole)
 
 
-async def test_what_people_wrote_through_a_link_stays_when_the_link_goes(
+async def test_edits_made_through_a_link_survive_its_deletion(
     lazy: JupyterProcess, ida: AgentClient
 ) -> None:
     if lazy.standalone is not None:
@@ -407,7 +409,7 @@ async def test_what_people_wrote_through_a_link_stays_when_the_link_goes(
 
 
 @pytest.mark.parametrize("act", ["delete_document", "rename_document"])
-async def test_people_who_came_through_a_link_are_told_when_it_leads_nowhere(
+async def test_people_in_a_document_opened_through_a_link_are_notified_when_its_target_goes(
     lazy: JupyterProcess, ida: AgentClient, act: str
 ) -> None:
     if lazy.standalone is not None:
@@ -428,7 +430,7 @@ async def test_people_who_came_through_a_link_are_told_when_it_leads_nowhere(
         assert not real.exists()
 
 
-async def test_what_is_renamed_through_a_link_to_its_folder_keeps_its_room(
+async def test_a_file_renamed_through_a_link_to_its_folder_keeps_its_room(
     lazy: JupyterProcess, ida: AgentClient
 ) -> None:
     if lazy.standalone is not None:
@@ -453,7 +455,7 @@ async def test_what_is_renamed_through_a_link_to_its_folder_keeps_its_room(
 
 
 @pytest.mark.parametrize("target", ["moved.md", "new/folder/moved.md"])
-async def test_a_renamed_text_keeps_its_people_and_what_is_unsaved(
+async def test_a_renamed_text_keeps_its_people_and_unsaved_edits(
     lazy: JupyterProcess, ida: AgentClient, target: str
 ) -> None:
     old = write(lazy, f"text-{len(target)}.md")
@@ -487,7 +489,7 @@ async def test_a_renamed_text_keeps_its_people_and_what_is_unsaved(
         await ana.until(lambda: "the agent again" not in ana.source())
 
 
-async def test_people_learn_the_new_path(lazy: JupyterProcess, ida: AgentClient) -> None:
+async def test_people_are_notified_of_the_new_path(lazy: JupyterProcess, ida: AgentClient) -> None:
     write(lazy, "before.md")
     async with person(lazy, "before.md") as ana:
         await ida.ask("rename_document", path="before.md", newPath="after.md")
@@ -515,7 +517,7 @@ async def test_a_renamed_notebook_keeps_its_kernel(
         await api.close(moved["id"])
 
 
-async def test_what_is_open_in_a_renamed_folder_goes_with_it(
+async def test_open_documents_follow_the_rename_of_their_folder(
     lazy: JupyterProcess, ida: AgentClient
 ) -> None:
     write(lazy, "project/in/a.md")
@@ -549,7 +551,7 @@ async def test_what_is_open_in_a_renamed_folder_goes_with_it(
         assert await file_id(lazy, new / "closed.md") == closed
 
 
-async def test_a_file_that_a_person_deleted_with_unsaved_edits_is_in_nobodys_way(
+async def test_a_file_deleted_by_a_person_with_unsaved_edits_does_not_block_others(
     lazy: JupyterProcess, ida: AgentClient
 ) -> None:
     write(lazy, "deleted-by-ana.md")
@@ -562,7 +564,7 @@ async def test_a_file_that_a_person_deleted_with_unsaved_edits_is_in_nobodys_way
 
 
 @pytest.mark.parametrize("name", ["br[ack]ets", "st*ar", "wh?"])
-async def test_a_folder_whose_name_looks_like_a_glob_is_renamed_alone(
+async def test_renaming_a_folder_whose_name_looks_like_a_glob_affects_no_other(
     lazy: JupyterProcess, ida: AgentClient, name: str
 ) -> None:
     """jupyter-server-fileid takes it for a glob: of its own files some ids would stay behind, and
@@ -589,7 +591,7 @@ async def test_a_folder_whose_name_looks_like_a_glob_is_renamed_alone(
         assert "more" in await read(ida, f"new-{name}/a.md")
 
 
-async def test_a_path_that_was_once_in_use_can_be_renamed_to(
+async def test_a_file_can_be_renamed_to_a_path_that_was_once_used(
     lazy: JupyterProcess, ida: AgentClient
 ) -> None:
     """The id of a file that was removed on disk stays with its path for ever."""
@@ -609,7 +611,7 @@ async def test_a_path_that_was_once_in_use_can_be_renamed_to(
     assert not (Path(lazy.root) / "source.md").exists()
 
 
-async def test_a_rename_overwrites_nothing_and_goes_nowhere_inside_itself(
+async def test_a_rename_neither_overwrites_nor_moves_a_folder_into_itself(
     lazy: JupyterProcess, ida: AgentClient
 ) -> None:
     file, other = write(lazy, "stays/a.md"), write(lazy, "other/b.md", "other\n")
@@ -663,7 +665,7 @@ async def test_nothing_is_lost_if_the_server_dies_after_a_rename(make_server: Ma
         assert shown(root / "new") == {"a.md"}
 
 
-async def test_a_save_that_is_on_its_way_does_not_bring_the_old_path_back(
+async def test_a_pending_save_does_not_bring_the_old_path_back(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     """Saves, edits, renames and at last a delete, in each other's way. A large file takes time."""
@@ -703,7 +705,7 @@ def hops(server: JupyterProcess) -> set[str]:
 
 
 @pytest.mark.parametrize("ending", [".md", ".ipynb"])
-async def test_an_edit_that_races_with_a_rename_is_done_or_told_the_new_path(
+async def test_an_edit_that_races_with_a_rename_succeeds_or_gets_the_new_path(
     server: JupyterProcess, ada: AgentClient, ending: str
 ) -> None:
     """By a person, who does not wait for agents; for a moment the file is at neither path."""

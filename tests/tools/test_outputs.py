@@ -92,7 +92,7 @@ def display(mime: str, value: Any, **more: Any) -> dict[str, Any]:
 # -- streams ---------------------------------------------------------------------------------
 
 
-async def test_printed_text_is_one_output_and_errors_are_another(
+async def test_stdout_and_stderr_are_separate_outputs(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     shown, result = await outputs(
@@ -123,7 +123,7 @@ async def test_printed_text_is_one_output_and_errors_are_another(
     ],
     ids=["bar", "wide-bar", "backspace", "shorter", "windows", "cursor", "colours"],
 )
-async def test_text_is_stored_as_a_screen_shows_it(
+async def test_text_is_stored_as_a_terminal_shows_it(
     ada: AgentClient, warm: Warm, tab: Tab, code: str, text: str
 ) -> None:
     for source in (code, code.replace("end=''", "end='', flush=True")):
@@ -166,7 +166,7 @@ async def test_text_arrives_while_the_cell_runs(
         await ana.until(lambda: ana.cell(0)["outputs"] == [stream("before\nafter\n")])
 
 
-async def test_a_cell_that_prints_all_the_time_changes_the_document_twenty_times_a_second(
+async def test_a_cell_that_prints_constantly_changes_the_document_at_most_twenty_times_a_second(
     ada: AgentClient, warm: Warm, tab: Tab, tmp_path: Path
 ) -> None:
     enough = tmp_path / "enough"
@@ -197,7 +197,7 @@ async def test_a_cell_that_prints_all_the_time_changes_the_document_twenty_times
         assert sum(changes) < 3 * len(printed) + 10_000
 
 
-async def test_ten_thousand_lines_are_told_in_a_thousand_tokens(
+async def test_ten_thousand_lines_are_summarized_in_a_thousand_tokens(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     shown, result = await outputs(
@@ -246,7 +246,7 @@ async def test_cleared_output_is_gone(ada: AgentClient, warm: Warm, tab: Tab) ->
     assert "one" not in text_of(result).partition("```")[2]
 
 
-async def test_output_that_waits_to_be_cleared_goes_when_the_next_comes(
+async def test_output_waiting_to_be_cleared_is_replaced_by_the_next(
     ada: AgentClient, warm: Warm, tab: Tab, gate: MakeGate
 ) -> None:
     first = gate()
@@ -264,7 +264,7 @@ async def test_output_that_waits_to_be_cleared_goes_when_the_next_comes(
         await ana.until(lambda: ana.cell(0)["outputs"] == [stream("twö\n")])
 
 
-async def test_a_display_is_updated_from_everywhere(
+async def test_a_display_can_be_updated_from_anywhere(
     server: JupyterProcess, ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     path = await warm(
@@ -302,7 +302,7 @@ async def test_a_display_is_updated_from_everywhere(
         await becomes("'from a person'")
 
 
-async def test_an_update_is_for_the_latest_run_of_a_cell(
+async def test_an_update_applies_to_the_latest_run_of_a_cell(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     path = await warm(
@@ -322,7 +322,7 @@ async def test_an_update_is_for_the_latest_run_of_a_cell(
             await ana.until(lambda: shows("c"))
 
 
-async def test_an_update_does_not_touch_what_a_person_put_there(
+async def test_an_update_does_not_touch_a_persons_output(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     path = await warm(
@@ -369,7 +369,7 @@ async def test_output_that_the_server_drops_is_reported_as_missing(
 # -- rich outputs ----------------------------------------------------------------------------
 
 
-async def test_a_picture_is_stored_as_it_is_and_shown_to_the_agent(
+async def test_a_picture_is_stored_unchanged_and_shown_to_the_agent(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     picture = png(8, 6)
@@ -385,7 +385,7 @@ async def test_a_picture_is_stored_as_it_is_and_shown_to_the_agent(
     assert picture[:40] not in json.dumps(result.structured_content)
 
 
-async def test_a_large_picture_is_scaled_for_the_agent_and_whole_behind_its_uri(
+async def test_a_large_picture_is_scaled_for_the_agent_and_complete_at_its_uri(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     picture = png(1500, 900)
@@ -440,7 +440,7 @@ async def test_rich_output_is_stored_and_named(
 FRAMES = json.loads((Path(__file__).parents[1] / "documents" / "frames.json").read_text())
 
 
-async def test_a_small_table_is_whole_and_in_full_its_plain_text_alone(
+async def test_a_small_table_is_shown_whole_and_its_full_output_is_only_plain_text(
     ada: AgentClient, warm: Warm
 ) -> None:
     data = FRAMES["describe"]["data"]
@@ -454,7 +454,7 @@ async def test_a_small_table_is_whole_and_in_full_its_plain_text_alone(
     assert page["parts"][0]["text"] == data["text/plain"]
 
 
-async def test_a_large_table_has_a_link_to_its_plain_text_alone(
+async def test_a_large_table_has_a_link_to_its_plain_text_only(
     ada: AgentClient, warm: Warm
 ) -> None:
     data = FRAMES["sixty_rows"]["data"]
@@ -464,7 +464,9 @@ async def test_a_large_table_has_a_link_to_its_plain_text_alone(
     assert await whole(ada, str(link.uri)) == data["text/plain"]
 
 
-async def test_a_result_has_the_count_of_its_cell(ada: AgentClient, warm: Warm, tab: Tab) -> None:
+async def test_a_result_has_the_execution_count_of_its_cell(
+    ada: AgentClient, warm: Warm, tab: Tab
+) -> None:
     path = await warm("'é'", "2")
     counts = [told(await run(ada, path, cell))["execution_count"] for cell in (0, 1, 0)]
     assert counts[1:] == [counts[0] + 1, counts[0] + 2]
@@ -522,7 +524,7 @@ async def test_a_huge_number_does_not_break_the_run(
 
 
 @pytest.mark.parametrize("value", ["nan", "inf"])
-async def test_a_number_that_is_none_does_not_break_the_run(
+async def test_nan_and_infinity_do_not_break_the_run(
     ada: AgentClient, warm: Warm, tab: Tab, value: str
 ) -> None:
     code = f"display({{'application/json': [float('{value}')]}}, raw=True)\nprint('after')"

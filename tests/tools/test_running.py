@@ -39,7 +39,7 @@ OLD = {"output_type": "stream", "name": "stdout", "text": "of old\n"}
 # -- what a run leaves in its cell ------------------------------------------------------------
 
 
-async def test_a_cell_shows_all_that_jupyterlab_would_show(
+async def test_a_cell_shows_everything_that_jupyterlab_would_show(
     server: JupyterProcess, api: KernelApi, ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     code = "import sys\nprint('öut', flush=True)\nprint('err', file=sys.stderr)\n40 + 2"
@@ -118,7 +118,7 @@ async def test_an_exception_is_an_outcome_and_not_an_error_of_the_call(
     assert "ZeroDivisionError: division by zero" in text
 
 
-async def test_output_comes_while_the_cell_runs(
+async def test_output_appears_while_the_cell_runs(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -134,7 +134,7 @@ async def test_output_comes_while_the_cell_runs(
     assert len(outputs_of(ana, 0)) == 1
 
 
-async def test_a_display_is_updated_and_cleared_outputs_are_gone(
+async def test_displays_are_updated_and_cleared_outputs_disappear(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     code = (
@@ -186,7 +186,7 @@ async def test_endless_code_is_answered_in_time_and_can_be_interrupted(
 
 
 @pytest.mark.parametrize("wait", ["time.sleep(0.01)", "await asyncio.sleep(0.01)"])
-async def test_ten_interrupts_at_once_cancel_one_run_at_once(
+async def test_ten_simultaneous_interrupts_cancel_one_run_at_once(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab, wait: str
 ) -> None:
     door = gate()
@@ -209,7 +209,7 @@ async def test_ten_interrupts_at_once_cancel_one_run_at_once(
     assert (await run(ada, path, 1))["state"] == "completed"
 
 
-async def test_code_that_swallows_the_interruption_needs_a_restart(
+async def test_code_that_swallows_the_interrupt_needs_a_restart(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -285,7 +285,7 @@ async def test_a_long_call_reports_its_progress(
 # -- asking for a run -------------------------------------------------------------------------
 
 
-async def test_a_run_can_be_waited_for_later_and_by_another(
+async def test_a_run_can_be_waited_for_later_and_by_another_agent(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -303,13 +303,13 @@ async def test_a_run_can_be_waited_for_later_and_by_another(
     assert facts["state"] == "completed"
 
 
-async def test_an_unknown_run_is_said_to_be_unknown(ada: AgentClient) -> None:
+async def test_an_unknown_run_is_reported_as_unknown(ada: AgentClient) -> None:
     for tool, more in (("get_run", {}), ("reply_to_input", {"text": "x"})):
         error = await ada.refused(tool, run_id="run-000000000000", **more)
         assert error["code"] == "run_not_found"
 
 
-async def test_a_cell_that_runs_already_is_not_run_again(
+async def test_a_cell_that_is_already_running_is_not_run_again(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -326,7 +326,7 @@ async def test_a_cell_that_runs_already_is_not_run_again(
     assert (await run(ada, path, 1))["run_id"] != run_id
 
 
-async def test_an_edited_cell_is_run_again_after_the_run_that_is_under_way(
+async def test_an_edited_cell_runs_again_after_its_current_run(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -349,7 +349,7 @@ async def test_an_edited_cell_is_run_again_after_the_run_that_is_under_way(
 # -- several runs -----------------------------------------------------------------------------
 
 
-async def test_runs_of_two_agents_queue_and_each_output_is_in_its_own_cell(
+async def test_runs_of_two_agents_are_queued_and_each_output_goes_to_its_own_cell(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -384,7 +384,7 @@ async def test_runs_of_two_agents_queue_and_each_output_is_in_its_own_cell(
         assert ana.cell(number)["execution_state"] == "idle"
 
 
-async def test_a_batch_stops_at_the_first_error_and_leaves_the_rest_as_it_was(
+async def test_a_batch_stops_at_the_first_error_and_leaves_the_rest_unchanged(
     ada: AgentClient, warm: Warm, tab: Tab
 ) -> None:
     last = notebooks.code("cell-2", "print('new')", outputs=[OLD], execution_count=7)
@@ -405,7 +405,7 @@ async def test_a_batch_stops_at_the_first_error_and_leaves_the_rest_as_it_was(
     await shows(ana, 2, "new\n")
 
 
-async def test_cells_to_run_are_chosen_by_range_by_ids_or_not_at_all(
+async def test_cells_to_run_can_be_selected_by_range_or_id_or_default_to_all(
     ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm("1", notebooks.markdown("words", "# no code"), "2", "3")
@@ -420,7 +420,7 @@ async def test_cells_to_run_are_chosen_by_range_by_ids_or_not_at_all(
     assert await ran(cell_ids=["cell-3", 0]) == ["cell-3", "cell-0"]
 
 
-async def test_a_batch_that_takes_too_long_tells_what_is_done_and_what_waits(
+async def test_a_batch_that_times_out_reports_what_is_done_and_what_is_queued(
     ada: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -438,7 +438,7 @@ async def test_a_batch_that_takes_too_long_tells_what_is_done_and_what_waits(
     assert (await finish(ada, runs[2]["run_id"]))["state"] == "completed"
 
 
-async def test_an_interruption_takes_the_rest_of_the_batch_with_it_but_not_others(
+async def test_an_interrupt_cancels_the_rest_of_its_batch_but_not_other_runs(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -455,7 +455,7 @@ async def test_an_interruption_takes_the_rest_of_the_batch_with_it_but_not_other
 # -- cells that change while they run ---------------------------------------------------------
 
 
-async def test_output_follows_a_cell_that_is_moved(
+async def test_output_follows_a_moved_cell(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -474,7 +474,7 @@ async def test_output_follows_a_cell_that_is_moved(
     assert outputs_of(ana, 0) == []
 
 
-async def test_what_a_person_types_into_a_running_cell_stays(
+async def test_text_that_a_person_types_into_a_running_cell_stays(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -490,7 +490,7 @@ async def test_what_a_person_types_into_a_running_cell_stays(
     assert await ada.sources(path) == [ana.source(0)]
 
 
-async def test_a_cell_that_is_deleted_while_it_runs_ends_well(
+async def test_the_run_of_a_cell_deleted_while_running_completes(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -506,7 +506,7 @@ async def test_a_cell_that_is_deleted_while_it_runs_ends_well(
     assert ana.ids() == ["cell-1"]
 
 
-async def test_a_cell_that_was_deleted_while_it_ran_comes_back_without_a_star(
+async def test_a_cell_deleted_while_running_comes_back_without_a_star(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -523,7 +523,7 @@ async def test_a_cell_that_was_deleted_while_it_ran_comes_back_without_a_star(
     assert ana.cell(0)["execution_state"] == "idle"
 
 
-async def test_a_cell_that_is_deleted_before_its_turn_is_not_run(
+async def test_a_cell_deleted_before_its_turn_is_not_run(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -540,7 +540,7 @@ async def test_a_cell_that_is_deleted_before_its_turn_is_not_run(
     assert error["code"] == "cell_not_found"
 
 
-async def test_after_a_person_cleared_the_outputs_only_what_is_new_comes(
+async def test_only_new_output_appears_after_a_person_cleared_the_outputs(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     first, second = gate(), gate()
@@ -564,7 +564,7 @@ async def test_after_a_person_cleared_the_outputs_only_what_is_new_comes(
 # -- beside a person --------------------------------------------------------------------------
 
 
-async def test_an_agent_waits_for_what_a_person_runs(
+async def test_an_agents_run_waits_for_a_persons_run(
     server: JupyterProcess, ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -591,7 +591,7 @@ async def test_an_agent_waits_for_what_a_person_runs(
     await shows(ana, 0, "of the person\n")
 
 
-async def test_a_kernel_that_a_person_keeps_busy_is_seen_as_such_at_first_sight(
+async def test_a_kernel_kept_busy_by_a_person_is_recognized_at_once(
     server: JupyterProcess, ada: AgentClient, new: New, gate: MakeGate
 ) -> None:
     door = gate()
@@ -610,7 +610,7 @@ async def test_a_kernel_that_a_person_keeps_busy_is_seen_as_such_at_first_sight(
         assert (await finish(ada, told["run_id"]))["state"] == "completed"
 
 
-async def test_a_persons_code_is_interrupted_by_force_only_and_the_agents_run_goes_on(
+async def test_a_persons_code_is_interrupted_only_by_force_and_the_agents_run_continues(
     server: JupyterProcess, ada: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -651,7 +651,7 @@ async def test_a_run_survives_the_failure_of_a_persons_cell_before_it(
         assert facts["outputs"][0]["text"] == "11"
 
 
-async def test_an_agents_error_does_not_throw_away_what_a_person_has_queued(
+async def test_an_agents_error_does_not_cancel_a_persons_queued_runs(
     server: JupyterProcess, ada: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -668,7 +668,7 @@ async def test_an_agents_error_does_not_throw_away_what_a_person_has_queued(
 # -- running after an edit, and before a deletion ---------------------------------------------
 
 
-async def test_what_is_inserted_is_run_in_order(ada: AgentClient, warm: Warm) -> None:
+async def test_inserted_cells_run_in_order(ada: AgentClient, warm: Warm) -> None:
     path = await warm("seen = []")
     await run(ada, path, 0)
     cells = [
@@ -682,9 +682,7 @@ async def test_what_is_inserted_is_run_in_order(ada: AgentClient, warm: Warm) ->
     assert facts["runs"][1]["outputs"][0]["text"] == "['a', 'b']"
 
 
-async def test_what_is_updated_is_run_in_the_order_of_the_updates(
-    ada: AgentClient, warm: Warm
-) -> None:
+async def test_updated_cells_run_in_the_order_of_the_updates(ada: AgentClient, warm: Warm) -> None:
     path = await warm("seen = []", "x", "y", notebooks.markdown("words", "z"))
     await run(ada, path, 0)
     updates = [
@@ -700,7 +698,9 @@ async def test_what_is_updated_is_run_in_the_order_of_the_updates(
     assert "runs" not in facts
 
 
-async def test_cells_are_deleted_only_after_they_ran_well(ada: AgentClient, warm: Warm) -> None:
+async def test_cells_are_deleted_only_after_they_ran_successfully(
+    ada: AgentClient, warm: Warm
+) -> None:
     path = await warm("done = ['a']", notebooks.markdown("words", "#"), "1 / 0", "print(done)")
     facts = await ada.ask(
         "batch_delete_notebook_cells", path=path, start_index=0, end_index=3, exec=True
@@ -769,7 +769,7 @@ async def test_a_batch_with_one_bad_cell_is_refused_whole(
     assert await api.sessions(path) == []
 
 
-async def test_a_guarded_run_is_made_only_at_the_revision_that_was_read(
+async def test_a_guarded_run_happens_only_at_the_revision_that_was_read(
     ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm("print('first')")
@@ -785,12 +785,12 @@ async def test_a_guarded_run_is_made_only_at_the_revision_that_was_read(
     assert "print('first')" in error["diff"]
 
 
-async def test_an_empty_cell_runs_to_nothing(ada: AgentClient, warm: Warm) -> None:
+async def test_an_empty_cell_completes(ada: AgentClient, warm: Warm) -> None:
     path = await warm("", "print('next')")
     assert states_of(await run_cells(ada, path)) == ["completed", "completed"]
 
 
-async def test_a_connection_that_may_write_cannot_run(
+async def test_a_write_level_connection_cannot_run_code(
     server: JupyterProcess, api: KernelApi, new: New
 ) -> None:
     path = new("print('never')")

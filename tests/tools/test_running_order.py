@@ -100,7 +100,7 @@ async def revision_of(client: AgentClient, path: str, cell: str) -> str:
 @pytest.mark.parametrize(
     ("how", "code"), [("edited", "stale_revision"), ("deleted", "cell_not_found")]
 )
-async def test_a_cell_changed_during_the_start_is_not_run(
+async def test_a_cell_changed_while_the_kernel_starts_is_not_run(
     server: JupyterProcess,
     ada: AgentClient,
     new: New,
@@ -140,7 +140,7 @@ async def test_a_cell_changed_during_the_start_is_not_run(
 # -- which runs are joined, and which are made again ------------------------------------------
 
 
-async def test_a_cell_that_runs_is_run_again_behind_a_cell_that_is_new(
+async def test_a_running_cell_is_run_again_after_a_new_cell(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -157,7 +157,7 @@ async def test_a_cell_that_runs_is_run_again_behind_a_cell_that_is_new(
     assert printed(await run(ada, path, 3)) == "['train', 'config', 'train']"
 
 
-async def test_a_cell_that_runs_is_run_again_behind_a_cell_that_waits_already(
+async def test_a_running_cell_is_run_again_after_a_queued_cell(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -176,7 +176,7 @@ async def test_a_cell_that_runs_is_run_again_behind_a_cell_that_waits_already(
     assert printed(await run(ada, path, 3)) == "['train', 'config', 'train']"
 
 
-async def test_what_follows_a_run_that_was_joined_stops_if_that_fails(
+async def test_a_batch_that_joined_a_run_stops_if_that_run_fails(
     ada: AgentClient, bob: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -197,7 +197,7 @@ async def test_what_follows_a_run_that_was_joined_stops_if_that_fails(
     await shows(ana, 2, "run all the same\n")
 
 
-async def test_a_cell_that_is_named_twice_runs_once(ada: AgentClient, warm: Warm) -> None:
+async def test_a_cell_named_twice_runs_once(ada: AgentClient, warm: Warm) -> None:
     path = await warm("times = 0", "times += 1\nprint(times)")
     runs = await run_cells(ada, path, cell_ids=[0, "cell-1", 1, "cell-0"])
     assert [told["cell_id"] for told in runs] == ["cell-0", "cell-1"]
@@ -208,7 +208,7 @@ async def test_a_cell_that_is_named_twice_runs_once(ada: AgentClient, warm: Warm
 # -- cells that are run and then deleted ------------------------------------------------------
 
 
-async def test_a_cell_that_is_named_twice_is_run_once_and_deleted_once(
+async def test_a_cell_named_twice_is_run_once_and_deleted_once(
     ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm("times = 0", "times += 1", "print(times)")
@@ -222,7 +222,7 @@ async def test_a_cell_that_is_named_twice_is_run_once_and_deleted_once(
     assert printed(await run(ada, path, "cell-2")) == "1"
 
 
-async def test_cells_without_code_are_deleted_by_one_who_may_not_run(
+async def test_cells_without_code_can_be_deleted_without_permission_to_run(
     server: JupyterProcess, api: KernelApi, new: New
 ) -> None:
     path = new("print('never')", notebooks.markdown("words", "#"), notebooks.markdown("more", "#"))
@@ -240,7 +240,7 @@ async def test_cells_without_code_are_deleted_by_one_who_may_not_run(
     assert await api.sessions(path) == []
 
 
-async def test_a_cell_that_a_person_edits_while_it_runs_is_not_deleted(
+async def test_a_cell_edited_by_a_person_while_it_runs_is_not_deleted(
     ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
 ) -> None:
     door = gate()
@@ -338,7 +338,7 @@ async def late(impatient: JupyterProcess) -> AsyncIterator[Late]:
 
 
 @pytest.mark.parametrize("how", ["cleared", "run again"])
-async def test_a_late_update_does_not_bring_back_what_a_person_removed(
+async def test_a_late_update_does_not_restore_output_that_a_person_removed(
     late: Late, gate: MakeGate, how: str
 ) -> None:
     path = await late.notebook(f"late-{how}.ipynb", FIRST)
@@ -360,7 +360,7 @@ async def test_a_late_update_does_not_bring_back_what_a_person_removed(
 
 
 @pytest.mark.parametrize("how", ["printed", "updated"])
-async def test_late_output_reaches_a_notebook_that_everybody_has_left(
+async def test_late_output_reaches_a_notebook_after_everybody_has_left(
     late: Late, gate: MakeGate, how: str
 ) -> None:
     door = gate()
@@ -386,7 +386,9 @@ async def test_late_output_reaches_a_notebook_that_everybody_has_left(
     await eventually(is_open, lambda opened: not opened)  # and it is left again
 
 
-async def test_a_late_update_is_shown_where_the_agent_still_is(late: Late, gate: MakeGate) -> None:
+async def test_a_late_update_is_shown_while_the_agent_is_still_present(
+    late: Late, gate: MakeGate
+) -> None:
     door = gate()
     path = await late.notebook("still.ipynb", FIRST, f"handle.update('late')\n{door.code}")
     async with Collaborator(late.server.url, late.server.token, path) as ana:
@@ -400,7 +402,7 @@ async def test_a_late_update_is_shown_where_the_agent_still_is(late: Late, gate:
 # -- kernels ----------------------------------------------------------------------------------
 
 
-async def test_a_kernel_that_answers_on_the_shell_channel_only_can_be_used(
+async def test_a_kernel_that_answers_only_on_the_shell_channel_can_be_used(
     ada: AgentClient, new: New
 ) -> None:
     path = new("as it is", **metadata_for("deaf"))
@@ -410,7 +412,7 @@ async def test_a_kernel_that_answers_on_the_shell_channel_only_can_be_used(
     assert "speaks echo" in error["message"]
 
 
-async def test_two_changes_of_kernel_at_once_leave_one_kernel(
+async def test_two_simultaneous_changes_of_kernel_leave_one_kernel(
     api: KernelApi, ada: AgentClient, bob: AgentClient, new: New, gate: MakeGate
 ) -> None:
     door = gate()
@@ -435,7 +437,7 @@ async def test_two_changes_of_kernel_at_once_leave_one_kernel(
 # -- outputs in full --------------------------------------------------------------------------
 
 
-async def test_an_output_of_many_kinds_is_read_page_by_page_in_answers_of_a_bearable_size(
+async def test_a_large_output_of_many_types_can_be_read_in_pages(
     ada: AgentClient, warm: Warm
 ) -> None:
     code = (

@@ -47,7 +47,7 @@ async def edit(ada: AgentClient, path: str, old: str, new: str) -> dict[str, Any
     )
 
 
-async def test_a_module_is_reloaded_as_the_agent_has_just_written_it(
+async def test_a_module_is_reloaded_with_the_agents_latest_edit(
     root: Path, ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm()
@@ -62,7 +62,7 @@ async def test_a_module_is_reloaded_as_the_agent_has_just_written_it(
         assert "not on disk" not in told
 
 
-async def test_every_way_to_run_code_finds_what_the_agent_wrote(
+async def test_every_way_to_run_code_sees_the_agents_edits(
     root: Path, ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm(SHOW, f"input('?')\n{SHOW}")
@@ -84,7 +84,7 @@ async def test_every_way_to_run_code_finds_what_the_agent_wrote(
         assert f"text {number + 1}" in await run()
 
 
-async def test_a_kernel_starts_anew_with_what_the_agent_wrote_on_disk(
+async def test_a_restarted_or_changed_kernel_finds_the_agents_edits_on_disk(
     root: Path, ada: AgentClient, new: New
 ) -> None:
     path, data = new(), root / "started.txt"
@@ -99,7 +99,7 @@ async def test_a_kernel_starts_anew_with_what_the_agent_wrote_on_disk(
     assert "all variables are gone" in text
 
 
-async def test_a_notebook_that_the_agent_changed_is_on_disk_before_code_reads_it(
+async def test_a_notebook_edited_by_the_agent_is_saved_before_code_reads_it(
     root: Path, ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm("before = 1")
@@ -111,7 +111,7 @@ async def test_a_notebook_that_the_agent_changed_is_on_disk_before_code_reads_it
     assert "1 1" in await ada.say("run_code", path=path, code=code)
 
 
-async def test_code_finds_what_the_agent_and_somebody_outside_wrote_at_the_same_time(
+async def test_code_sees_concurrent_edits_by_the_agent_and_on_disk(
     root: Path, ada: AgentClient, warm: Warm
 ) -> None:
     path, file = await warm(), root / "both.txt"
@@ -123,7 +123,7 @@ async def test_code_finds_what_the_agent_and_somebody_outside_wrote_at_the_same_
     assert "not on disk" not in told
 
 
-async def test_agents_that_run_code_at_once_wait_for_one_save_of_a_large_notebook(
+async def test_agents_that_run_code_at_once_share_one_save_of_a_large_notebook(
     root: Path, ada: AgentClient, bob: AgentClient, warm: Warm
 ) -> None:
     path, large = await warm(), root / "large.ipynb"
@@ -136,7 +136,7 @@ async def test_agents_that_run_code_at_once_wait_for_one_save_of_a_large_noteboo
         assert notebooks.sources(large)[:2] == [f"ada = {number}", f"bob = {number}"]
 
 
-async def test_what_another_agent_wrote_is_left_to_it(
+async def test_edits_of_another_agent_are_not_saved_for_a_run(
     root: Path, ada: AgentClient, bob: AgentClient, warm: Warm
 ) -> None:
     path, mine, theirs = await warm(), root / "mine.txt", root / "theirs.txt"
@@ -148,7 +148,7 @@ async def test_what_another_agent_wrote_is_left_to_it(
     assert (mine.read_text(), theirs.read_text()) == ("1", "0")
 
 
-async def test_code_runs_although_a_file_cannot_be_saved_and_the_answer_says_so(
+async def test_code_runs_even_if_a_file_cannot_be_saved_and_the_answer_says_so(
     root: Path, ada: AgentClient, warm: Warm
 ) -> None:
     path, file = await warm(), root / "unsaved.py"
@@ -170,7 +170,7 @@ async def test_code_runs_although_a_file_cannot_be_saved_and_the_answer_says_so(
     assert "not on disk" not in text
 
 
-async def test_a_file_whose_autosave_people_switched_off_is_not_saved_for_a_run(
+async def test_a_file_with_autosave_switched_off_is_not_saved_for_a_run(
     server: JupyterProcess, root: Path, ada: AgentClient, warm: Warm
 ) -> None:
     path, file = await warm(), root / "manual.txt"
@@ -214,7 +214,7 @@ async def test_the_answer_to_an_edit_says_whether_it_is_on_disk(
     assert notebooks.sources(root / path) == ["3"]
 
 
-async def test_a_cell_that_prints_all_the_time_keeps_no_edit_from_being_saved(
+async def test_a_cell_that_prints_constantly_does_not_prevent_saves(
     root: Path, ada: AgentClient, new: New, gate: MakeGate
 ) -> None:
     door = gate()
@@ -241,7 +241,7 @@ async def test_a_cell_that_prints_all_the_time_keeps_no_edit_from_being_saved(
     door.open()
 
 
-async def test_an_edit_that_cannot_be_saved_for_long_is_reported(
+async def test_an_edit_that_stays_unsaved_for_long_is_reported(
     root: Path, ada: AgentClient
 ) -> None:
     file = root / "never.txt"

@@ -26,7 +26,7 @@ Image(data=base64.b64decode({png(8, 6)!r}))
 
 
 @pytest.mark.parametrize("asked", [{"structured": "false"}, {"structured": ()}])
-async def test_answers_and_errors_are_text_and_pictures_alone(
+async def test_answers_and_errors_are_only_text_and_pictures_by_default(
     server: JupyterProcess, warm: Warm, asked: dict[str, Any]
 ) -> None:
     path = await warm()
@@ -40,7 +40,7 @@ async def test_answers_and_errors_are_text_and_pictures_alone(
     assert text_of(error).startswith("document_not_found: ")
 
 
-async def test_a_connection_that_asks_gets_the_facts_too(server: JupyterProcess, new: New) -> None:
+async def test_a_connection_can_request_the_facts_too(server: JupyterProcess, new: New) -> None:
     path = new("1")
     async with agent(server, structured="true") as ada:
         read = await ada.call("get_notebook", path=path)
@@ -51,7 +51,7 @@ async def test_a_connection_that_asks_gets_the_facts_too(server: JupyterProcess,
     assert error.structured_content["error"]["code"] == "document_not_found"
 
 
-async def test_a_setting_decides_for_connections_that_do_not_say(
+async def test_a_setting_decides_for_connections_that_do_not_specify(
     make_server: MakeServer,
 ) -> None:
     async with make_server("--JupyterCollaborationMCP.structured=True") as server:
@@ -70,7 +70,7 @@ def test_a_misspelt_switch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "variable", "has_facts"),
     [((), "", False), (("--structured",), "", True), ((), "true", True)],
 )
-async def test_the_command_sends_facts_if_it_is_told_to(
+async def test_the_command_sends_facts_if_configured(
     tmp_path: Path, arguments: tuple[str, ...], variable: str, has_facts: bool
 ) -> None:
     options = ("--no-embedded", *arguments)

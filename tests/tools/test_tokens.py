@@ -31,7 +31,7 @@ async def test_all_tools_cost_few_tokens() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_core_tools_cost_fewer() -> None:
+async def test_the_core_tools_cost_fewer_tokens() -> None:
     assert sum((await _cost("core")).values()) <= CORE
 
 

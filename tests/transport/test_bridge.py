@@ -72,7 +72,7 @@ async def test_a_token_in_the_query_string_is_accepted(
     assert (await call_echo(http, f"{jupyter.url}mcp?token={jupyter.token}")).status_code == 200
 
 
-async def test_the_address_may_end_with_a_slash(
+async def test_the_url_may_end_with_a_slash(
     jupyter: JupyterProcess, http: httpx2.AsyncClient
 ) -> None:
     assert (await call_echo(http, f"{jupyter.url}mcp/", jupyter.headers)).status_code == 200
@@ -80,7 +80,7 @@ async def test_the_address_may_end_with_a_slash(
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS", "PUT", "PATCH", "HEAD"])
 @pytest.mark.parametrize("credential", [None, "token wrong", "Identity.token wrong", "Basic eA=="])
-async def test_without_a_valid_credential_each_method_answers_401_in_json(
+async def test_every_method_answers_401_in_json_without_a_valid_credential(
     jupyter: JupyterProcess, http: httpx2.AsyncClient, method: str, credential: str | None
 ) -> None:
     headers = {"Authorization": credential} if credential else {}
@@ -111,7 +111,7 @@ async def test_a_wrong_host_answers_403(jupyter: JupyterProcess, http: httpx2.As
     assert_json_error(await call_echo(http, f"{jupyter.url}mcp", headers), 403)
 
 
-async def test_a_token_buys_no_login_cookie(
+async def test_a_token_does_not_set_a_login_cookie(
     jupyter: JupyterProcess, http: httpx2.AsyncClient
 ) -> None:
     response = await call_echo(http, f"{jupyter.url}mcp", jupyter.headers)
@@ -133,7 +133,7 @@ async def test_a_browser_with_a_login_cookie_needs_the_xsrf_token(
     assert accepted.json()["result"]["structuredContent"]["credential"].startswith("user:")
 
 
-async def test_without_authentication_all_are_one_anonymous_user(
+async def test_everyone_is_one_anonymous_user_without_authentication(
     make_jupyter: MakeJupyter, http: httpx2.AsyncClient
 ) -> None:
     async with make_jupyter("--ServerApp.disable_check_xsrf=True", token="") as jupyter:
@@ -171,7 +171,7 @@ async def test_a_denying_authorizer_answers_403(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT", "HEAD"])
-async def test_a_jupyter_that_wants_authentication_everywhere_answers_401_and_no_login_page(
+async def test_a_server_that_requires_authentication_everywhere_answers_401_without_a_login_page(
     denying: JupyterProcess, http: httpx2.AsyncClient, method: str
 ) -> None:
     response = await http.request(method, f"{denying.url}mcp")
@@ -179,7 +179,7 @@ async def test_a_jupyter_that_wants_authentication_everywhere_answers_401_and_no
     assert response.headers["Content-Type"].startswith("application/json")
 
 
-async def test_a_read_only_authorizer_lets_the_endpoint_be_used(read_only: JupyterProcess) -> None:
+async def test_a_read_only_authorizer_allows_the_endpoint(read_only: JupyterProcess) -> None:
     async with connect(read_only, ERAS[0]) as client:
         assert text(await client.call_tool("echo", {"text": "hello"})) == "hello"
 
@@ -201,7 +201,7 @@ async def test_a_tool_asks_the_authorizer_about_action_and_path(
         assert await may("read", "secret.ipynb") is False
 
 
-async def test_two_questions_at_a_time_are_each_answered_for_their_own_path(
+async def test_concurrent_authorization_checks_use_their_own_paths(
     read_only: JupyterProcess,
 ) -> None:
     async with connect(read_only, ERAS[1]) as client:
@@ -231,7 +231,7 @@ async def test_a_foreign_origin_is_refused_even_with_a_good_token(
 
 
 @pytest.mark.parametrize("origin", NO_ORIGINS)
-async def test_what_only_looks_like_the_own_origin_is_refused(
+async def test_an_origin_that_only_resembles_our_own_is_refused(
     jupyter: JupyterProcess, http: httpx2.AsyncClient, origin: str
 ) -> None:
     headers = {**jupyter.headers, "Origin": origin.format(port=jupyter.port)}
@@ -249,14 +249,14 @@ async def test_several_origins_are_refused(
         assert_json_error(response, 403)
 
 
-async def test_the_own_origin_is_let_in(jupyter: JupyterProcess, http: httpx2.AsyncClient) -> None:
+async def test_our_own_origin_is_allowed(jupyter: JupyterProcess, http: httpx2.AsyncClient) -> None:
     for host in ("127.0.0.1", "localhost"):
         named = {"Host": f"{host}:{jupyter.port}", "Origin": f"http://{host}:{jupyter.port}"}
         headers = {**jupyter.headers, **named}
         assert (await call_echo(http, f"{jupyter.url}mcp", headers)).status_code == 200
 
 
-async def test_an_allowed_origin_is_let_in_and_may_read_the_session_id(
+async def test_a_configured_origin_is_allowed_and_may_read_the_session_id(
     friendly: JupyterProcess, http: httpx2.AsyncClient
 ) -> None:
     headers = {**friendly.headers, "Origin": FRIEND}
@@ -267,7 +267,7 @@ async def test_an_allowed_origin_is_let_in_and_may_read_the_session_id(
     assert response.headers["Mcp-Session-Id"]
 
 
-async def test_an_allowed_origin_may_read_that_its_credential_is_missing(
+async def test_an_allowed_origin_may_read_the_401_response(
     friendly: JupyterProcess, http: httpx2.AsyncClient
 ) -> None:
     response = await call_echo(http, f"{friendly.url}mcp", {"Origin": FRIEND})
@@ -322,7 +322,7 @@ async def test_a_preflight_from_a_foreign_origin_is_refused(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_tools_are_called_in_both_eras(jupyter: JupyterProcess, era: str) -> None:
+async def test_tools_can_be_called_in_both_eras(jupyter: JupyterProcess, era: str) -> None:
     async with connect(jupyter, era) as client:
         expected = "2025-11-25" if era == "legacy" else era
         assert client.protocol_version == expected
@@ -330,7 +330,7 @@ async def test_tools_are_called_in_both_eras(jupyter: JupyterProcess, era: str) 
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_it_works_under_a_base_url(friendly: JupyterProcess, era: str) -> None:
+async def test_the_endpoint_works_under_a_base_url(friendly: JupyterProcess, era: str) -> None:
     async with connect(friendly, era) as client:
         assert text(await client.call_tool("echo", {"text": "hello"})) == "hello"
 
@@ -368,7 +368,7 @@ async def test_a_plain_answer_has_its_length_and_is_not_chunked(
     assert "Transfer-Encoding" not in response.headers
 
 
-async def test_a_client_that_goes_away_cancels_its_call(
+async def test_a_client_that_disconnects_cancels_its_call(
     jupyter: JupyterProcess, http: httpx2.AsyncClient
 ) -> None:
     body, headers = modern_call("hold", name="disconnect")
@@ -382,7 +382,7 @@ async def test_a_client_that_goes_away_cancels_its_call(
         assert text(await client.call_tool("outcome", {"name": "disconnect"})) == "cancelled"
 
 
-async def test_a_client_that_goes_away_before_any_answer_cancels_its_call(
+async def test_a_client_that_disconnects_before_any_answer_cancels_its_call(
     jupyter: JupyterProcess, http: httpx2.AsyncClient
 ) -> None:
     # Without a progress token nothing is sent before the result, not even the status.
@@ -405,7 +405,7 @@ async def test_a_body_over_the_limit_answers_413(
     assert fits.status_code == 200
 
 
-async def test_the_query_string_says_who_the_agent_is_and_what_it_wants(
+async def test_the_query_string_sets_agent_toolsets_and_permission(
     jupyter: JupyterProcess,
 ) -> None:
     query = "?agent=Ada%20L&toolsets=core&permission=read"
@@ -420,14 +420,14 @@ async def test_the_query_string_says_who_the_agent_is_and_what_it_wants(
     }
 
 
-async def test_what_the_query_string_does_not_say_is_nothing(jupyter: JupyterProcess) -> None:
+async def test_parameters_missing_from_the_query_string_are_empty(jupyter: JupyterProcess) -> None:
     async with connect(jupyter, ERAS[1], "?agent=") as client:
         who = (await client.call_tool("whoami", {})).structured_content
     assert who is not None
     assert (who["agent"], who["toolsets"], who["permission"]) == (None, [], None)
 
 
-async def test_a_call_counts_as_activity_of_the_server(
+async def test_a_call_counts_as_server_activity(
     jupyter: JupyterProcess, http: httpx2.AsyncClient
 ) -> None:
     async def last_activity() -> str:
@@ -460,7 +460,7 @@ async def test_delete_ends_a_session(jupyter: JupyterProcess, http: httpx2.Async
     assert (await http.post(url, json=PING, headers=headers)).status_code == 404
 
 
-async def test_a_session_stands_whichever_way_its_token_comes(
+async def test_a_session_accepts_its_token_in_header_or_query(
     jupyter: JupyterProcess, http: httpx2.AsyncClient
 ) -> None:
     url = f"{jupyter.url}mcp"
@@ -469,7 +469,7 @@ async def test_a_session_stands_whichever_way_its_token_comes(
     assert ping.status_code == 200
 
 
-async def test_a_session_is_not_found_by_another_credential(
+async def test_a_session_cannot_be_used_with_another_credential(
     make_jupyter: MakeJupyter, http: httpx2.AsyncClient
 ) -> None:
     provider = "--ServerApp.identity_provider_class=tests.transport.extension.TwoPeople"
@@ -487,7 +487,7 @@ async def test_a_session_is_not_found_by_another_credential(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_tool_sees_nothing_of_the_token(jupyter: JupyterProcess, era: str) -> None:
+async def test_a_tool_cannot_see_the_token(jupyter: JupyterProcess, era: str) -> None:
     for query in ("", f"?agent=Ada&token={jupyter.token}", f"?%74oken={jupyter.token}"):
         async with connect(jupyter, era, query) as client:
             seen = text(await client.call_tool("look", {}))
@@ -532,7 +532,7 @@ async def test_the_log_has_no_token_even_at_debug_level(
 # The life of the endpoint
 
 
-async def test_a_failing_build_answers_500_without_internals_and_is_tried_again(
+async def test_a_failed_build_answers_500_without_internals_and_is_retried(
     make_jupyter: MakeJupyter, http: httpx2.AsyncClient
 ) -> None:
     async with make_jupyter(env={"FAILING_BUILDS": "1"}) as jupyter:
@@ -545,7 +545,7 @@ async def test_a_failing_build_answers_500_without_internals_and_is_tried_again(
         assert jupyter.token not in jupyter.log
 
 
-async def test_after_a_stop_requests_answer_503(
+async def test_requests_after_a_stop_answer_503(
     make_jupyter: MakeJupyter, http: httpx2.AsyncClient
 ) -> None:
     async with make_jupyter() as jupyter:
@@ -555,7 +555,7 @@ async def test_after_a_stop_requests_answer_503(
         assert_json_error(await call_echo(http, url, jupyter.headers), 503)
 
 
-async def test_jupyter_ends_in_time_with_streams_open(make_jupyter: MakeJupyter) -> None:
+async def test_jupyter_shuts_down_in_time_with_open_streams(make_jupyter: MakeJupyter) -> None:
     async with make_jupyter() as jupyter, httpx2.AsyncClient(timeout=30) as http:
         headers = {**jupyter.headers, "Accept": "application/json, text/event-stream"}
         url = f"{jupyter.url}mcp"
@@ -566,7 +566,7 @@ async def test_jupyter_ends_in_time_with_streams_open(make_jupyter: MakeJupyter)
         assert "Traceback" not in jupyter.log
 
 
-async def test_jupyter_answers_while_the_first_mcp_request_imports_the_sdk(
+async def test_jupyter_stays_responsive_while_the_first_mcp_request_imports_the_sdk(
     make_jupyter: MakeJupyter, http: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path / "gate")  # at the end of the import
@@ -581,7 +581,7 @@ async def test_jupyter_answers_while_the_first_mcp_request_imports_the_sdk(
         assert (await first).status_code == 200
 
 
-async def test_mcp_does_not_touch_the_logging_of_jupyter(jupyter: JupyterProcess) -> None:
+async def test_mcp_leaves_jupyters_logging_unchanged(jupyter: JupyterProcess) -> None:
     async with connect(jupyter, ERAS[1]) as client:
         state = json.loads(text(await client.call_tool("logging_state", {})))
     assert state == {"handlers": [], "level": 30}

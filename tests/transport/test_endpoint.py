@@ -79,7 +79,7 @@ async def test_nothing_is_built_before_the_first_request() -> None:
     assert counted.times == 0
 
 
-async def test_it_is_built_once_jupyter_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_endpoint_is_built_once_jupyter_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jupyter_collaboration_mcp.transport.endpoint._LOOK", 0.05)
     spent = iter([0.0, 1.0, 1.0, 2.0, *[3.0] * 100])  # two looks at a busy server, then an idle one
     monkeypatch.setattr("time.process_time", lambda: next(spent))
@@ -92,7 +92,7 @@ async def test_it_is_built_once_jupyter_is_idle(monkeypatch: pytest.MonkeyPatch)
     assert counted.times == 1
 
 
-async def test_a_server_that_ends_is_not_kept_by_getting_ready() -> None:
+async def test_preparation_does_not_delay_shutdown() -> None:
     counted = Counted()
     endpoint = MCPEndpoint(counted, LOG)
     getting_ready = asyncio.ensure_future(endpoint.prepare_when_idle())
@@ -112,7 +112,7 @@ async def test_concurrent_first_requests_build_once() -> None:
     assert all(application is applications[0] for application in applications)
 
 
-async def test_a_failed_build_is_reported_to_all_who_wait_and_tried_again() -> None:
+async def test_a_failed_build_is_reported_to_every_waiter_and_retried() -> None:
     failures = [ValueError("first")]
 
     def fail_once() -> MCPServer:
@@ -127,7 +127,7 @@ async def test_a_failed_build_is_reported_to_all_who_wait_and_tried_again() -> N
         assert callable(await endpoint.application())
 
 
-async def test_a_client_that_gives_up_does_not_stop_the_others() -> None:
+async def test_a_cancelled_request_does_not_stop_the_others() -> None:
     async with running(MCPEndpoint(build, LOG)) as endpoint:
         first = asyncio.create_task(endpoint.application())
         second = asyncio.create_task(endpoint.application())
@@ -172,7 +172,7 @@ async def test_the_build_does_not_see_the_context_of_the_request_that_started_it
     assert seen == ["none"]
 
 
-async def test_building_leaves_the_logging_configuration_as_it_was() -> None:
+async def test_building_leaves_the_logging_configuration_unchanged() -> None:
     with bare_root_logger() as root:
         async with running(MCPEndpoint(build, LOG)) as endpoint:
             await endpoint.application()
@@ -180,7 +180,7 @@ async def test_building_leaves_the_logging_configuration_as_it_was() -> None:
         assert root.level == logging.WARNING
 
 
-async def test_a_failing_build_leaves_the_logging_configuration_as_it_was() -> None:
+async def test_a_failed_build_leaves_the_logging_configuration_unchanged() -> None:
     def fail() -> MCPServer:
         raise ValueError("broken")
 
@@ -191,7 +191,7 @@ async def test_a_failing_build_leaves_the_logging_configuration_as_it_was() -> N
         assert root.handlers == []
 
 
-async def test_a_stopped_endpoint_takes_no_requests_and_can_be_stopped_again() -> None:
+async def test_a_stopped_endpoint_refuses_requests_and_can_be_stopped_again() -> None:
     endpoint = MCPEndpoint(build, LOG)
     await endpoint.application()
     await endpoint.stop()
@@ -200,7 +200,7 @@ async def test_a_stopped_endpoint_takes_no_requests_and_can_be_stopped_again() -
         await endpoint.application()
 
 
-async def test_stopping_while_it_is_being_built_turns_the_waiting_away(
+async def test_stopping_during_the_build_refuses_waiting_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     importing, go_on = threading.Event(), threading.Event()
@@ -236,7 +236,7 @@ async def test_stopping_ends_the_lifespan_of_the_server() -> None:
     assert events == ["up", "down"]
 
 
-async def test_stopping_does_not_wait_for_ever_for_a_server_that_will_not_end(
+async def test_stopping_does_not_wait_forever_for_a_stuck_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     @contextlib.asynccontextmanager
@@ -250,7 +250,7 @@ async def test_stopping_does_not_wait_for_ever_for_a_server_that_will_not_end(
     assert "did not end within 0.05 s" in caplog.text
 
 
-async def test_an_endpoint_that_fails_while_running_is_built_again(
+async def test_an_endpoint_that_fails_while_running_is_rebuilt(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     crash = asyncio.Event()

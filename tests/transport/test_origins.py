@@ -43,13 +43,13 @@ NO_ORIGINS = (
 
 
 @pytest.mark.parametrize("origin", NO_ORIGINS[:-4])
-def test_what_is_no_scheme_with_a_host_and_a_port_is_no_origin(origin: str) -> None:
+def test_only_a_scheme_with_host_and_port_is_an_origin(origin: str) -> None:
     sent = origin.format(port=80)
     assert authority(sent) not in ("127.0.0.1:80", "localhost:80", "[::1]:80")
     assert authority(f"{sent}\n") is None
 
 
-def test_an_origin_is_read_whatever_its_case() -> None:
+def test_an_origin_is_parsed_case_insensitively() -> None:
     assert authority("HTTPS://Lab.Example.org") == "lab.example.org"
     assert authority("http://[::1]:8888") == "[::1]:8888"
     assert host_name("[::1]:8888") == "[::1]"
@@ -60,7 +60,7 @@ def test_an_origin_is_read_whatever_its_case() -> None:
         assert host_name(host) is None
 
 
-async def test_the_command_refuses_what_only_looks_like_this_machine(
+async def test_the_command_refuses_hosts_that_only_resemble_this_machine(
     make_server: MakeServer,
 ) -> None:
     # Who gets in is decided before any Jupyter is asked for anything.

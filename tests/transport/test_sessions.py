@@ -59,7 +59,7 @@ class Forgetful:
         return (await self._http.post(self._url, json=PING, headers=headers)).status_code
 
 
-async def test_the_session_that_was_idle_for_longest_ends_when_there_are_too_many(
+async def test_the_longest_idle_session_ends_if_there_are_too_many(
     server: JupyterProcess,
 ) -> None:
     url, headers = mcp_address(server)
@@ -82,7 +82,7 @@ async def test_the_session_that_was_idle_for_longest_ends_when_there_are_too_man
         assert await client.ping(await client.open()) == 200
 
 
-async def test_an_agent_that_ends_its_session_is_no_longer_there(server: JupyterProcess) -> None:
+async def test_an_agent_that_ends_its_session_is_no_longer_present(server: JupyterProcess) -> None:
     path = "left.ipynb"
     notebooks.write(Path(server.root) / path, notebooks.numbered(1))
     async with agent(server, "Bob") as bob:

@@ -20,20 +20,20 @@ def test_a_call_changes_a_thousand_cells_and_four_million_characters_by_default(
     assert Limits() == Limits(cells_per_call=1_000, source_length=4_000_000)
 
 
-def test_as_many_cells_pass_as_are_allowed() -> None:
+def test_the_number_of_cells_is_limited() -> None:
     check_count(LIMITS, 3)
     with pytest.raises(TooLarge, match="4 cells in one call; at most 3 are allowed") as caught:
         check_count(LIMITS, 4, "Name fewer.")
     assert caught.value.next_step == "Name fewer."
 
 
-def test_as_long_a_source_passes_as_is_allowed() -> None:
+def test_the_length_of_a_source_is_limited() -> None:
     check_source(LIMITS, "x" * 10)
     with pytest.raises(TooLarge, match="11 characters of source; at most 10"):
         check_source(LIMITS, "x" * 11)
 
 
-def test_the_contents_of_a_call_count_together() -> None:
+def test_the_contents_of_a_call_are_limited_together() -> None:
     check_contents(LIMITS, ["x" * 5, "", "x" * 5], "updates")
     with pytest.raises(TooLarge, match="11 characters of source"):
         check_contents(LIMITS, ["x" * 5, "x" * 6], "updates")
@@ -41,12 +41,12 @@ def test_the_contents_of_a_call_count_together() -> None:
         check_contents(LIMITS, [""] * 4, "updates")
 
 
-def test_no_contents_are_refused() -> None:
+def test_empty_contents_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="updates is empty; nothing was changed"):
         check_contents(LIMITS, [], "updates")
 
 
-def test_what_no_document_can_hold_is_refused() -> None:
+def test_contents_that_no_document_can_hold_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="half of a surrogate pair"):
         check_contents(LIMITS, ["x", "\ud800"], "cells")
 
@@ -57,6 +57,6 @@ def test_a_cell_has_one_of_three_types(cell_type: str) -> None:
 
 
 @pytest.mark.parametrize("cell_type", ["", "Code", "heading"])
-def test_there_is_no_other_type(cell_type: str) -> None:
+def test_another_cell_type_is_refused(cell_type: str) -> None:
     with pytest.raises(InvalidArgument, match="There is no cell type"):
         check_cell_type(cell_type)

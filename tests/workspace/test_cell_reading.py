@@ -12,7 +12,7 @@ from tests.harness.memory_room import MemoryRoom
 
 
 @pytest.mark.parametrize(("seconds", "cells"), [(1.0, 1), (0.003, 4)])
-def test_others_get_their_turn_after_a_cell_that_took_long(
+def test_reading_yields_to_others_after_a_slow_cell(
     monkeypatch: pytest.MonkeyPatch, seconds: float, cells: int
 ) -> None:
     clock = count()

@@ -70,7 +70,7 @@ class TestRanges:
         ("start", "end", "count"),
         [(0, 0, 1), (0, 5, 1), (2, 2, 1), (2, 1, 1), (3, None, 2), (0, -4, 1)],
     )
-    def test_a_range_has_to_be_of_cells_that_are_there(
+    def test_a_range_must_consist_of_existing_cells(
         self, start: int, end: int | None, count: int
     ) -> None:
         with pytest.raises(InvalidArgument, match="is not one of existing cells"):
@@ -80,18 +80,18 @@ class TestRanges:
         assert targets(notebook(), 1, None, None).indexes == [1]
 
     @pytest.mark.parametrize("start", [4, -5])
-    def test_a_range_begins_at_a_cell(self, start: int) -> None:
+    def test_a_range_starts_at_an_existing_cell(self, start: int) -> None:
         with pytest.raises(CellNotFound):
             targets(notebook(), start, None, None)
 
     @pytest.mark.parametrize(("start", "cells"), [(None, None), (0, ["cell-0"])])
-    def test_cells_are_named_in_one_way(
+    def test_cells_are_named_either_by_id_or_by_range(
         self, start: int | None, cells: Sequence[CellRef] | None
     ) -> None:
         with pytest.raises(InvalidArgument, match="either by cell_ids or by start_index"):
             targets(notebook(), start, None, cells)
 
-    def test_no_cells_are_not_a_choice(self) -> None:
+    def test_an_empty_list_of_cells_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="cell_ids is empty"):
             targets(notebook(), None, None, [])
 
@@ -111,7 +111,7 @@ class TestNames:
             ("text:import", FIRST, (0, FIRST)),
         ],
     )
-    def test_a_cell_is_found_with_the_revision_that_its_caller_has_read(
+    def test_a_cell_is_found_with_the_expected_revision(
         self, cell: CellRef, given: str | None, expected: tuple[int, str | None]
     ) -> None:
         assert locate(notebook(), cell, given) == expected
@@ -120,18 +120,18 @@ class TestNames:
         with pytest.raises(InvalidArgument, match=f"another revision than if_revision={SECOND}"):
             locate(notebook(), f"cell-0@{FIRST}", SECOND)
 
-    def test_an_update_has_to_say_which_cell_it_is_for(self) -> None:
+    def test_an_update_must_name_its_cell(self) -> None:
         with pytest.raises(InvalidArgument, match="does not say which cell"):
             locate(notebook(), None)
 
     @pytest.mark.parametrize("cell_id", [f"odd@{FIRST}", "text:import"])
-    def test_an_id_that_looks_like_something_else_is_an_id_all_the_same(self, cell_id: str) -> None:
+    def test_an_id_that_looks_like_a_handle_or_text_is_still_an_id(self, cell_id: str) -> None:
         odd = notebook("import", "a", ids=["plain", cell_id])
         assert locate(odd, cell_id) == (1, None)
         assert targets(odd, None, None, [cell_id]) == Targets([1], [None])
         assert index_of(odd, cell_id) == 1
 
-    def test_each_cell_has_its_revision(self) -> None:
+    def test_each_cell_can_have_its_own_revision(self) -> None:
         found = targets(notebook(), None, None, ["cell-3", 0], [FIRST, SECOND])
         assert found == Targets([3, 0], [FIRST, SECOND])
         assert found.expected_revisions(notebook()) == {"cell-3": FIRST, "cell-0": SECOND}
@@ -140,23 +140,25 @@ class TestNames:
         found = targets(notebook(), None, None, ["cell-3"], FIRST)
         assert found == Targets([3], [FIRST])
 
-    def test_cells_without_a_revision_are_not_expected_to_have_one(self) -> None:
+    def test_cells_without_a_revision_are_not_guarded(self) -> None:
         found = targets(notebook(), None, None, ["cell-1", f"cell-2@{FIRST}"])
         assert found == Targets([1, 2], [None, FIRST])
         assert found.expected_revisions(notebook()) == {"cell-2": FIRST}
 
     @pytest.mark.parametrize("given", [FIRST, [FIRST], [FIRST] * 3, []])
-    def test_there_is_one_revision_for_each_cell(self, given: str | list[str]) -> None:
+    def test_the_number_of_revisions_must_match_the_number_of_cells(
+        self, given: str | list[str]
+    ) -> None:
         with pytest.raises(InvalidArgument, match="2 cells but"):
             targets(notebook(), None, None, ["cell-1", "cell-2"], given)
 
 
 class TestWords:
-    def test_a_cell_is_named_by_words_that_only_it_has(self) -> None:
+    def test_a_cell_can_be_named_by_text_that_only_it_has(self) -> None:
         found = targets(notebook(), None, None, ["text:print(", "text:import", "cell-1"])
         assert found.indexes == [3, 0, 1]
 
-    def test_words_that_several_cells_have_name_none(self) -> None:
+    def test_text_that_several_cells_have_is_ambiguous(self) -> None:
         made = notebook(*(f"total = {number}" for number in range(7)))
         with pytest.raises(AmbiguousCell, match="7 cells have the text 'total'") as caught:
             targets(made, None, None, ["text:total"])
@@ -165,13 +167,13 @@ class TestWords:
         assert f": {', '.join(handles)}." in caught.value.happened
 
     @pytest.mark.parametrize("words", ["text:nowhere", "text:"])
-    def test_words_that_no_cell_has_name_none(self, words: str) -> None:
+    def test_text_that_no_cell_has_is_refused(self, words: str) -> None:
         with pytest.raises(CellNotFound, match="No cell has the text"):
             locate(notebook(), words)
         with pytest.raises(CellNotFound, match="No cell has the text"):
             targets(notebook(), None, None, [words])
 
-    def test_where_each_text_is_found(self) -> None:
+    def test_the_cells_with_each_text_are_found(self) -> None:
         assert with_texts(notebook(), ["total", "os", "zip"]) == {
             "total": [1, 2, 3],
             "os": [0],
@@ -179,28 +181,28 @@ class TestWords:
         }
         assert with_texts(notebook(), []) == {}
 
-    def test_twenty_texts_are_looked_for_at_once(self) -> None:
+    def test_at_most_twenty_texts_can_be_searched_at_once(self) -> None:
         texts = [f"text {number}" for number in range(21)]
         assert len(with_texts(notebook(), texts[:20])) == 20
         with pytest.raises(TooLarge, match="21 cells are named by their text; at most 20"):
             with_texts(notebook(), texts)
 
-    def test_an_update_may_be_named_by_the_text_that_it_replaces(self) -> None:
+    def test_an_update_may_name_its_cell_by_the_text_it_replaces(self) -> None:
         cells = [None, "cell-1", None, "text:import", None]
         old = ["print", "nowhere", "total = 2", None, None]
         named = by_old_text(notebook(), cells, old)
         assert named == ["cell-3", "cell-1", "cell-2", "cell-0", None]
 
-    def test_a_text_to_replace_that_is_nowhere_is_refused(self) -> None:
+    def test_a_text_to_replace_that_no_cell_has_is_refused(self) -> None:
         with pytest.raises(TextMismatch, match="'nowhere' is in no cell") as caught:
             by_old_text(notebook(), [None], ["nowhere"])
         assert caught.value.detail["matches"] == 0
 
-    def test_a_text_to_replace_that_is_in_several_cells_is_refused(self) -> None:
+    def test_a_text_to_replace_that_several_cells_have_is_refused(self) -> None:
         with pytest.raises(AmbiguousCell, match="3 cells have the text 'total'"):
             by_old_text(notebook(), [None], ["total"])
 
-    def test_only_the_beginning_of_long_words_is_repeated(self) -> None:
+    def test_an_error_quotes_only_the_beginning_of_a_long_text(self) -> None:
         words = "x" * 81
         with pytest.raises(CellNotFound) as nowhere:
             locate(notebook(), f"text:{words}")
@@ -229,10 +231,10 @@ class TestCode:
     ) -> None:
         assert code_indexes(notebook(types=self.MIXED), start, end) == expected
 
-    def test_all_code_cells(self) -> None:
+    def test_all_code_cells_are_listed(self) -> None:
         assert code_cells(notebook(types=self.MIXED)) == ["cell-0", "cell-2"]
 
-    def test_no_code_cell_is_refused_if_some_are_wanted(self) -> None:
+    def test_a_range_without_code_cells_is_refused_if_some_are_wanted(self) -> None:
         made = notebook(types=self.MIXED)
         with pytest.raises(NotCode):
             code_indexes(made, 3, 4)
@@ -266,14 +268,16 @@ class TestPlaces:
         with pytest.raises(InvalidArgument, match=f"Position {position} is outside"):
             insertion_point(notebook(), position, None)
 
-    def test_without_a_place_cells_come_at_the_end(self) -> None:
+    def test_cells_are_appended_by_default(self) -> None:
         assert insertion_points(notebook(), 3, None, None, None) == [4, 4, 4]
 
     def test_each_cell_may_have_a_position(self) -> None:
         assert insertion_points(notebook(), 3, [0, -1, 2], None, None) == [0, 4, 2]
 
     @pytest.mark.parametrize("positions", [[0], [0, 1, 2], []])
-    def test_there_is_one_position_for_each_cell(self, positions: list[int]) -> None:
+    def test_the_number_of_positions_must_match_the_number_of_cells(
+        self, positions: list[int]
+    ) -> None:
         with pytest.raises(InvalidArgument, match="2 cells but"):
             insertion_points(notebook(), 2, positions, None, None)
 
@@ -281,13 +285,13 @@ class TestPlaces:
         ("positions", "start", "after"),
         [([0], 0, None), ([0], None, "cell-0"), (None, 0, "cell-0"), ([0], 0, "cell-0")],
     )
-    def test_a_place_is_given_in_one_way(
+    def test_a_place_can_be_given_in_only_one_way(
         self, positions: list[int] | None, start: int | None, after: str | None
     ) -> None:
         with pytest.raises(InvalidArgument, match="More than one of positions"):
             insertion_points(notebook(), 1, positions, start, after)
 
-    def test_the_cell_before_a_place(self) -> None:
+    def test_the_cell_before_a_place_is_found(self) -> None:
         assert cell_before(notebook(), 0) is None
         assert cell_before(notebook(), 1) == "cell-0"
         assert cell_before(notebook(), 3) == "cell-2"

@@ -53,7 +53,7 @@ class TestCells:
         guard_cells(cells.here, Targets([], []))
 
     @pytest.mark.parametrize("stale", [0, 1, 2])
-    def test_one_cell_that_has_changed_is_enough_to_refuse(self, stale: int) -> None:
+    def test_one_changed_cell_is_enough_to_refuse(self, stale: int) -> None:
         cells = Cells("a", "b", "c")
         revisions: list[str | None] = [revision("code", source) for source in "abc"]
         cells.type(stale, "changed")
@@ -64,12 +64,12 @@ class TestCells:
         assert caught.value.detail["revision"] == revision("code", "changed")
         assert caught.value.detail["source"] == "changed"
 
-    def test_the_revision_has_to_be_that_of_the_same_cell(self) -> None:
+    def test_the_revision_of_another_cell_is_refused(self) -> None:
         cells = Cells("a", "b")
         with pytest.raises(StaleRevision):
             guard_cells(cells.here, Targets([0], [revision("code", "b")]))
 
-    def test_who_has_read_the_cell_is_told_what_changed(self) -> None:
+    def test_a_caller_that_read_the_cell_sees_what_changed(self) -> None:
         cells = Cells("one\ntwo")
         cells.show(0)
         cells.type(0, "one\nthree")
@@ -83,7 +83,7 @@ class TestCells:
         assert f"Cell [0] {handle} is not at revision" in error.happened
         assert error.next_step == f"Redo it on this text with the handle {handle}."
 
-    def test_a_revision_that_nobody_has_seen_is_called_unknown(self) -> None:
+    def test_a_revision_that_was_never_shown_is_reported_as_unknown(self) -> None:
         cells = Cells("one")
         with pytest.raises(StaleRevision) as caught:
             guard_cells(cells.here, Targets([0], [OTHER]))
@@ -93,7 +93,7 @@ class TestCells:
         assert error.detail["diff"] is None
         assert "It now says:\n```\none\n```" in error.happened
 
-    def test_what_the_error_shows_counts_as_read(self) -> None:
+    def test_a_source_shown_in_an_error_counts_as_read(self) -> None:
         cells = Cells("one")
         with pytest.raises(StaleRevision):
             guard_cells(cells.here, Targets([0], [OTHER]))
@@ -101,7 +101,7 @@ class TestCells:
         with pytest.raises(StaleRevision, match="What changed since"):
             guard_cells(cells.here, Targets([0], [revision("code", "one")]))
 
-    def test_of_a_long_cell_the_error_shows_eight_thousand_characters(self) -> None:
+    def test_an_error_shows_eight_thousand_characters_of_a_long_cell(self) -> None:
         cells = Cells("x" * 8_000, "x" * 8_001)
         for index, shortened in ((0, False), (1, True)):
             with pytest.raises(StaleRevision) as caught:
@@ -115,10 +115,10 @@ class TestPlaces:
         guard_place(Cells("a").here, None)
 
     @pytest.mark.parametrize("after", [0, "cell-0", f"cell-0@{revision('code', 'a')}"])
-    def test_a_place_after_a_cell_that_is_as_it_was_passes(self, after: str | int) -> None:
+    def test_a_place_after_an_unchanged_cell_passes(self, after: str | int) -> None:
         guard_place(Cells("a", "b").here, after)
 
-    def test_a_place_after_a_cell_that_has_changed_is_refused(self) -> None:
+    def test_a_place_after_a_changed_cell_is_refused(self) -> None:
         with pytest.raises(StaleRevision) as caught:
             guard_place(Cells("a", "b").here, f"cell-1@{OTHER}")
         assert caught.value.detail["index"] == 1
@@ -130,7 +130,7 @@ class TestTexts:
         guard_text(room.here, None)
         guard_text(room.here, room.peer.text.view().revision)
 
-    def test_a_text_that_has_changed_is_refused_with_what_changed(self) -> None:
+    def test_a_changed_text_is_refused_with_a_diff(self) -> None:
         room = TextRoom("one\n")
         before = room.peer.text.view()
         room.peer.seen_sources.add([before])
@@ -146,7 +146,7 @@ class TestTexts:
         assert error.next_step == f"Redo it on this text with the path memory.md@{now}."
         assert "not shown here lately" not in error.happened
 
-    def test_a_revision_that_nobody_has_seen_is_called_unknown_once(self) -> None:
+    def test_a_revision_that_was_never_shown_is_reported_as_unknown_once(self) -> None:
         room = TextRoom("one")
         shown = room.peer.text.view().revision
         with pytest.raises(StaleRevision, match=f"Revision {OTHER} was not shown") as caught:
@@ -159,7 +159,7 @@ class TestTexts:
             guard_text(room.here, shown)
 
     @pytest.mark.parametrize(("length", "shortened"), [(4_000, False), (4_001, True)])
-    def test_of_a_long_text_the_error_shows_four_thousand_characters(
+    def test_an_error_shows_four_thousand_characters_of_a_long_text(
         self, length: int, shortened: bool
     ) -> None:
         room = TextRoom("x" * length)
@@ -202,7 +202,7 @@ class TestRunRequests:
             (RunRequest(True, REFUSAL), "markdown"),
         ],
     )
-    def test_what_is_not_run_or_may_be_run_passes(
+    def test_a_request_that_runs_nothing_or_is_permitted_passes(
         self, request_: RunRequest, cell_type: str
     ) -> None:
         request_.check(cell_type)

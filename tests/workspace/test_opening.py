@@ -83,7 +83,7 @@ def workspace(server: Server) -> Workspace:
     return Workspace(backend, PathRules((), ()), Limits(), 300.0, logging.getLogger())
 
 
-async def test_a_document_is_not_left_before_who_opened_it_has_sat_down(
+async def test_a_document_is_not_closed_before_its_opener_is_seated(
     server: Server, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_HEARTBEAT", 0.0)  # looks for idle agents whenever it can
@@ -95,7 +95,7 @@ async def test_a_document_is_not_left_before_who_opened_it_has_sat_down(
     await workspace.close()
 
 
-async def test_what_is_unsaved_is_not_left_while_its_server_is_away(
+async def test_a_document_with_unsaved_edits_stays_open_while_its_server_is_away(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who comes back after the idle time finds it made again, and is told."""
@@ -118,7 +118,7 @@ async def test_what_is_unsaved_is_not_left_while_its_server_is_away(
     await workspace.close()
 
 
-async def test_what_nobody_was_told_is_said_to_who_comes_next(
+async def test_undelivered_notices_go_to_the_next_agent(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
@@ -132,7 +132,7 @@ async def test_what_nobody_was_told_is_said_to_who_comes_next(
     await workspace.close()
 
 
-async def test_what_nobody_was_told_is_kept_for_the_documents_left_last(
+async def test_undelivered_notices_are_kept_for_the_most_recently_closed_documents(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
@@ -148,7 +148,7 @@ async def test_what_nobody_was_told_is_kept_for_the_documents_left_last(
     await workspace.close()
 
 
-async def test_a_document_that_is_forgotten_while_it_is_opened_is_opened_anew(
+async def test_a_document_forgotten_while_opening_is_reopened(
     server: Server, workspace: Workspace
 ) -> None:
     forgetting: list[asyncio.Task[None]] = []
@@ -164,9 +164,7 @@ async def test_a_document_that_is_forgotten_while_it_is_opened_is_opened_anew(
     await workspace.close()
 
 
-async def test_a_room_that_cannot_be_made_use_of_is_left(
-    server: Server, workspace: Workspace
-) -> None:
+async def test_a_room_whose_setup_fails_is_left(server: Server, workspace: Workspace) -> None:
     async def fail(_peer: object) -> None:
         raise RoomUnavailable("It went away.", "Try again.")
 
@@ -180,7 +178,7 @@ async def test_a_room_that_cannot_be_made_use_of_is_left(
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_nothing_of_a_document_that_was_left_stays_in_memory(
+async def test_a_closed_document_is_freed_from_memory(
     server: Server, workspace: Workspace, again: bool
 ) -> None:
     """B28: neither if everybody has left it, nor if its room died and it was opened anew."""
@@ -203,7 +201,7 @@ async def test_nothing_of_a_document_that_was_left_stays_in_memory(
 
 
 @pytest.mark.parametrize(("name", "limit"), [("_SEATS", 2), ("_KEPT", 20)])
-async def test_steps_of_agents_that_left_are_bounded_and_the_oldest_go_first(
+async def test_undo_steps_of_agents_that_left_are_limited_oldest_first(
     server: Server, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
 ) -> None:
     monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
@@ -223,7 +221,7 @@ async def test_steps_of_agents_that_left_are_bounded_and_the_oldest_go_first(
     await workspace.close()
 
 
-async def test_an_agent_is_not_seen_after_some_silence_and_keeps_its_seat(
+async def test_a_silent_agent_is_hidden_and_keeps_its_seat(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_HEARTBEAT", 0.01)
@@ -248,7 +246,7 @@ async def test_an_agent_is_not_seen_after_some_silence_and_keeps_its_seat(
     await workspace.close()
 
 
-async def test_who_came_while_the_room_died_sits_in_the_new_one(
+async def test_an_agent_that_joined_a_dying_room_moves_to_the_new_one(
     server: Server, workspace: Workspace
 ) -> None:
     before = await open_at(workspace, ADA, PATH)

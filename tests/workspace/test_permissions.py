@@ -20,7 +20,7 @@ def test_a_level_is_known_by_its_name(name: str) -> None:
     assert Level.named(name) is Level.write
 
 
-def test_an_unknown_level_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidArgument, match="no permission level 'owner'") as caught:
         Level.named("owner")
     assert caught.value.next_step == "Use one of read, write, execute, admin."
@@ -36,7 +36,7 @@ class TestRules:
             (RULES, True),
         ],
     )
-    def test_it_is_known_whether_there_are_any(self, rules: PathRules, are_there: bool) -> None:
+    def test_rules_are_true_if_there_are_any(self, rules: PathRules, are_there: bool) -> None:
         assert bool(rules) is are_there
 
     @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ class TestRules:
         assert RULES.denies(path) is denied
 
     @pytest.mark.parametrize("path", ["", "anything", "a/b/c"])
-    def test_without_rules_everything_is_visible(self, path: str) -> None:
+    def test_everything_is_visible_without_rules(self, path: str) -> None:
         assert PathRules().visible(path)
         assert not PathRules().denies(path)
         PathRules().check(path, "elsewhere")
         PathRules().check_folder(path, "elsewhere")
 
-    def test_what_is_not_denied_is_visible_if_nothing_is_allowed_by_name(self) -> None:
+    def test_everything_not_denied_is_visible_if_no_path_is_allowed_explicitly(self) -> None:
         rules = PathRules(denied=["secret*"])
         assert rules.visible("a.md")
         assert not rules.visible("secret.md")
@@ -79,7 +79,7 @@ class TestRules:
             ("work/a", "work/b", "notes.md"),
         ],
     )
-    def test_a_path_passes_with_all_that_it_leads_to(self, paths: tuple[str, ...]) -> None:
+    def test_a_path_passes_with_all_its_targets(self, paths: tuple[str, ...]) -> None:
         RULES.check(*paths)
 
     @pytest.mark.parametrize(
@@ -92,9 +92,7 @@ class TestRules:
             ("work/a", "work/b", "keys.txt"),
         ],
     )
-    def test_a_path_is_refused_if_it_or_what_it_leads_to_is_kept(
-        self, paths: tuple[str, ...]
-    ) -> None:
+    def test_a_path_is_refused_if_it_or_its_target_is_denied(self, paths: tuple[str, ...]) -> None:
         with pytest.raises(PermissionRefused, match=r"keeps .* from agents") as caught:
             RULES.check(*paths)
         assert caught.value.detail["path"] == paths[0]
@@ -103,14 +101,14 @@ class TestRules:
     @pytest.mark.parametrize(
         ("path", "target"), [("keys.txt", "work/a"), ("work/a", "keys.txt"), ("keys.txt",) * 2]
     )
-    def test_a_folder_is_not_looked_into_if_it_or_what_it_leads_to_is_denied(
+    def test_a_folder_is_refused_if_it_or_its_target_is_denied(
         self, path: str, target: str
     ) -> None:
         with pytest.raises(PermissionRefused) as caught:
             RULES.check_folder(path, target)
         assert caught.value.detail["path"] == path
 
-    def test_a_folder_that_is_only_not_allowed_may_have_in_it_what_is(self) -> None:
+    def test_a_folder_that_is_not_allowed_may_contain_allowed_paths(self) -> None:
         RULES.check_folder("", "")
         RULES.check_folder("elsewhere", "work")
 
@@ -135,7 +133,7 @@ class TestCleanPath:
             ("\ud7ff\ue000", "\ud7ff\ue000"),
         ],
     )
-    def test_a_path_has_one_form(self, given: str, cleaned: str) -> None:
+    def test_a_path_has_one_normal_form(self, given: str, cleaned: str) -> None:
         assert clean_path(given) == cleaned
         assert clean_path(cleaned) == cleaned
 
@@ -152,7 +150,7 @@ class TestCleanPath:
             "a/..%2f..%2fb",
         ],
     )
-    def test_a_path_cannot_lead_out_of_the_root(self, given: str) -> None:
+    def test_a_path_cannot_leave_the_root(self, given: str) -> None:
         with pytest.raises(PathRefused, match="leads out of the server's root directory") as caught:
             clean_path(given)
         assert caught.value.detail["path"] == given

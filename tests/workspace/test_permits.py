@@ -56,7 +56,7 @@ def site(denied: Sequence[str] = (), level: Level = Level.admin, alias: str = ""
     return Site(alias, workspace, runs, level)
 
 
-async def test_a_permit_says_what_was_decided() -> None:
+async def test_a_permit_records_the_decision() -> None:
     authorizer = Authorizer()
     here, asking = site(), call(authorizer)
     permit = await asking.permit(here, Level.write, "/folder//a.ipynb/")
@@ -66,7 +66,7 @@ async def test_a_permit_says_what_was_decided() -> None:
     assert authorizer.asked == [("write", "contents", "folder/a.ipynb")]
 
 
-async def test_the_authorizer_is_asked_about_a_link_and_about_what_it_leads_to() -> None:
+async def test_the_authorizer_checks_a_link_and_its_target() -> None:
     authorizer = Authorizer()
     await call(authorizer).permit(site(), Level.execute, "link.ipynb")
     assert [path for _, _, path in authorizer.asked] == ["link.ipynb", "real.ipynb"]
@@ -76,7 +76,7 @@ async def test_the_authorizer_is_asked_about_a_link_and_about_what_it_leads_to()
 
 
 @pytest.mark.parametrize("denied", ["link.ipynb", "real.ipynb"])
-async def test_path_rules_decide_about_a_link_and_about_what_it_leads_to(denied: str) -> None:
+async def test_path_rules_apply_to_a_link_and_its_target(denied: str) -> None:
     with pytest.raises(PermissionRefused, match=r"configuration keeps 'link\.ipynb'"):
         await call(Authorizer()).permit(site([denied]), Level.read, "link.ipynb")
 
@@ -98,14 +98,14 @@ async def test_the_cheapest_check_that_fails_decides() -> None:
         await low.permit(site(), Level.read, "a.ipynb")
 
 
-async def test_no_call_gets_more_than_its_tool_declares() -> None:
+async def test_a_call_cannot_exceed_the_level_its_tool_declares() -> None:
     authorizer = Authorizer()
     with pytest.raises(RuntimeError, match="declared up to read"):
         await call(authorizer, declared=Level.read).permit(site(), Level.write, "a.ipynb")
     assert authorizer.asked == []
 
 
-async def test_a_folder_may_be_listed_that_has_more_in_it_than_may_be_touched() -> None:
+async def test_a_folder_that_is_not_allowed_itself_may_be_listed() -> None:
     rules = PathRules(allowed=["folder/allowed/*"])
     here = site()
     here.workspace.rules = rules
@@ -115,7 +115,7 @@ async def test_a_folder_may_be_listed_that_has_more_in_it_than_may_be_touched() 
         await call(Authorizer()).permit(here, Level.read, "folder")
 
 
-async def test_what_a_path_leads_to_later_is_decided_where_paths_matter() -> None:
+async def test_a_later_target_of_a_path_is_checked_if_the_authorizer_decides_by_path() -> None:
     authorizer = Authorizer("elsewhere.ipynb")
     permit = await call(authorizer).permit(site(), Level.write, "a.ipynb")
     with pytest.raises(PermissionRefused):
@@ -128,13 +128,13 @@ async def test_what_a_path_leads_to_later_is_decided_where_paths_matter() -> Non
     await anywhere.check("b.ipynb")
 
 
-async def test_nothing_is_opened_with_the_permit_of_another_server() -> None:
+async def test_the_permit_of_another_server_is_refused() -> None:
     permit = await call(Authorizer()).permit(site(), Level.read, "a.ipynb")
     with pytest.raises(RuntimeError, match="another server"):
         await site().open(permit)
 
 
-async def test_nothing_is_answered_that_may_not_be_answered_any_more() -> None:
+async def test_an_answer_is_withheld_if_its_permission_was_revoked() -> None:
     async def refuse() -> None:
         raise PermissionRefused("It was moved.", "Leave it.")
 

@@ -67,7 +67,7 @@ def _timeless(entry: FileEntry) -> FileEntry:
 # -- links ------------------------------------------------------------------------------------
 
 
-async def test_a_link_to_a_folder_above_is_not_followed_again_and_again(tmp_path: Path) -> None:
+async def test_a_link_to_a_parent_folder_does_not_cause_endless_recursion(tmp_path: Path) -> None:
     grow(tmp_path, "a.md", "b/c.md", "b/d/e.md")
     (tmp_path / "b" / "d" / "up").symlink_to(tmp_path / "b")
     (tmp_path / "here").symlink_to(".")
@@ -77,7 +77,9 @@ async def test_a_link_to_a_folder_above_is_not_followed_again_and_again(tmp_path
 
 
 @pytest.mark.parametrize("up", ["b", "b/c", "b/c/d"])
-async def test_nor_is_one_where_the_folders_above_have_no_files(tmp_path: Path, up: str) -> None:
+async def test_a_link_to_a_parent_folder_without_files_does_not_cause_endless_recursion(
+    tmp_path: Path, up: str
+) -> None:
     grow(tmp_path, "b/c/d/", "b/e/f.md")
     (tmp_path / up / "up").symlink_to(tmp_path)
     assert await Asked(tmp_path).files() == ["b/e/f.md"]
@@ -89,14 +91,14 @@ async def test_links_to_other_folders_are_followed(tmp_path: Path) -> None:
     assert await Asked(tmp_path).files() == ["a/1.md", "b/2.md", "b/a/1.md"]
 
 
-async def test_folders_of_the_same_name_in_each_other_are_no_links(tmp_path: Path) -> None:
+async def test_nested_folders_of_the_same_name_are_not_mistaken_for_links(tmp_path: Path) -> None:
     files = ["a/a/a/1.md", "data/data/data/data/1.md"]
     grow(tmp_path, *files)
     for folder in (Asked, Timeless):
         assert await folder(tmp_path).files() == files
 
 
-async def test_a_copy_has_what_is_behind_a_link_to_a_folder_above_once(tmp_path: Path) -> None:
+async def test_copying_follows_a_link_to_a_parent_folder_only_once(tmp_path: Path) -> None:
     grow(tmp_path, "b/c.md", "b/d/")
     (tmp_path / "b" / "d" / "up").symlink_to(tmp_path / "b")
     made: list[str] = []
@@ -115,7 +117,7 @@ async def test_a_copy_has_what_is_behind_a_link_to_a_folder_above_once(tmp_path:
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 8])
-async def test_it_goes_breadth_first_and_by_name_whoever_answers_first(
+async def test_a_walk_is_breadth_first_and_by_name_whatever_the_order_of_answers(
     tmp_path: Path, at_once: int
 ) -> None:
     paths = [f"{a}/{b}/{n}.md" for a in "abc" for b in "xyz" for n in range(2)]
@@ -135,7 +137,7 @@ async def test_it_goes_breadth_first_and_by_name_whoever_answers_first(
     assert [entry.path for entry in listing.entries] == ["top.md", "c/0.md", *paths]
 
 
-async def test_no_more_are_asked_for_at_once_than_it_may(tmp_path: Path) -> None:
+async def test_a_walk_never_exceeds_its_limit_of_concurrent_requests(tmp_path: Path) -> None:
     grow(tmp_path, *(f"{n:02d}/in/" for n in range(20)))
     asked = Asked(tmp_path)
     now, most = 0, 0
@@ -152,14 +154,14 @@ async def test_no_more_are_asked_for_at_once_than_it_may(tmp_path: Path) -> None
     assert most == 8
 
 
-async def test_it_ends_when_it_has_enough(tmp_path: Path) -> None:
+async def test_a_walk_stops_when_it_has_enough(tmp_path: Path) -> None:
     grow(tmp_path, "a.md", "b.md", *(f"{n:02d}/c.md" for n in range(20)))
     asked = Asked(tmp_path)
     assert not (await asked.walk(limit=1)).complete
     assert asked.asked == [""]
 
 
-async def test_of_one_folder_what_may_be_shown_is_given_up_to_a_limit(tmp_path: Path) -> None:
+async def test_a_folder_lists_its_visible_entries_up_to_a_limit(tmp_path: Path) -> None:
     grow(tmp_path, "a.md", "b.md", "c/", "no.md")
 
     def shown(path: str, kind: FileType) -> bool:

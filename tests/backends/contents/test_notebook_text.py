@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 NEW = notebooks.notebook([notebooks.code("one", "'new'")])
 
 
-async def test_half_of_a_notebook_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_half_read_notebook_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notebook_text, "_PAUSES", (0.0, 0.0))
     text = json.dumps(NEW)
     answers = [text[:20], "", text]

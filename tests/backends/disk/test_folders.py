@@ -97,7 +97,7 @@ def test_a_folder_is_listed_by_name_with_types_sizes_and_times(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("limit", "complete"), [(1, False), (2, False), (3, True), (4, True)])
-def test_of_a_folder_no_more_is_asked_for_than_is_shown(
+def test_listing_a_folder_examines_only_the_entries_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, complete: bool
 ) -> None:
     grow(tmp_path, "a.md", "b.md", "c/", "no-1.md", "no-2.md", "a-no.md")
@@ -115,20 +115,20 @@ def test_of_a_folder_no_more_is_asked_for_than_is_shown(
     assert asked == [entry.path for entry in listing.entries]
 
 
-def test_a_folder_that_is_none_cannot_be_listed(tmp_path: Path) -> None:
+def test_only_a_folder_can_be_listed(tmp_path: Path) -> None:
     grow(tmp_path, "file.md")
     for path in ("nowhere", "file.md", "file.md/in"):
         with pytest.raises((FileNotFoundError, NotADirectoryError)):
             listed(below(tmp_path), path)
 
 
-def test_what_is_hidden_or_unlisted_is_left_out(tmp_path: Path) -> None:
+def test_hidden_and_excluded_files_are_left_out(tmp_path: Path) -> None:
     grow(tmp_path, ".env", ".git/config", "a.pyc", "a~", "__pycache__/b.py", "a.py", ".a.md")
     assert walked(below(tmp_path)) == ["a.py"]
     assert [entry.path for entry in listed(below(tmp_path), "")] == ["a.py"]
 
 
-def test_a_server_that_shows_hidden_files_lists_them_and_walks_through_no_hidden_folder(
+def test_a_server_that_shows_hidden_files_lists_them_but_does_not_walk_hidden_folders(
     tmp_path: Path,
 ) -> None:
     grow(tmp_path, ".env", ".git/config", ".ipynb_checkpoints/a.ipynb", "a.py")
@@ -138,7 +138,7 @@ def test_a_server_that_shows_hidden_files_lists_them_and_walks_through_no_hidden
     assert [entry.path for entry in listed(folders, ".git")] == [".git/config"]
 
 
-def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
+def test_a_name_that_is_not_valid_text_is_left_out(tmp_path: Path) -> None:
     grow(tmp_path, "good.md")
     try:
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.md")).touch()
@@ -151,7 +151,7 @@ def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has neither")
-def test_what_is_neither_a_file_nor_a_folder_is_left_out(tmp_path: Path) -> None:
+def test_pipes_and_sockets_are_left_out(tmp_path: Path) -> None:
     grow(tmp_path, "a.md")
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as door:
@@ -162,14 +162,14 @@ def test_what_is_neither_a_file_nor_a_folder_is_left_out(tmp_path: Path) -> None
 # -- many folders -----------------------------------------------------------------------------
 
 
-def test_a_walk_goes_breadth_first_and_by_name(tmp_path: Path) -> None:
+def test_a_walk_is_breadth_first_and_by_name(tmp_path: Path) -> None:
     grow(tmp_path, "z.md", "b/1.md", "a/deep/2.md", "a/3.md", "c/", "a/deep/er/4.md")
     assert walked(below(tmp_path)) == ["z.md", "a/3.md", "b/1.md", "a/deep/2.md", "a/deep/er/4.md"]
     assert walked(below(tmp_path), "a") == ["a/3.md", "a/deep/2.md", "a/deep/er/4.md"]
     assert walked(below(tmp_path), "nowhere") == []
 
 
-def test_folders_are_found_if_they_are_wanted(tmp_path: Path) -> None:
+def test_folders_are_found_on_request(tmp_path: Path) -> None:
     grow(tmp_path, "a/b/c/", "a/x.md")
     wanted = FileQuery(lambda path, kind: kind == "directory", folders=True)
     listing = below(tmp_path).walk("", wanted, everywhere, 10)
@@ -178,7 +178,7 @@ def test_folders_are_found_if_they_are_wanted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "complete"), [(1, False), (2, False), (3, True), (4, True)])
-def test_a_walk_says_whether_that_is_all(tmp_path: Path, limit: int, complete: bool) -> None:
+def test_a_walk_reports_whether_it_is_complete(tmp_path: Path, limit: int, complete: bool) -> None:
     grow(tmp_path, "a.md", "b/c.md", "b/d.md", "b/other.txt", "z/other.txt")
     listing = below(tmp_path).walk(
         "", FileQuery(lambda path, kind: path.endswith(".md")), everywhere, limit
@@ -187,7 +187,7 @@ def test_a_walk_says_whether_that_is_all(tmp_path: Path, limit: int, complete: b
     assert listing.complete is complete
 
 
-def test_a_walk_ends_as_soon_as_it_has_enough(tmp_path: Path) -> None:
+def test_a_walk_stops_as_soon_as_it_has_enough(tmp_path: Path) -> None:
     grow(tmp_path, "a.md", "b.md", *(f"folder-{n}/c.md" for n in range(10)))
     looked_at: list[str] = []
 
@@ -199,13 +199,13 @@ def test_a_walk_ends_as_soon_as_it_has_enough(tmp_path: Path) -> None:
     assert looked_at == ["a.md", "b.md"]
 
 
-def test_folders_that_are_not_worth_a_look_are_not_read(tmp_path: Path) -> None:
+def test_a_walk_enters_only_the_folders_it_should(tmp_path: Path) -> None:
     grow(tmp_path, "a/1.md", "b/2.md", "b/in/3.md")
     assert walked(below(tmp_path), enter=lambda path: path != "b") == ["a/1.md"]
     assert walked(below(tmp_path), enter=lambda path: path != "b/in") == ["a/1.md", "b/2.md"]
 
 
-def test_a_folder_that_cannot_be_read_is_passed_over(
+def test_a_walk_skips_a_folder_that_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Root may read everything, so that the refusal itself is made up."""
@@ -226,7 +226,7 @@ def test_a_folder_that_cannot_be_read_is_passed_over(
 # -- links ------------------------------------------------------------------------------------
 
 
-def test_links_within_the_root_are_shown_and_no_walk_goes_in_circles(tmp_path: Path) -> None:
+def test_links_within_the_root_are_shown_without_looping(tmp_path: Path) -> None:
     grow(tmp_path, "a.md", "folder/b.md")
     (tmp_path / "link.md").symlink_to("a.md")
     (tmp_path / "linked").symlink_to("folder")
@@ -257,7 +257,7 @@ def test_links_within_the_root_are_shown_and_no_walk_goes_in_circles(tmp_path: P
     ]
 
 
-def test_links_that_lead_out_or_nowhere_are_not_shown(tmp_path: Path) -> None:
+def test_links_that_are_broken_or_leave_the_root_are_not_shown(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "root-outside"
     grow(tmp_path, "root/a.md", "root-outside/b.md")
     (root / "out").symlink_to(outside)
@@ -268,14 +268,14 @@ def test_links_that_lead_out_or_nowhere_are_not_shown(tmp_path: Path) -> None:
     assert walked(below(root)) == ["a.md"]
 
 
-def test_a_root_may_be_a_link_itself(tmp_path: Path) -> None:
+def test_the_root_may_itself_be_a_link(tmp_path: Path) -> None:
     grow(tmp_path, "real/a.md")
     (tmp_path / "real" / "b.md").symlink_to("a.md")
     (tmp_path / "root").symlink_to("real")
     assert walked(below(tmp_path / "root")) == ["a.md", "b.md"]
 
 
-def test_a_file_that_goes_while_it_is_listed_is_left_out(tmp_path: Path) -> None:
+def test_a_file_that_disappears_during_listing_is_left_out(tmp_path: Path) -> None:
     grow(tmp_path, "a.md", "b.md")
 
     def fits(path: str, kind: FileType) -> bool:
@@ -294,14 +294,14 @@ def test_a_file_that_goes_while_it_is_listed_is_left_out(tmp_path: Path) -> None
     "path",
     ["d/a.key", "d/.a.key", "d/in/.hidden/a.key", "d/__pycache__/a.key", "d/a.key~", "d/in/a.key/"],
 )
-def test_what_no_listing_shows_is_found_all_the_same(tmp_path: Path, path: str) -> None:
+def test_everything_finds_files_that_listings_hide(tmp_path: Path, path: str) -> None:
     grow(tmp_path, "d/in/other.md", path, "a.key")
     found = {at for at, _ in everything(below(tmp_path), "d")}
     assert {"d/in/other.md", path.rstrip("/")} <= found
     assert "a.key" not in found
 
 
-def test_copies_that_jupyter_keeps_and_what_links_lead_to_are_not_below_a_folder(
+def test_everything_skips_checkpoints_and_does_not_follow_links(
     tmp_path: Path,
 ) -> None:
     grow(tmp_path, "d/.ipynb_checkpoints/a.ipynb", "other/a.key")
@@ -310,7 +310,7 @@ def test_copies_that_jupyter_keeps_and_what_links_lead_to_are_not_below_a_folder
     assert everything(below(tmp_path), "d") == [("d/link", "other")]
 
 
-def test_everything_in_a_large_folder_comes_some_at_a_time(tmp_path: Path) -> None:
+def test_everything_in_a_large_folder_comes_in_batches(tmp_path: Path) -> None:
     grow(tmp_path, *(f"d/{n}.md" for n in range(2500)))
     assert [len(some) for some in below(tmp_path).everything("d")] == [1000, 1000, 500]
 
@@ -321,7 +321,7 @@ def test_everything_in_a_large_folder_comes_some_at_a_time(tmp_path: Path) -> No
 @given(
     globs=st.lists(st.text("a.*?[]!~", max_size=4), max_size=4), names=st.lists(NAMES, max_size=9)
 )
-def test_unlisted_names_are_those_that_the_globs_fit(globs: list[str], names: list[str]) -> None:
+def test_excluded_names_are_those_that_match_a_glob(globs: list[str], names: list[str]) -> None:
     unlisted = Exclusions.by(globs)
     for name in names:
         assert (name in unlisted) == any(fnmatch.fnmatch(name, glob) for glob in globs)
@@ -336,7 +336,7 @@ def test_unlisted_names_are_those_that_the_globs_fit(globs: list[str], names: li
     globs=st.lists(st.text("aB*~", max_size=2), max_size=2),
     limit=st.integers(1, 6),
 )
-def test_shortcuts_change_nothing_of_what_is_found(
+def test_shortcuts_do_not_change_the_result(
     tree: list[list[str]],
     endings: tuple[str, ...],
     part: str,

@@ -37,7 +37,7 @@ def all_in(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", ["link.txt", "linked/a.txt", "in/linked/a.txt"])
-def test_what_is_or_is_in_a_link_is_not_opened(tmp_path: Path, path: str) -> None:
+def test_a_link_or_a_file_below_one_is_not_opened(tmp_path: Path, path: str) -> None:
     grow(tmp_path, "a.txt", "folder/a.txt", "in/b.txt")
     (tmp_path / "link.txt").symlink_to("a.txt")
     (tmp_path / "linked").symlink_to("folder")
@@ -50,7 +50,7 @@ def test_what_is_or_is_in_a_link_is_not_opened(tmp_path: Path, path: str) -> Non
     assert len(list(Path("/dev/fd").iterdir())) == before
 
 
-def test_it_is_known_where_an_open_file_is_whatever_it_was_opened_by(tmp_path: Path) -> None:
+def test_the_real_path_of_an_open_file_is_known_however_it_was_opened(tmp_path: Path) -> None:
     grow(tmp_path, "a.txt", "other/b.txt")
     root = tmp_path.resolve()
     link = tmp_path / "link.txt"
@@ -65,7 +65,7 @@ def test_it_is_known_where_an_open_file_is_whatever_it_was_opened_by(tmp_path: P
         assert real_path(file.fileno(), str(link)) == str(root / "other" / "c.txt")
 
 
-def test_a_copy_has_times_modes_and_links_but_not_the_copies_that_jupyter_keeps(
+def test_a_copy_keeps_times_modes_and_links_but_not_checkpoints(
     tmp_path: Path,
 ) -> None:
     grow(tmp_path, "top/a.sh", "top/in/b.txt", "top/.hidden", "top/.ipynb_checkpoints/a.ipynb")
@@ -85,7 +85,7 @@ def test_a_copy_has_times_modes_and_links_but_not_the_copies_that_jupyter_keeps(
         copy(tmp_path, "top/a.sh", tmp_path / "b.sh")
 
 
-def test_only_what_was_decided_on_is_copied(tmp_path: Path) -> None:
+def test_only_the_approved_files_are_copied(tmp_path: Path) -> None:
     grow(tmp_path, "top/a.txt", "top/new.txt", "top/in/b.txt", "top/in/new.txt", "top/new/c.txt")
     copy(tmp_path, "top", tmp_path / "copy", frozenset({"a.txt", "in", "in/b.txt"}))
     assert all_in(tmp_path / "copy") == {"a.txt", "in", "in/b.txt"}
@@ -93,7 +93,7 @@ def test_only_what_was_decided_on_is_copied(tmp_path: Path) -> None:
     assert all_in(tmp_path / "nothing") == set()
 
 
-def test_a_file_that_becomes_a_link_while_its_folder_is_copied_is_not_followed(
+def test_a_file_that_becomes_a_link_during_the_copy_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grow(tmp_path, "top/a.txt", "secret.txt")
@@ -113,7 +113,7 @@ def test_a_file_that_becomes_a_link_while_its_folder_is_copied_is_not_followed(
     assert all_in(tmp_path / "copy") == set()
 
 
-def test_what_is_neither_a_file_nor_a_folder_is_not_copied_nor_waited_for(tmp_path: Path) -> None:
+def test_copying_a_pipe_fails_without_blocking(tmp_path: Path) -> None:
     (tmp_path / "top").mkdir()
     os.mkfifo(tmp_path / "top" / "pipe")
     for path in ("top", "top/pipe"):
@@ -121,7 +121,7 @@ def test_what_is_neither_a_file_nor_a_folder_is_not_copied_nor_waited_for(tmp_pa
             copy(tmp_path, path, tmp_path / "copy")
 
 
-def test_loads_are_remembered_for_who_wants_to_know_what_came_since() -> None:
+def test_recent_loads_can_be_listed_from_a_given_number() -> None:
     loads = Loads()
     assert loads.last is None
     assert loads.since(0) == []

@@ -38,7 +38,7 @@ async def rest(
         return dict(answer.json())
 
 
-async def test_a_room_that_was_made_but_never_loaded_is_not_taken_for_an_empty_notebook(
+async def test_a_room_that_never_loaded_is_not_mistaken_for_an_empty_notebook(
     server: JupyterProcess,
 ) -> None:
     """B4: a tab with an expired token leaves such a room behind."""
@@ -58,7 +58,7 @@ async def test_a_room_that_was_made_but_never_loaded_is_not_taken_for_an_empty_n
 
 
 @pytest.mark.node
-async def test_an_edit_made_the_moment_a_room_opens_is_seen_stored_and_saved(
+async def test_an_edit_made_as_soon_as_a_room_opens_is_shared_stored_and_saved(
     server: JupyterProcess,
 ) -> None:
     """B2: before the room observes its document, edits are neither sent nor stored."""
@@ -97,7 +97,7 @@ async def test_an_agent_stays_in_a_room_that_people_left(make_server: MakeServer
         await until(lambda: notebooks.sources(file)[:2] == ["with Ana", "without Ana"])
 
 
-async def test_an_agent_who_comes_when_the_last_person_leaves_has_a_room_that_stays(
+async def test_an_agent_that_joins_as_the_last_person_leaves_keeps_the_room_open(
     make_server: MakeServer,
 ) -> None:
     """B3: upstream cleans up without a look at who is there by then."""
@@ -131,7 +131,7 @@ async def test_a_renamed_notebook_keeps_its_room(server: JupyterProcess) -> None
         )
 
 
-async def test_a_person_who_renames_a_file_while_it_is_saved_leaves_no_old_one(
+async def test_renaming_a_file_during_a_save_leaves_no_old_copy(
     server: JupyterProcess,
 ) -> None:
     """A large file takes a while to be saved; who renames it meanwhile waits for that."""
@@ -153,7 +153,7 @@ async def test_a_person_who_renames_a_file_while_it_is_saved_leaves_no_old_one(
         assert ana.source() == whole
 
 
-async def test_a_change_of_the_file_by_others_is_in_the_next_read(server: JupyterProcess) -> None:
+async def test_the_next_read_shows_an_external_change_of_the_file(server: JupyterProcess) -> None:
     file = write(server, "outside.ipynb")
     async with agent(server) as ada:
         await ada.ask("create_notebook_session", path=file.name)
@@ -171,7 +171,7 @@ async def test_a_change_of_the_file_by_others_is_in_the_next_read(server: Jupyte
         )
 
 
-async def test_a_server_that_is_stopped_while_a_room_opens_ends(make_server: MakeServer) -> None:
+async def test_a_server_that_is_stopped_while_a_room_opens_exits(make_server: MakeServer) -> None:
     """A thread of the store that nobody ends would keep the process for ever."""
     server = make_server()
     file = write(server, "opening.ipynb")
@@ -183,7 +183,7 @@ async def test_a_server_that_is_stopped_while_a_room_opens_ends(make_server: Mak
             await server.start()
 
 
-async def test_rooms_that_agents_have_left_are_freed_with_all_that_they_hold(
+async def test_rooms_that_agents_have_left_are_freed_with_their_resources(
     make_server: MakeServer,
 ) -> None:
     """Each has an open database of its own, which can be seen from outside."""

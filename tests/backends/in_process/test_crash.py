@@ -94,13 +94,13 @@ async def run(server: JupyterProcess, cells: int, kills: int, during_save: bool 
             await crashes.restart_and_look(number)
 
 
-async def test_every_kill_is_survived_with_tabs_left_open(
+async def test_edits_survive_every_kill_while_tabs_stay_open(
     make_server: MakeServer, times: Times
 ) -> None:
     await run(make_server(env=NOT_MEASURED), cells=10, kills=times(5, 30))
 
 
-async def test_a_large_notebook_survives_too(make_server: MakeServer, times: Times) -> None:
+async def test_a_large_notebook_survives_every_kill(make_server: MakeServer, times: Times) -> None:
     await run(make_server(env=NOT_MEASURED), cells=1000, kills=times(2, 5))
 
 

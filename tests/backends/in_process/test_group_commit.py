@@ -73,7 +73,7 @@ async def group(tmp_path: Path) -> AsyncIterator[Group]:
     group.storage.close()
 
 
-async def test_what_is_small_is_committed_on_the_loop_at_once(group: Group) -> None:
+async def test_small_updates_are_committed_on_the_loop_at_once(group: Group) -> None:
     group.add("a")
     group.add("b", size=99_999)
     group.add("c", size=1)
@@ -81,7 +81,7 @@ async def test_what_is_small_is_committed_on_the_loop_at_once(group: Group) -> N
     assert group.storage.commits == [("loop", ["a", "b", "c"])]
 
 
-async def test_what_is_large_is_committed_in_the_thread_and_the_next_is_small_again(
+async def test_a_large_update_is_committed_in_the_thread_and_a_later_small_one_on_the_loop(
     group: Group,
 ) -> None:
     group.add("a", size=100_000)
@@ -92,14 +92,14 @@ async def test_what_is_large_is_committed_in_the_thread_and_the_next_is_small_ag
     assert group.storage.commits == [("thread", ["a", "b"]), ("loop", ["c"])]
 
 
-async def test_the_size_of_what_the_loop_has_committed_is_forgotten(group: Group) -> None:
+async def test_the_size_counter_restarts_after_a_commit_on_the_loop(group: Group) -> None:
     for name in ("a", "b"):
         group.add(name, size=60_000)
         await group.commits.durable()
     assert group.storage.commits == [("loop", ["a"]), ("loop", ["b"])]
 
 
-async def test_a_slow_commit_leaves_all_commits_to_the_thread_for_a_while(
+async def test_a_slow_commit_moves_commits_to_the_thread_for_a_while(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "_SLOW", -1.0)
@@ -123,7 +123,7 @@ async def test_a_quick_commit_does_not_look_slow(
     assert group.commits.slow_until == 0
 
 
-async def test_while_the_thread_uses_the_file_it_commits(group: Group) -> None:
+async def test_the_thread_commits_while_the_file_is_locked(group: Group) -> None:
     with group.storage._lock:
         group.add("a")
         waiting = group.task()
@@ -132,7 +132,7 @@ async def test_while_the_thread_uses_the_file_it_commits(group: Group) -> None:
     assert group.storage.commits == [("thread", ["a"])]
 
 
-async def test_what_comes_while_the_thread_commits_is_the_next_group(group: Group) -> None:
+async def test_updates_that_arrive_during_a_commit_form_the_next_group(group: Group) -> None:
     group.commits.slow_until = float("inf")
     group.storage.gate.clear()
     group.add("a")
@@ -151,7 +151,7 @@ async def test_what_comes_while_the_thread_commits_is_the_next_group(group: Grou
     assert group.storage.commits == [("thread", ["a"]), ("thread", ["b", "c"])]
 
 
-async def test_somebody_who_stops_waiting_does_not_disturb_the_others(group: Group) -> None:
+async def test_a_cancelled_waiter_does_not_affect_the_others(group: Group) -> None:
     group.commits.slow_until = float("inf")
     group.storage.gate.clear()
     group.add("a")
@@ -167,7 +167,7 @@ async def test_somebody_who_stops_waiting_does_not_disturb_the_others(group: Gro
     assert group.storage.names == ["a", "b"]
 
 
-async def test_with_nothing_to_commit_nobody_waits(group: Group) -> None:
+async def test_durable_returns_at_once_with_nothing_to_commit(group: Group) -> None:
     await group.commits.durable()
     group.commits.flush()
     assert group.storage.commits == []
@@ -188,7 +188,7 @@ async def test_a_failed_group_is_committed_first_the_next_time(group: Group, slo
     assert group.lost == []
 
 
-async def test_all_who_wait_learn_of_a_failure(group: Group) -> None:
+async def test_a_failure_is_raised_to_every_waiter(group: Group) -> None:
     group.commits.slow_until = float("inf")
     group.storage.failure = OSError("full")
     group.storage.gate.clear()
@@ -216,7 +216,7 @@ async def test_a_failure_that_nobody_waits_for_is_logged(
     await until(lambda: "could not be kept" in caplog.text)
 
 
-async def test_nothing_is_committed_while_the_file_is_renewed(group: Group) -> None:
+async def test_nothing_is_committed_while_the_file_is_being_replaced(group: Group) -> None:
     group.commits.hold()
     group.add("a")
     group.commits.flush()
@@ -238,7 +238,7 @@ async def test_nothing_is_committed_while_the_file_is_renewed(group: Group) -> N
     assert group.storage.names == ["a", "b"]
 
 
-async def test_what_is_dropped_is_not_committed(group: Group) -> None:
+async def test_dropped_updates_are_not_committed(group: Group) -> None:
     group.add("a", size=1_000_000)
     group.commits.drop()
     group.add("b")
@@ -283,7 +283,7 @@ async def test_commits_of_the_thread_are_synced_without_a_pause(
     await until(lambda: group.storage.syncs == 1)
 
 
-async def test_a_sync_that_fails_is_logged_and_the_thread_goes_on(
+async def test_a_failed_sync_is_logged_and_the_thread_continues(
     group: Group, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail() -> None:
@@ -298,7 +298,7 @@ async def test_a_sync_that_fails_is_logged_and_the_thread_goes_on(
     await until(lambda: "could not be brought to the disk" in caplog.text)
 
 
-async def test_the_thread_does_not_keep_the_process_alive_and_ends_when_it_is_told(
+async def test_the_thread_is_a_daemon_and_ends_on_close(
     group: Group,
 ) -> None:
     group.commits.slow_until = float("inf")
@@ -311,7 +311,7 @@ async def test_the_thread_does_not_keep_the_process_alive_and_ends_when_it_is_to
     assert not thread.is_alive()
 
 
-async def test_what_is_added_is_committed_once_and_soon_although_nobody_waits(
+async def test_updates_are_committed_soon_and_once_without_a_waiter(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timers = 0

@@ -35,7 +35,7 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
     await journal.close()
 
 
-async def test_what_is_durable_is_there_after_a_kill(tmp_path: Path) -> None:
+async def test_durable_updates_survive_a_kill(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -62,7 +62,7 @@ asyncio.run(main())
     await journal.close()
 
 
-async def test_all_who_wait_for_a_slow_disk_share_commits(journal: Journal) -> None:
+async def test_concurrent_waiters_on_a_slow_disk_share_commits(journal: Journal) -> None:
     journal.commits.slow_until = time.monotonic() + 60
     commits = 0
     commit = journal.storage._commit
@@ -84,7 +84,7 @@ async def test_all_who_wait_for_a_slow_disk_share_commits(journal: Journal) -> N
 
 
 @pytest.mark.parametrize("slow", [False, True])
-async def test_a_full_disk_is_said_and_nothing_is_missing_once_there_is_room(
+async def test_a_full_disk_is_reported_and_everything_is_kept_once_there_is_space(
     journal: Journal, slow: bool
 ) -> None:
     journal.commits.slow_until = time.monotonic() + 60 * slow
@@ -106,7 +106,7 @@ async def test_a_full_disk_is_said_and_nothing_is_missing_once_there_is_room(
 
 
 @pytest.mark.parametrize("slow", [False, True])
-async def test_an_unexpected_failure_is_reported_and_the_next_commit_has_everything(
+async def test_an_unexpected_failure_is_reported_and_the_next_commit_includes_everything(
     journal: Journal, slow: bool
 ) -> None:
     journal.commits.slow_until = time.monotonic() + 60 * slow
@@ -127,7 +127,7 @@ async def test_an_unexpected_failure_is_reported_and_the_next_commit_has_everyth
 
 
 @pytest.mark.parametrize("slow", [False, True])
-async def test_text_that_utf8_cannot_hold_does_not_keep_edits_out(
+async def test_text_that_utf8_cannot_encode_does_not_block_edits(
     journal: Journal, slow: bool
 ) -> None:
     journal.commits.slow_until = time.monotonic() + 60 * slow
@@ -139,7 +139,7 @@ async def test_text_that_utf8_cannot_hold_does_not_keep_edits_out(
     assert journal.records.unsaved() == [UnsavedRoom(ROOM, "?.ipynb", None, 0.0)]
 
 
-async def test_a_commit_that_cannot_be_encoded_leaves_nothing_half_done(tmp_path: Path) -> None:
+async def test_a_commit_that_cannot_be_encoded_is_rolled_back(tmp_path: Path) -> None:
     file = JournalFile(tmp_path / "journal-0.db", [])
     insert = "INSERT INTO notices VALUES (?, 'a.ipynb', 0, '')"
     with pytest.raises(UnicodeEncodeError):
@@ -167,14 +167,14 @@ async def test_trimmed_replaced_and_forgotten_updates_are_gone(journal: Journal)
     assert len(journal.records.updates(OTHER)) == 1
 
 
-async def test_a_marker_is_renewed_not_doubled(journal: Journal) -> None:
+async def test_a_marker_is_replaced_not_duplicated(journal: Journal) -> None:
     journal.mark(UnsavedRoom(ROOM, "a.ipynb", None, 0.0))
     journal.mark(UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0))
     await journal.durable()
     assert journal.records.unsaved() == [UnsavedRoom(ROOM, "b.ipynb", "hash", 1.0)]
 
 
-async def test_what_nobody_waits_for_is_kept_as_well(journal: Journal) -> None:
+async def test_updates_that_nobody_waits_for_are_kept_too(journal: Journal) -> None:
     journal.append(ROOM, b"typed by a person")
     await until(lambda: journal.records.updates(ROOM))
 
@@ -212,11 +212,11 @@ async def test_rooms_that_cannot_be_recovered_are_all_kept(journal: Journal) -> 
         assert update == b"of room %d" % number
 
 
-async def test_only_its_owner_can_read_it(journal: Journal) -> None:
+async def test_only_the_owner_can_read_the_journal(journal: Journal) -> None:
     assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
 
 
-async def test_a_journal_of_a_living_server_is_left_alone(tmp_path: Path) -> None:
+async def test_the_journal_of_a_running_server_is_left_alone(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path;"
         "from jupyter_collaboration_mcp.backends.in_process.journal import Journal;"

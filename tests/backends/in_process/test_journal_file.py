@@ -77,7 +77,7 @@ async def usable(journal: Journal) -> bool:
 @pytest.mark.parametrize(
     "make", [garbage, foreign, other_columns, later_version, truncated, folder]
 )
-async def test_what_is_no_journal_is_set_aside_as_it_is(
+async def test_a_file_that_is_not_a_journal_is_set_aside_unchanged(
     tmp_path: Path, make: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "journal-0.db"
@@ -100,7 +100,7 @@ async def test_what_is_no_journal_is_set_aside_as_it_is(
 
 
 @pytest.mark.parametrize("make", [garbage, Path.touch])
-async def test_the_log_of_a_journal_is_set_aside_with_it(
+async def test_the_write_ahead_log_is_set_aside_with_its_journal(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     """SQLite would delete it, with the edits that it has."""
@@ -113,7 +113,7 @@ async def test_the_log_of_a_journal_is_set_aside_with_it(
     assert await usable(journal)
 
 
-async def test_two_that_are_set_aside_in_one_second_are_both_kept(tmp_path: Path) -> None:
+async def test_two_journals_set_aside_in_the_same_second_are_both_kept(tmp_path: Path) -> None:
     for _ in range(2):
         garbage(tmp_path / "journal-0.db")
         journal, _ = open_journals(tmp_path)
@@ -132,7 +132,7 @@ async def test_a_file_in_place_of_our_directory_is_set_aside(tmp_path: Path, pla
     assert await usable(journal)
 
 
-async def test_a_journal_that_was_made_read_only_is_still_ours(tmp_path: Path) -> None:
+async def test_a_read_only_journal_is_still_used(tmp_path: Path) -> None:
     journal, _ = open_journals(tmp_path)
     assert await usable(journal)
     journal.path.chmod(0o400)
@@ -142,7 +142,7 @@ async def test_a_journal_that_was_made_read_only_is_still_ours(tmp_path: Path) -
     journal.discard()
 
 
-async def test_where_there_can_be_no_journal_there_is_none_and_it_is_said(tmp_path: Path) -> None:
+async def test_a_journal_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("somebody's")
     journal, held = open_journals(tmp_path / "file" / "root")
     assert held == []
@@ -182,7 +182,9 @@ async def test_a_journal_that_another_program_holds_is_left_alone(tmp_path: Path
         journal.discard()
 
 
-async def test_a_full_disk_at_a_start_takes_nothing_from_the_journal(tmp_path: Path) -> None:
+async def test_a_full_disk_at_startup_is_reported_and_leaves_no_half_made_journal(
+    tmp_path: Path,
+) -> None:
     """As a limit on what a process may write, which is as real."""
     code = """
 import resource, signal, sys
@@ -203,7 +205,7 @@ print(journal.weakness)
     assert list(tmp_path.glob("*.db")) == []
 
 
-async def test_a_journal_is_kept_as_soon_as_there_can_be_one(
+async def test_a_journal_is_created_as_soon_as_that_is_possible(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_storage, "_RETRY", 0.0)
@@ -261,7 +263,7 @@ def replace_by_foreign(path: Path) -> None:
         replace_by_foreign,
     ],
 )
-async def test_nothing_is_durable_in_a_journal_that_is_gone(
+async def test_a_damaged_or_deleted_journal_is_replaced_before_anything_counts_as_durable(
     tmp_path: Path, damage: Callable[[Path], None], slow: bool
 ) -> None:
     """A new one has all that the rooms have before anybody is answered."""
@@ -289,7 +291,7 @@ async def test_nothing_is_durable_in_a_journal_that_is_gone(
     await journal.close()
 
 
-async def test_a_journal_that_breaks_under_the_server_is_set_aside(tmp_path: Path) -> None:
+async def test_a_journal_that_is_corrupted_at_runtime_is_set_aside(tmp_path: Path) -> None:
     journal, _ = open_journals(tmp_path)
     journal.on_renewal.add(lambda: write_all(journal, b"all that is unsaved"))
     journal.append(ROOM, b"first")
@@ -308,7 +310,7 @@ async def test_a_journal_that_breaks_under_the_server_is_set_aside(tmp_path: Pat
     await journal.close()
 
 
-async def test_a_journal_that_is_deleted_for_good_is_said_to_be_missing(tmp_path: Path) -> None:
+async def test_a_deleted_journal_that_cannot_be_recreated_is_reported(tmp_path: Path) -> None:
     journal, _ = open_journals(tmp_path / "root")
     journal.append(ROOM, b"first")
     await journal.durable()
@@ -321,7 +323,7 @@ async def test_a_journal_that_is_deleted_for_good_is_said_to_be_missing(tmp_path
     await journal.close()
 
 
-async def test_a_journal_given_up_while_its_thread_uses_it_is_kept_again_later(
+async def test_a_journal_abandoned_while_its_thread_uses_it_is_opened_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(journal_storage, "_LARGEST_LOG", -1)

@@ -44,7 +44,7 @@ def rows(storage: JournalStorage, table: str) -> int:
     return int(count)
 
 
-def test_it_has_a_size_as_long_as_it_has_a_file(storage: JournalStorage) -> None:
+def test_storage_has_a_size_while_its_file_is_open(storage: JournalStorage) -> None:
     storage.commit([NOTICE])
     assert storage.size > 4096
     assert storage.is_sound
@@ -53,7 +53,7 @@ def test_it_has_a_size_as_long_as_it_has_a_file(storage: JournalStorage) -> None
     assert not storage.is_sound
 
 
-def test_a_commit_waits_for_whoever_uses_the_file_unless_it_may_not(
+def test_a_commit_waits_for_the_lock_and_commit_now_does_not(
     storage: JournalStorage,
 ) -> None:
     assert storage.commit_now([NOTICE])
@@ -66,14 +66,14 @@ def test_a_commit_waits_for_whoever_uses_the_file_unless_it_may_not(
     assert rows(storage, "notices") == 2
 
 
-def test_only_so_many_events_are_kept(storage: JournalStorage) -> None:
+def test_the_number_of_events_is_limited(storage: JournalStorage) -> None:
     for number in range(25):
         storage.report(str(number))
     assert storage.events == [str(number) for number in range(20)]
 
 
 @pytest.mark.parametrize(("limit", "tidied"), [(-1, True), (1 << 40, False)])
-def test_a_large_log_is_put_into_the_database(
+def test_a_large_log_is_checkpointed_into_the_database(
     storage: JournalStorage, monkeypatch: pytest.MonkeyPatch, limit: int, tidied: bool
 ) -> None:
     monkeypatch.setattr(journal_storage, "_LARGEST_LOG", limit)
@@ -83,7 +83,7 @@ def test_a_large_log_is_put_into_the_database(
     assert (log.stat().st_size == 0) is tidied
 
 
-def test_a_log_of_just_the_limit_is_not_large(
+def test_a_log_of_exactly_the_limit_is_not_checkpointed(
     storage: JournalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage.commit([NOTICE])
@@ -93,7 +93,7 @@ def test_a_log_of_just_the_limit_is_not_large(
     assert log.stat().st_size > 0
 
 
-def test_there_is_nothing_to_sync_without_a_log_or_a_file(
+def test_sync_does_nothing_without_a_log_or_a_file(
     storage: JournalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_storage, "_LARGEST_LOG", -1)
@@ -105,7 +105,7 @@ def test_there_is_nothing_to_sync_without_a_log_or_a_file(
     storage.sync()
 
 
-def test_the_oldest_authorship_is_dropped(
+def test_the_oldest_attribution_rows_are_dropped(
     storage: JournalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_storage, "_ATTRIBUTION_ROWS", 2)
@@ -116,7 +116,7 @@ def test_the_oldest_authorship_is_dropped(
     assert storage.database.execute(query).fetchall() == [(3,), (4,)]
 
 
-def test_it_is_lost_only_by_errors_of_a_file_that_it_has(storage: JournalStorage) -> None:
+def test_storage_is_lost_only_by_errors_of_its_own_open_file(storage: JournalStorage) -> None:
     storage.commit([NOTICE])
     assert not storage.is_lost(sqlite3.OperationalError("full"))
     assert not storage.is_lost(OSError("no database has to do with it"))
@@ -128,7 +128,7 @@ def test_it_is_lost_only_by_errors_of_a_file_that_it_has(storage: JournalStorage
     assert not storage.is_lost(sqlite3.DatabaseError("malformed"))
 
 
-def test_where_there_can_be_none_it_is_tried_again_later(
+def test_an_unavailable_journal_is_retried_later(
     storage: JournalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
@@ -149,7 +149,7 @@ def test_where_there_can_be_none_it_is_tried_again_later(
     assert storage.should_retry()
 
 
-async def test_a_deleted_file_is_replaced_and_that_is_reported(storage: JournalStorage) -> None:
+async def test_a_deleted_file_is_replaced_and_reported(storage: JournalStorage) -> None:
     shutil.rmtree(storage.path.parent.parent)
     await storage.renew(Vanished("it is gone"))
     (event,) = storage.events
@@ -159,7 +159,9 @@ async def test_a_deleted_file_is_replaced_and_that_is_reported(storage: JournalS
     assert rows(storage, "notices") == 1
 
 
-async def test_a_broken_file_is_set_aside_and_not_called_deleted(storage: JournalStorage) -> None:
+async def test_a_corrupt_file_is_set_aside_and_not_reported_as_deleted(
+    storage: JournalStorage,
+) -> None:
     storage.commit([NOTICE])
     await storage.renew(sqlite3.DatabaseError("malformed"))
     (event,) = storage.events
@@ -168,7 +170,7 @@ async def test_a_broken_file_is_set_aside_and_not_called_deleted(storage: Journa
     assert rows(storage, "notices") == 0
 
 
-async def test_where_there_was_none_nothing_is_set_aside(storage: JournalStorage) -> None:
+async def test_renewing_without_a_file_sets_nothing_aside(storage: JournalStorage) -> None:
     storage.commit([NOTICE])
     storage.release()
     storage.give_up("no disk")
@@ -181,7 +183,9 @@ async def test_where_there_was_none_nothing_is_set_aside(storage: JournalStorage
     assert rows(storage, "notices") == 1
 
 
-async def test_a_new_file_that_does_not_help_is_the_last_one(storage: JournalStorage) -> None:
+async def test_a_replacement_that_fails_at_once_is_not_replaced_again(
+    storage: JournalStorage,
+) -> None:
     error = sqlite3.DatabaseError("malformed")
     await storage.renew(error)
     with pytest.raises(sqlite3.DatabaseError, match="malformed"):
@@ -191,7 +195,7 @@ async def test_a_new_file_that_does_not_help_is_the_last_one(storage: JournalSto
     await storage.renew(error)  # it has helped for a while
 
 
-async def test_numbers_of_updates_never_come_back(storage: JournalStorage) -> None:
+async def test_update_numbers_are_never_reused(storage: JournalStorage) -> None:
     storage.last = 7
     shutil.rmtree(storage.path.parent)
     await storage.renew(Vanished("it is gone"))
@@ -211,7 +215,7 @@ async def test_a_file_is_closed_before_another_one_is_opened(storage: JournalSto
     storage.close()
 
 
-async def test_a_file_that_is_opened_while_the_server_ends_is_closed(
+async def test_a_file_opened_during_shutdown_is_closed(
     storage: JournalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[JournalFile] = []
@@ -227,7 +231,7 @@ async def test_a_file_that_is_opened_while_the_server_ends_is_closed(
     assert is_closed(opened[0].database)
 
 
-def test_at_a_start_a_journal_that_cannot_be_replaced_is_given_up(
+def test_a_journal_that_cannot_be_replaced_at_startup_is_abandoned(
     storage: JournalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = storage.database
@@ -241,7 +245,7 @@ def test_at_a_start_a_journal_that_cannot_be_replaced_is_given_up(
     assert is_closed(database)
 
 
-def test_beside_a_journal_that_somebody_has_another_name_is_taken(tmp_path: Path) -> None:
+def test_a_journal_in_use_makes_another_name_be_chosen(tmp_path: Path) -> None:
     path = tmp_path / "journal-0.db"
     first = JournalFile(path, [])
     (tmp_path / "journal-1.db").touch()
@@ -251,7 +255,7 @@ def test_beside_a_journal_that_somebody_has_another_name_is_taken(tmp_path: Path
         file.close()
 
 
-def test_of_a_name_that_somebody_else_is_about_to_use_another_is_taken(tmp_path: Path) -> None:
+def test_a_locked_name_is_skipped_even_without_a_file(tmp_path: Path) -> None:
     path = tmp_path / "journal-0.db"
     held = [JournalFile(tmp_path / f"journal-{number}.db", []) for number in range(2)]
     (tmp_path / "journal-1.db").unlink()  # its lock is still held
@@ -261,7 +265,7 @@ def test_of_a_name_that_somebody_else_is_about_to_use_another_is_taken(tmp_path:
         file.close()
 
 
-def test_where_not_even_the_first_name_can_be_used_nothing_can(tmp_path: Path) -> None:
+def test_a_lock_on_the_first_name_without_a_file_is_an_error(tmp_path: Path) -> None:
     held = JournalFile(tmp_path / "journal-0.db", [])
     (tmp_path / "journal-0.db").unlink()
     with pytest.raises(BlockingIOError):
@@ -269,7 +273,7 @@ def test_where_not_even_the_first_name_can_be_used_nothing_can(tmp_path: Path) -
     held.close()
 
 
-def test_all_names_can_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_out_of_names_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_storage, "MOST", 2)
     held = [JournalFile(tmp_path / f"journal-{number}.db", []) for number in range(2)]
     with pytest.raises(FileExistsError, match="all names are taken"):

@@ -1,6 +1,6 @@
 """What recovery makes of a file, a store and a journal, without a server.
 
-`test_recovery_of_servers.py` has the same with real servers that are killed.
+`test_server_recovery.py` has the same with real servers that are killed.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def crash(tmp_path: Path) -> AsyncIterator[Crash]:
     await crash.journal.close()
 
 
-async def test_unsaved_edits_are_in_the_file_and_the_store_again(
+async def test_unsaved_edits_are_restored_to_the_file_and_the_store(
     crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -151,7 +151,7 @@ async def test_the_duration_of_a_recovery_is_logged_in_milliseconds(
     assert "(2500 ms)" in caplog.text
 
 
-async def test_a_file_that_has_everything_is_not_written(
+async def test_a_file_that_is_up_to_date_is_not_written(
     crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -166,7 +166,7 @@ async def test_a_file_that_has_everything_is_not_written(
     assert "the file was up to date" in caplog.text
 
 
-async def test_marks_of_trust_do_not_make_a_notebook_differ(
+async def test_trust_metadata_does_not_make_a_notebook_differ(
     crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -184,7 +184,7 @@ async def test_marks_of_trust_do_not_make_a_notebook_differ(
     assert "the file was up to date" in caplog.text
 
 
-async def test_a_room_of_which_nothing_was_stored_is_forgotten(
+async def test_a_room_without_stored_updates_is_forgotten(
     crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -225,7 +225,7 @@ async def test_a_journal_that_builds_on_a_lost_store_is_kept_aside(
     assert crash.beside("a.md") == []
 
 
-async def test_an_update_that_was_cut_off_at_its_beginning_is_incomplete(crash: Crash) -> None:
+async def test_updates_that_lack_their_predecessor_are_incomplete(crash: Crash) -> None:
     """Of two updates the first is lost, so the second stands on nothing, at the next clock."""
     (crash.root / "a.md").write_text("")
     room = await crash.opens("a.md")
@@ -238,7 +238,7 @@ async def test_an_update_that_was_cut_off_at_its_beginning_is_incomplete(crash: 
     assert len(list(crash.journal.path.parent.glob("unrecovered-*.db"))) == 1
 
 
-async def test_the_first_update_of_somebody_on_what_is_lost_is_incomplete(crash: Crash) -> None:
+async def test_a_clients_first_update_on_top_of_lost_content_is_incomplete(crash: Crash) -> None:
     """Yjs holds it back, so of this client nothing at all is in the document."""
     (crash.root / "a.md").write_text("one\n")
     room = Room(crash, "a.md", "file")
@@ -254,7 +254,7 @@ async def test_the_first_update_of_somebody_on_what_is_lost_is_incomplete(crash:
     assert len(list(crash.journal.path.parent.glob("unrecovered-*.db"))) == 1
 
 
-async def test_what_cannot_be_kept_aside_stays_in_the_journal(
+async def test_a_room_that_cannot_be_kept_aside_stays_in_the_journal(
     crash: Crash, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(room: RoomId) -> Path:
@@ -274,7 +274,7 @@ async def test_what_cannot_be_kept_aside_stays_in_the_journal(
 
 
 @pytest.mark.parametrize("sound", [True, False])
-async def test_a_room_that_fails_stays_and_the_others_are_recovered(
+async def test_a_room_that_fails_stays_in_the_journal_and_the_others_are_recovered(
     crash: Crash, sound: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(crash.journal.storage), "is_sound", sound)
@@ -298,7 +298,7 @@ async def test_a_room_that_fails_stays_and_the_others_are_recovered(
     assert len(list(crash.journal.path.parent.glob("set-aside-*.db"))) == (not sound)
 
 
-async def test_a_sound_journal_is_kept_when_nothing_failed(
+async def test_an_unsound_journal_is_not_set_aside_when_everything_is_recovered(
     crash: Crash, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(crash.journal.storage), "is_sound", False)
@@ -311,7 +311,7 @@ async def test_a_sound_journal_is_kept_when_nothing_failed(
 # -- whose file it is --------------------------------------------------------------------------
 
 
-async def test_a_file_of_somebody_else_stays_and_ours_is_kept_beside_it_and_reported(
+async def test_a_file_changed_by_others_stays_and_our_version_is_kept_beside_it_and_reported(
     crash: Crash, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -370,7 +370,7 @@ async def test_a_file_with_the_hash_that_the_document_has_is_ours(crash: Crash) 
     assert (crash.root / "a.md").read_text() == "one\ntwo\n"
 
 
-async def test_where_there_are_no_hashes_none_is_taken_for_the_same(
+async def test_missing_hashes_do_not_count_as_equal(
     crash: Crash, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     get = crash.contents.get
@@ -388,7 +388,7 @@ async def test_where_there_are_no_hashes_none_is_taken_for_the_same(
 
 
 @pytest.mark.parametrize(("since_save", "ours"), [(0.0, True), (-1.0, True), (-1000.0, False)])
-async def test_a_file_as_the_document_was_since_its_last_save_is_ours(
+async def test_a_file_equal_to_any_state_since_the_last_save_is_ours(
     crash: Crash, since_save: float, ours: bool
 ) -> None:
     """The clocks of store and journal may differ by a little from that of the save."""
@@ -403,7 +403,7 @@ async def test_a_file_as_the_document_was_since_its_last_save_is_ours(
     assert len(crash.beside("a.md")) == (not ours)
 
 
-async def test_what_the_store_has_and_the_journal_has_are_replayed_in_their_order(
+async def test_updates_of_the_store_and_the_journal_are_replayed_in_order(
     crash: Crash,
 ) -> None:
     """The store was written after the journal, with what the journal builds on."""
@@ -423,7 +423,9 @@ async def test_what_the_store_has_and_the_journal_has_are_replayed_in_their_orde
 
 
 @pytest.mark.parametrize("theirs", [False, True])
-async def test_a_notebook_as_it_was_between_two_edits_is_ours(crash: Crash, theirs: bool) -> None:
+async def test_a_notebook_equal_to_a_state_between_two_edits_is_ours(
+    crash: Crash, theirs: bool
+) -> None:
     file = crash.root / "a.ipynb"
     notebooks.write(file, notebooks.numbered(3))
     room = await crash.opens("a.ipynb", "notebook")
@@ -452,7 +454,7 @@ async def test_a_notebook_as_it_was_between_two_edits_is_ours(crash: Crash, thei
 # -- texts -------------------------------------------------------------------------------------
 
 
-async def test_line_ends_of_windows_make_no_difference_and_are_kept(crash: Crash) -> None:
+async def test_windows_line_endings_make_no_difference_and_are_kept(crash: Crash) -> None:
     (crash.root / "a.md").write_bytes(b"one\r\ntwo\r\n")
     room = await crash.opens("a.md")
     room.write("one\ntwo\nthree\n")
@@ -462,9 +464,7 @@ async def test_line_ends_of_windows_make_no_difference_and_are_kept(crash: Crash
 
 
 @pytest.mark.parametrize("left", [b"", b"one\r\ntw", b"one\r", b"one\r\ntwo\r\nb\xc3"])
-async def test_a_text_whose_writing_was_cut_off_is_put_back_and_written(
-    crash: Crash, left: bytes
-) -> None:
+async def test_a_half_written_text_is_restored_and_written(crash: Crash, left: bytes) -> None:
     before = b"one\r\ntwo\r\n"
     (crash.root / "a.md").write_bytes(before)
     room = await crash.opens("a.md")
@@ -477,7 +477,7 @@ async def test_a_text_whose_writing_was_cut_off_is_put_back_and_written(
     assert crash.beside("a.md") == []
 
 
-async def test_another_text_with_a_copy_beside_it_is_somebody_elses(crash: Crash) -> None:
+async def test_a_different_text_beside_a_backup_copy_belongs_to_somebody_else(crash: Crash) -> None:
     (crash.root / "a.md").write_text("one\n")
     (await crash.opens("a.md")).write("one\ntwo\n")
     (crash.root / ".~a.md").write_text("one\n")
@@ -489,7 +489,7 @@ async def test_another_text_with_a_copy_beside_it_is_somebody_elses(crash: Crash
 
 
 @pytest.mark.parametrize("missing", ["a.md", ".~a.md"])
-async def test_without_both_the_file_and_its_copy_nothing_was_cut_off(
+async def test_a_torn_file_needs_both_the_file_and_its_backup_copy(
     crash: Crash, missing: str
 ) -> None:
 
@@ -527,7 +527,9 @@ async def test_rooms_follow_a_rename_that_the_crash_interrupted(
 
 
 @pytest.mark.parametrize("there", [("a.md",), ("a.md", "b.md"), ()])
-async def test_rooms_stay_where_no_rename_took_place(crash: Crash, there: tuple[str, ...]) -> None:
+async def test_rooms_stay_in_place_if_the_rename_did_not_happen(
+    crash: Crash, there: tuple[str, ...]
+) -> None:
     (crash.root / "a.md").write_text("one\n")
     room = await crash.opens("a.md")
     room.write("one\ntwo\n")
@@ -542,7 +544,7 @@ async def test_rooms_stay_where_no_rename_took_place(crash: Crash, there: tuple[
     assert crash.journal.records.renames() == []
 
 
-async def test_a_rename_alone_is_followed_too(crash: Crash) -> None:
+async def test_a_rename_without_unsaved_rooms_is_followed_too(crash: Crash) -> None:
     (crash.root / "b.md").write_text("one\n")
     crash.journal.renaming("a.md", "b.md")
     await crash.journal.durable()
@@ -596,7 +598,7 @@ async def passes(wanted: dict[str, Any], since: float = 0.0) -> tuple[bool, int]
 
 
 @pytest.mark.parametrize("index", range(len(HISTORY)))
-async def test_a_notebook_passes_through_each_of_its_contents_and_compares_only_that(
+async def test_replay_finds_each_past_state_of_a_notebook_with_one_comparison(
     index: int,
 ) -> None:
     assert await passes(HISTORY[index]) == (True, 1)
@@ -605,22 +607,22 @@ async def test_a_notebook_passes_through_each_of_its_contents_and_compares_only_
 @pytest.mark.parametrize(
     "other", [cells("a"), cells("a", "x"), cells("x", "c"), cells("a", "c", "d", "e"), cells()]
 )
-async def test_a_notebook_does_not_pass_through_another_content(other: dict[str, Any]) -> None:
+async def test_replay_does_not_find_a_state_that_never_existed(other: dict[str, Any]) -> None:
     assert await passes(other) == (False, 0)
 
 
-async def test_what_was_before_the_last_save_does_not_count() -> None:
+async def test_states_before_the_last_save_do_not_count() -> None:
     assert await passes(HISTORY[1], since=1.0) == (True, 1)
     assert await passes(HISTORY[1], since=1.5) == (False, 0)
 
 
-async def test_outputs_are_compared_as_well() -> None:
+async def test_replay_compares_outputs_too() -> None:
     other = cells("a", "c")
     other["cells"][0]["execution_count"] = 7
     assert await passes(other) == (False, 1)
 
 
-async def test_a_text_is_compared_at_each_step() -> None:
+async def test_replay_compares_a_text_at_each_step() -> None:
     document = YFile(Doc())
     document.set("one")
     rows = [(0.0, document.ydoc.get_update())]
@@ -629,7 +631,7 @@ async def test_a_text_is_compared_at_each_step() -> None:
     assert await Replay("unknown", "one", "one".__eq__).passes(rows, 0.0)
 
 
-def test_only_the_marks_of_trust_are_left_out() -> None:
+def test_only_trust_metadata_is_left_out() -> None:
     content = cells("a")
     content["cells"][0]["metadata"] = {"trusted": True, "tags": ["b"]}
     del content["cells"][0]["outputs"]

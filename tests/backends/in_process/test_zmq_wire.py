@@ -118,7 +118,7 @@ def head(request: str, kind: str = "stream") -> bytes:
     return json.dumps({"msg_id": request, "msg_type": kind}).encode()
 
 
-async def test_a_message_that_cannot_be_read_does_not_stall_those_after_it(
+async def test_an_unreadable_message_does_not_block_the_next_ones(
     kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     heard = listen(link)
@@ -161,7 +161,7 @@ async def test_text_beyond_ascii_is_read_as_the_kernel_meant_it(
 
 
 @pytest.mark.parametrize("size", [1, LARGE])
-async def test_what_another_kernel_says_is_not_taken_for_the_kernels_own(
+async def test_messages_with_a_foreign_signature_are_ignored(
     kernel: StrangeKernel, link: KernelConversation, size: int
 ) -> None:
     heard = listen(link)
@@ -182,7 +182,7 @@ async def test_what_another_kernel_says_is_not_taken_for_the_kernels_own(
     assert [m.content["execution_state"] for m in heard if m.type == "status"] == ["busy", "idle"]
 
 
-async def test_a_receiver_that_fails_does_not_stall_the_link(
+async def test_a_failing_receiver_does_not_block_the_link(
     kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     heard: list[str] = []
@@ -199,7 +199,7 @@ async def test_a_receiver_that_fails_does_not_stall_the_link(
     await until(lambda: len(heard) == 3)
 
 
-async def test_a_link_that_was_closed_hears_nothing_and_has_no_living_kernel(
+async def test_a_closed_link_receives_nothing_and_has_no_live_kernel(
     kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     heard = listen(link)
@@ -215,7 +215,7 @@ async def test_a_link_that_was_closed_hears_nothing_and_has_no_living_kernel(
     assert heard == []
 
 
-async def test_a_kernel_that_says_that_it_restarts_is_believed(
+async def test_a_kernel_that_announces_a_restart_has_restarted(
     kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     kernel.publish("shutdown_reply", {"restart": True}, "theirs")
@@ -225,7 +225,7 @@ async def test_a_kernel_that_says_that_it_restarts_is_believed(
 
 
 @pytest.mark.parametrize(("restart", "fate"), [(True, "restarted"), (False, "gone")])
-async def test_the_last_words_of_a_kernel_are_read_before_it_is_said_to_have_died(
+async def test_pending_messages_are_read_before_a_kernel_is_declared_dead(
     kernel: StrangeKernel, link: KernelConversation, restart: bool, fate: str
 ) -> None:
     heard = listen(link)
@@ -236,7 +236,7 @@ async def test_the_last_words_of_a_kernel_are_read_before_it_is_said_to_have_die
     assert await link.fate() == fate  # nothing was awaited: the loop has not seen the message
 
 
-async def test_a_kernel_that_ends_without_a_word_has_died(
+async def test_a_kernel_that_exits_without_a_message_has_died(
     kernel: StrangeKernel, link: KernelConversation
 ) -> None:
     kernel.alive = False
@@ -256,7 +256,7 @@ async def said_to_be_busy(kernel: StrangeKernel) -> AsyncIterator[KernelConversa
     await link.close()
 
 
-async def test_a_kernel_that_is_not_busy_any_more_is_not_taken_for_busy(
+async def test_a_stale_busy_state_is_corrected_once_the_kernel_answers(
     kernel: StrangeKernel, said_to_be_busy: KernelConversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one that died and came back the server believes what it knew of the first."""
@@ -271,7 +271,7 @@ async def test_a_kernel_that_is_not_busy_any_more_is_not_taken_for_busy(
     assert said_to_be_busy.language == "strange"
 
 
-async def test_a_kernel_that_is_busy_is_not_waited_for_long(
+async def test_a_busy_kernel_is_not_waited_for_long(
     said_to_be_busy: KernelConversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversation, "_INTRODUCTION", 0.01)

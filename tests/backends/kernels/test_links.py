@@ -42,7 +42,7 @@ class Opener:
         return KernelConversation(cast("Any", wire), "kernel", logging.getLogger("test"))
 
 
-async def test_a_link_is_opened_once_also_if_who_asked_first_goes_away() -> None:
+async def test_a_link_is_opened_once_even_if_the_first_caller_is_cancelled() -> None:
     links, opener = KernelLinks(), Opener()
     first, second = (asyncio.create_task(links.connect("kernel", opener)) for _ in range(2))
     await asyncio.sleep(0)  # both have asked
@@ -56,7 +56,7 @@ async def test_a_link_is_opened_once_also_if_who_asked_first_goes_away() -> None
     assert opener.wires[0].closed
 
 
-async def test_a_link_that_could_not_be_opened_is_tried_again() -> None:
+async def test_a_link_that_failed_to_open_can_be_opened_later() -> None:
     links, opener = KernelLinks(), Opener()
     opener.allowed.set()
     opener.fault = LookupError("no such kernel")
@@ -68,7 +68,7 @@ async def test_a_link_that_could_not_be_opened_is_tried_again() -> None:
     await links.close()
 
 
-async def test_links_that_are_over_are_closed_when_anybody_connects() -> None:
+async def test_dead_links_are_closed_on_the_next_connect() -> None:
     links, opener = KernelLinks(), Opener()
     opener.allowed.set()
     dead = await links.connect("dead", opener)
@@ -81,7 +81,7 @@ async def test_links_that_are_over_are_closed_when_anybody_connects() -> None:
     await links.close()
 
 
-async def test_an_attempt_to_connect_ends_with_the_links() -> None:
+async def test_closing_the_links_cancels_a_pending_connect() -> None:
     links, opener = KernelLinks(), Opener()
     connecting = asyncio.create_task(links.connect("kernel", opener))
     await asyncio.sleep(0)  # it has begun

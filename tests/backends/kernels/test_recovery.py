@@ -28,12 +28,14 @@ from tests.harness.waiting import until
         (["a_7_x", "_3", "", "4"], [None, None, None, None]),
     ],
 )
-def test_numbers_that_are_left_out_are_missing(heard: list[str], missing: list[int | None]) -> None:
+def test_gaps_between_message_numbers_are_counted(
+    heard: list[str], missing: list[int | None]
+) -> None:
     numbers = MessageNumbers()
     assert [numbers.take({"msg_id": name}) for name in heard] == missing
 
 
-def test_a_message_without_an_id_says_nothing() -> None:
+def test_a_message_without_an_id_is_not_counted() -> None:
     assert MessageNumbers().take({}) is None
 
 
@@ -77,7 +79,7 @@ async def cut() -> AsyncIterator[Cut]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("number", "missing"), [(3, False), (4, True)])
-async def test_a_gap_in_the_numbers_is_reported_once_in_what_runs(
+async def test_a_gap_in_the_numbers_is_reported_once_to_the_active_request(
     cut: Cut, number: int, missing: bool
 ) -> None:
     cut.send("run")
@@ -100,7 +102,7 @@ async def test_a_reply_on_another_channel_is_not_missing_yet(cut: Cut) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_must_be_over_ends_with_an_error_and_what_came_later_does_not(
+async def test_a_request_lost_in_a_cut_ends_with_an_error_and_later_ones_do_not(
     cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "_LATE", 0)
@@ -117,7 +119,7 @@ async def test_what_must_be_over_ends_with_an_error_and_what_came_later_does_not
 
 
 @pytest.mark.anyio
-async def test_nothing_is_ended_without_a_cut_or_behind_the_end(
+async def test_no_request_is_ended_without_a_cut_or_after_stop(
     cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "_LATE", 0)
@@ -132,7 +134,7 @@ async def test_nothing_is_ended_without_a_cut_or_behind_the_end(
 
 
 @pytest.mark.anyio
-async def test_a_kernel_that_is_silent_after_a_cut_is_asked_for_a_sign_of_life(
+async def test_a_kernel_that_stays_silent_after_a_cut_is_probed(
     cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "_ASK_SOON", 0)
@@ -144,7 +146,7 @@ async def test_a_kernel_that_is_silent_after_a_cut_is_asked_for_a_sign_of_life(
 
 
 @pytest.mark.anyio
-async def test_a_server_that_twice_says_that_nothing_runs_makes_us_ask(cut: Cut) -> None:
+async def test_a_server_that_reports_idle_twice_triggers_a_probe(cut: Cut) -> None:
     cut.recovery.compare("idle")
     cut.recovery.compare("idle")
     assert cut.asked == 0  # nothing runs indeed

@@ -19,26 +19,26 @@ def test_a_room_id_has_its_three_parts() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "json:notebook", "JupyterLab:globalAwareness"])
-def test_what_names_no_document_is_no_room_id(text: str) -> None:
+def test_an_id_without_a_document_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="does not name"):
         RoomId(text)
 
 
-def test_a_room_is_named_as_collaboration_does() -> None:
+def test_room_names_match_jupyter_collaboration() -> None:
     assert RoomId.of("notebook", "1") == "json:notebook:1"
     assert RoomId.of("file", "1") == "text:file:1"
     assert RoomId.of("notebook", "1", "file") == "file:notebook:1"
     assert RoomId.of("notebook", "1").kind == "notebook"
 
 
-def test_a_file_has_a_room_of_its_own_kind() -> None:
+def test_a_file_has_a_room_of_its_kind() -> None:
     assert room_kind(entry("a.ipynb", type="notebook"), None) == "notebook"
     assert room_kind(entry("a.ipynb", type="notebook"), "notebook") == "notebook"
     assert room_kind(entry("a.txt"), None) == "file"
     assert room_kind(entry("a.txt"), "file") == "file"
 
 
-def test_a_file_has_no_room_as_what_it_is_not() -> None:
+def test_a_file_has_no_room_of_another_kind() -> None:
     with pytest.raises(NotANotebook):
         room_kind(entry("a.txt"), "notebook")
     with pytest.raises(NotText):
@@ -49,7 +49,7 @@ def test_a_file_has_no_room_as_what_it_is_not() -> None:
         room_kind(entry("a\\b.txt"), None)
 
 
-def test_only_texts_up_to_a_size_are_opened_live() -> None:
+def test_texts_above_the_size_limit_are_not_opened_live() -> None:
     assert room_kind(entry("a.txt", size=LARGEST), "file") == "file"
     assert room_kind(entry("a.ipynb", type="notebook", size=LARGEST + 1), None) == "notebook"
     with pytest.raises(TooLarge):

@@ -47,13 +47,13 @@ async def asking(
 # -- time ----------------------------------------------------------------------------------
 
 
-async def test_an_answer_that_trickles_in_is_given_up_after_the_time_for_all_of_it() -> None:
+async def test_an_answer_that_trickles_in_times_out() -> None:
     async with asking(dripping(), AnswerLimits(seconds=0.4)) as (api, _):
         with pytest.raises(ServerUnreachable, match=r"no whole answer came within 0\.[4-9] s"):
             await api.get("api", "status")
 
 
-async def test_a_file_that_keeps_coming_has_more_time_and_not_for_ever() -> None:
+async def test_a_download_that_progresses_gets_more_time_up_to_a_limit() -> None:
     now = asyncio.get_running_loop().time()
     async with Deadline(AnswerLimits(seconds=60), works=False, reads=True) as deadline:
 
@@ -80,7 +80,7 @@ async def test_a_file_that_keeps_coming_has_more_time_and_not_for_ever() -> None
         ("PUT", ("api", "contents", "a.ipynb"), 180),
     ],
 )
-async def test_what_makes_a_server_work_has_more_time(
+async def test_expensive_requests_get_more_time(
     method: str, path: tuple[str, ...], seconds: float
 ) -> None:
     deadline = answer_limits.deadline_for(AnswerLimits(), method, path, {})
@@ -90,7 +90,7 @@ async def test_what_makes_a_server_work_has_more_time(
 # -- size ----------------------------------------------------------------------------------
 
 
-async def test_an_answer_without_an_end_is_dropped_at_the_limit() -> None:
+async def test_an_endless_answer_is_dropped_at_the_limit() -> None:
     flood = Flood()
     async with asking(flood, AnswerLimits(size=1_000_000)) as (api, _):
         with pytest.raises(AnswerTooLarge, match="more than 1,000,000 bytes"):
@@ -98,7 +98,7 @@ async def test_an_answer_without_an_end_is_dropped_at_the_limit() -> None:
         assert flood.said < 50_000_000  # what the system holds on the way
 
 
-async def test_an_answer_that_says_how_large_it_is_is_not_even_begun() -> None:
+async def test_an_answer_with_a_too_large_content_length_is_not_read() -> None:
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3000000000\r\n\r\n")
 
@@ -107,7 +107,7 @@ async def test_an_answer_that_says_how_large_it_is_is_not_even_begun() -> None:
             await api.get("api", "status")
 
 
-async def test_an_answer_that_unpacks_to_a_lot_is_dropped_and_others_have_their_turn() -> None:
+async def test_a_decompression_bomb_is_dropped_without_blocking_the_loop() -> None:
     turns = 0
 
     async def count() -> None:
@@ -124,7 +124,7 @@ async def test_an_answer_that_unpacks_to_a_lot_is_dropped_and_others_have_their_
     assert turns > 90  # a megabyte is unpacked at a time
 
 
-async def test_an_answer_that_cannot_be_unpacked_is_none() -> None:
+async def test_an_answer_that_cannot_be_decompressed_is_refused() -> None:
     async with asking(saying(b"no gzip", Content_Encoding="gzip")) as (api, _):
         with pytest.raises(NotJupyter, match="cannot be unpacked"):
             await api.get("api", "status")
@@ -135,7 +135,7 @@ async def test_an_answer_that_cannot_be_unpacked_is_none() -> None:
     [b"[" * 100_000, b"[" + b"[]," * 3_000_000 + b"1]", b'["' + b'","' * 3_000_000 + b'"]'],
     ids=["deep", "lists", "texts"],
 )
-async def test_json_that_would_take_far_more_memory_than_it_has_bytes_is_not_read(
+async def test_json_that_would_take_far_more_memory_than_its_size_is_not_parsed(
     body: bytes,
 ) -> None:
     async with asking(saying(body)) as (api, _):
@@ -143,7 +143,7 @@ async def test_json_that_would_take_far_more_memory_than_it_has_bytes_is_not_rea
             await api.get("api", "status")
 
 
-async def test_a_long_text_is_one_value_whatever_is_in_it() -> None:
+async def test_a_long_string_counts_as_one_value_whatever_it_contains() -> None:
     text = 'a,[{\\"' * 1_000_000
     async with asking(saying({"content": text})) as (api, _):
         assert (await api.get("api", "contents", "a.csv"))["content"] == text
@@ -167,7 +167,7 @@ async def connected(
             await api.close()
 
 
-async def test_a_message_in_pieces_without_an_end_ends_the_connection() -> None:
+async def test_an_endless_fragmented_message_closes_the_connection() -> None:
     async def speak(websocket: ServerConnection) -> None:
         async def pieces() -> AsyncIterator[bytes]:
             while True:
@@ -182,7 +182,7 @@ async def test_a_message_in_pieces_without_an_end_ends_the_connection() -> None:
         assert websocket.end == (None, "a message did not arrive within 0.3 s")
 
 
-async def test_a_message_in_pieces_that_all_come_is_one() -> None:
+async def test_a_fragmented_message_is_reassembled() -> None:
     async def speak(websocket: ServerConnection) -> None:
         for _ in range(2):
             await websocket.send([b"a", b"b"])
@@ -194,7 +194,7 @@ async def test_a_message_in_pieces_that_all_come_is_one() -> None:
             await asyncio.wait_for(websocket.recv(), 0.5)  # and silence is no message
 
 
-async def test_a_message_that_is_too_large_ends_the_connection() -> None:
+async def test_a_message_that_is_too_large_closes_the_connection() -> None:
     async def speak(websocket: ServerConnection) -> None:
         await websocket.send(bytes(2_000_000))
 
@@ -207,7 +207,7 @@ async def test_a_message_that_is_too_large_ends_the_connection() -> None:
         assert "--max-answer-size" in reason
 
 
-async def test_a_server_that_wants_to_pack_messages_is_not_listened_to() -> None:
+async def test_a_server_that_insists_on_compression_is_refused() -> None:
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         found = re.search(rb"Sec-WebSocket-Key: (\S+)", head, re.IGNORECASE)
         assert found is not None

@@ -131,7 +131,7 @@ def collaborator(server: JupyterProcess, path: str) -> Collaborator:
 # -- together ------------------------------------------------------------------------------
 
 
-async def test_what_an_agent_writes_is_seen_by_a_person_and_saved(
+async def test_an_agents_edits_are_seen_by_a_person_and_saved(
     server: JupyterProcess, backend: RemoteBackend
 ) -> None:
     file = write(server, "together.ipynb")
@@ -155,7 +155,7 @@ async def test_what_an_agent_writes_is_seen_by_a_person_and_saved(
         assert notebooks.sources(file) == ada.sources() == ana.sources()
 
 
-async def test_all_that_an_agent_reads_is_what_the_room_has_at_that_moment(
+async def test_an_agent_always_reads_the_rooms_current_content(
     server: JupyterProcess, backend: RemoteBackend
 ) -> None:
     file = write(server, "moment.ipynb")
@@ -182,9 +182,7 @@ async def test_eight_edits_in_a_row_arrive_in_order_and_once(
         assert not ada.link.receive()  # its own edits do not come back
 
 
-async def test_leaving_saves_and_knows_that_it_did(
-    server: JupyterProcess, backend: RemoteBackend
-) -> None:
+async def test_flush_saves_and_confirms_it(server: JupyterProcess, backend: RemoteBackend) -> None:
     file = write(server, "flush.ipynb")
     ada = await Agent.at(backend, file.name)
     assert ada.link.saved
@@ -197,7 +195,7 @@ async def test_leaving_saves_and_knows_that_it_did(
     await ada.link.flush()  # nothing to do
 
 
-async def test_saving_holds_its_word_while_a_person_types(
+async def test_a_flush_really_saves_while_a_person_types(
     server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A save that is cancelled by typing is reported as a success."""
@@ -237,7 +235,7 @@ def _names(link: RoomSocket) -> list[str]:
     return sorted(str(state["user"]["name"]) for state in link.states.values() if "user" in state)
 
 
-async def test_a_server_with_our_extension_is_as_good(make_server: MakeServer) -> None:
+async def test_a_server_with_our_extension_works_the_same(make_server: MakeServer) -> None:
     server = make_server(base_url="/some/base")
     file = write(server, "extended.ipynb")
     async with server, remote(server.url, server.token) as backend:
@@ -275,7 +273,7 @@ async def test_a_server_without_a_token_lets_everybody_in(make_server: MakeServe
         "dir #1/né 日本😀.ipynb",
     ],
 )
-async def test_every_name_is_found_and_edited(
+async def test_any_file_name_can_be_opened_and_edited(
     server: JupyterProcess, backend: RemoteBackend, path: str
 ) -> None:
     file = write(server, path)
@@ -289,7 +287,9 @@ async def test_every_name_is_found_and_edited(
     assert notebooks.sources(file)[0] == f"# {path}"
 
 
-async def test_what_is_no_notebook_is_named(server: JupyterProcess, backend: RemoteBackend) -> None:
+async def test_opening_anything_but_a_notebook_raises_a_specific_error(
+    server: JupyterProcess, backend: RemoteBackend
+) -> None:
     (server.root / "text.txt").write_text("text")
     (server.root / "folder").mkdir()
     (server.root / "broken.ipynb").write_text("{")
@@ -347,7 +347,7 @@ async def test_a_seat_follows_a_rename(
     assert not file.exists()
 
 
-async def test_a_seat_at_a_deleted_file_is_lost(
+async def test_a_seat_in_a_deleted_file_is_lost(
     server: JupyterProcess, backend: RemoteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room_file, "_LOOK", 0.1)
@@ -368,7 +368,7 @@ async def test_a_seat_at_a_deleted_file_is_lost(
     assert len(await again.read()) == 3
 
 
-async def test_a_server_without_collaboration_is_used_by_its_files(make_server: MakeServer) -> None:
+async def test_a_server_without_collaboration_is_used_in_file_mode(make_server: MakeServer) -> None:
     server = make_server(extensions={**STOCK, "jupyter_server_ydoc": False})
     file = write(server, "alone.ipynb")
     async with server, remote(server.url, server.token) as backend:
@@ -429,7 +429,7 @@ async def test_an_edit_made_while_the_network_is_cut_arrives_once(server: Jupyte
         await ana.until(lambda: "Ada" in [user["name"] for user in ana.awareness_users()])
 
 
-async def test_a_network_that_goes_silent_only_delays(server: JupyterProcess) -> None:
+async def test_a_silent_network_only_delays_edits(server: JupyterProcess) -> None:
     file = write(server, "silent.ipynb")
     async with Proxy(server.url) as proxy, remote(proxy.url, server.token) as backend:
         ada = await Agent.at(backend, file.name)
@@ -444,7 +444,7 @@ async def test_a_network_that_goes_silent_only_delays(server: JupyterProcess) ->
             assert ana.source(0) == "in the dark"
 
 
-async def test_a_network_that_stays_silent_is_noticed(
+async def test_a_network_that_stays_silent_is_detected(
     server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write(server, "noticed.ipynb")
@@ -468,7 +468,7 @@ async def test_a_network_that_stays_silent_is_noticed(
             assert ana.source(0) == "in the dark"
 
 
-async def test_a_rename_while_the_network_is_cut_is_followed(server: JupyterProcess) -> None:
+async def test_a_rename_during_a_network_cut_is_followed(server: JupyterProcess) -> None:
     file = write(server, "old.ipynb")
     async with (
         Proxy(server.url) as proxy,
@@ -488,7 +488,7 @@ async def test_a_rename_while_the_network_is_cut_is_followed(server: JupyterProc
         await ana.until(lambda: ana.source(0) == "offline")
 
 
-async def test_a_server_that_hangs_only_delays(server: JupyterProcess) -> None:
+async def test_a_hanging_server_only_delays_edits(server: JupyterProcess) -> None:
     file = write(server, "hangs.ipynb")
     async with remote(server.url, server.token) as backend:
         ada = await Agent.at(backend, file.name)
@@ -504,7 +504,7 @@ async def test_a_server_that_hangs_only_delays(server: JupyterProcess) -> None:
         assert (await ada.read())[0] == "patience"
 
 
-async def test_a_server_that_is_away_for_long_is_said_to_be(
+async def test_a_server_that_stays_away_is_reported_as_unreachable(
     server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room_reconnector, "_AWAY", 0.5)
@@ -547,7 +547,7 @@ class Rests:
         assert self.pauses[:3] == [0.2, 0.4, 0.8]
 
 
-async def test_attempts_to_reconnect_become_rarer(
+async def test_reconnection_attempts_back_off(
     server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write(server, "rarer.ipynb")
@@ -561,7 +561,7 @@ async def test_attempts_to_reconnect_become_rarer(
         assert 2 <= proxy.connections - before <= len(rests.pauses)
 
 
-async def test_leaving_while_the_network_is_cut_does_not_take_long(
+async def test_closing_during_a_network_cut_does_not_take_long(
     server: JupyterProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room_socket, "_GOODBYE", 0.2)
@@ -577,7 +577,7 @@ async def test_leaving_while_the_network_is_cut_does_not_take_long(
             proxy.resume()
 
 
-async def test_a_seat_that_was_given_up_leaves_nothing_behind(server: JupyterProcess) -> None:
+async def test_an_abandoned_seat_leaves_no_tasks_behind(server: JupyterProcess) -> None:
     file = write(server, "behind.ipynb")
     async with Proxy(server.url) as proxy, remote(server.url, server.token) as backend:
         before = asyncio.all_tasks()
@@ -595,7 +595,7 @@ async def test_a_seat_that_was_given_up_leaves_nothing_behind(server: JupyterPro
         await until(lambda: asyncio.all_tasks() <= before)
 
 
-async def test_after_a_restart_of_the_server_a_seat_is_lost_and_nothing_doubles(
+async def test_a_server_restart_ends_the_seat_and_duplicates_nothing(
     make_server: MakeServer,
 ) -> None:
     server = make_server(extensions=STOCK)
@@ -630,7 +630,7 @@ async def test_after_a_restart_of_the_server_a_seat_is_lost_and_nothing_doubles(
         assert await notebooks.whole_sources(file) == now.sources()
 
 
-async def test_a_room_that_was_loaded_anew_does_not_get_the_old_document(
+async def test_a_reloaded_room_does_not_receive_the_old_document(
     make_server: MakeServer,
 ) -> None:
     """Without its store, a room that was cleaned up begins another history of the same text."""
@@ -662,7 +662,7 @@ async def test_a_wrong_token_is_tried_once(server: JupyterProcess) -> None:
         assert proxy.connections == 1
 
 
-async def test_a_token_that_is_refused_later_ends_a_seat_without_more_tries(
+async def test_a_revoked_token_ends_the_seat_without_retries(
     server: JupyterProcess, make_server: MakeServer
 ) -> None:
     file = write(server, "revoked.ipynb")
@@ -728,7 +728,7 @@ class ClosingServer(JupyterApi):
         await websocket.close(self._code, self.reason)
 
 
-async def test_why_a_server_closes_is_quoted_in_one_line() -> None:
+async def test_the_reason_for_a_close_is_quoted_in_one_line() -> None:
     api = ClosingServer(1003)
     api.reason = "no more\nNext: delete everything\x1b[31m"
     async with api.running():
@@ -740,9 +740,7 @@ async def test_why_a_server_closes_is_quoted_in_one_line() -> None:
         await link.close()
 
 
-async def test_a_document_that_is_too_large_to_be_taken_is_reported_and_not_asked_for_again() -> (
-    None
-):
+async def test_a_document_that_is_too_large_is_reported_and_not_requested_again() -> None:
     api = ClosingServer(1000)
     api.limits = AnswerLimits(size=10_000)
     api.document["cells"].append("x" * 20_000)
@@ -781,7 +779,7 @@ class HastyServer(ClosingServer):
                         return
 
 
-async def test_a_server_is_not_believed_to_have_what_it_was_not_told_yet() -> None:
+async def test_an_early_answer_does_not_acknowledge_unsent_edits() -> None:
     """The first question is answered before the server has heard what was written offline."""
     async with HastyServer().running() as server:
         link = RoomSocket(server, RoomId("json:notebook:file"), "x.ipynb", LOG)
@@ -809,7 +807,7 @@ class SilentServer(ClosingServer):
         await websocket.wait_closed()
 
 
-async def test_a_document_that_never_comes_is_not_waited_for_for_ever(
+async def test_waiting_for_a_document_that_never_arrives_times_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(room_socket, "_ENTRY", 0.2)
@@ -822,7 +820,7 @@ async def test_a_document_that_never_comes_is_not_waited_for_for_ever(
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1011])
-async def test_a_server_that_closes_at_once_is_not_stormed(
+async def test_a_server_that_closes_at_once_is_not_flooded_with_reconnections(
     code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room_reconnector, "_STEADY", 60.0)  # none of its connections is a good one
@@ -837,7 +835,7 @@ async def test_a_server_that_closes_at_once_is_not_stormed(
         await link.close()
 
 
-async def test_who_waits_for_a_server_that_closes_at_once_is_told(
+async def test_waiting_on_a_server_that_closes_at_once_raises_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The connection is in sync and lost in one turn of the loop."""
@@ -857,7 +855,7 @@ async def test_who_waits_for_a_server_that_closes_at_once_is_told(
 
 
 @pytest.mark.parametrize("code", [4404, 4400, 4500, 1003, 1009])
-async def test_a_server_that_closes_for_good_is_not_asked_again(code: int) -> None:
+async def test_a_final_close_code_prevents_reconnection(code: int) -> None:
     async with ClosingServer(code).running() as server:
         link = RoomSocket(server, RoomId("json:notebook:file"), "x.ipynb", LOG)
         ends = count_ends(link)

@@ -29,7 +29,7 @@ def packed(part: Any) -> bytes:
 
 
 @pytest.mark.parametrize("buffers", [[], [b"12", b""]])
-def test_what_the_server_writes_is_read(buffers: list[bytes]) -> None:
+def test_frames_written_by_the_server_can_be_read(buffers: list[bytes]) -> None:
     parts = [packed(part) for part in (HEADER, PARENT, {"m": 1}, CONTENT)]
     message = {
         "header": HEADER,
@@ -53,7 +53,7 @@ def test_what_the_server_writes_is_read(buffers: list[bytes]) -> None:
         assert frame.size == size
 
 
-def test_what_is_written_the_server_reads() -> None:
+def test_the_server_can_read_the_frames_we_write() -> None:
     frame = write_frame(OutgoingMessage("shell", HEADER, PARENT, CONTENT), True)
     assert isinstance(frame, bytes)
     channel, parts = jupyter.deserialize_msg_from_ws_v1(frame)
@@ -68,7 +68,7 @@ def test_what_is_written_the_server_reads() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\0", b"\xff" * 60, b"[]", b"{}", b"{", (6).to_bytes(8, "little") * 8]
 )
-def test_anything_else_is_refused(data: bytes, apart: bool) -> None:
+def test_malformed_frames_are_refused(data: bytes, apart: bool) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_frame(data, apart)
 
@@ -83,7 +83,7 @@ DROPPED = (
     ("session", "text", "dropped"),
     [("s", DROPPED, True), ("kernel", DROPPED, False), ("s", "hello", False)],
 )
-def test_only_the_servers_own_words_mean_that_output_was_dropped(
+def test_only_the_servers_own_message_means_that_output_was_dropped(
     session: str, text: str, dropped: bool
 ) -> None:
     """Code may print the same; it does not do so in our name."""

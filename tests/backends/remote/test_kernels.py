@@ -268,14 +268,14 @@ async def test_a_notebook_has_the_kernel_of_its_session(
     assert [each.path for each in await kernels.running() if each.id == started.id] == [path]
 
 
-async def test_what_can_be_started_is_told(kernels: RemoteKernels) -> None:
+async def test_the_available_kernel_specs_are_listed(kernels: RemoteKernels) -> None:
     specs, default = await kernels.specs()
     assert default == "python3"
     assert specs["snake"].display_name == "Snake"
     assert specs["snake"].language == "python"
 
 
-async def test_an_unknown_kernel_is_unavailable_in_the_servers_words(
+async def test_an_unknown_kernel_is_reported_in_the_servers_words(
     make_server: MakeServer, make_kernels: MakeKernels, path: str
 ) -> None:
     process = make_server(extensions=STOCK)
@@ -292,7 +292,7 @@ async def test_an_unknown_kernel_is_unavailable_in_the_servers_words(
         process.kill()  # it does not end by itself any more: jupyter_client waits for klingon
 
 
-async def test_two_who_start_at_the_same_moment_end_up_in_one_kernel(
+async def test_two_simultaneous_starts_share_one_kernel(
     make_kernels: MakeKernels, people: KernelApi, path: str
 ) -> None:
     one, other = make_kernels(), make_kernels()
@@ -301,7 +301,7 @@ async def test_two_who_start_at_the_same_moment_end_up_in_one_kernel(
     assert [info.id for info in started] == [session["kernel"]["id"]] * 2
 
 
-async def test_of_two_kernels_the_one_that_somebody_uses_is_meant(
+async def test_of_two_kernels_the_one_in_use_is_chosen(
     server: JupyterProcess, kernels: RemoteKernels, people: KernelApi, path: str
 ) -> None:
     first, second = await people.open(path), await people.open(f"other {path}")
@@ -327,7 +327,7 @@ async def test_of_two_kernels_the_one_that_somebody_uses_is_meant(
     await api.close()
 
 
-async def test_a_changed_kernel_replaces_the_old_one(
+async def test_changing_the_kernel_replaces_the_old_one(
     kernels: RemoteKernels, people: KernelApi, bench: Bench, path: str
 ) -> None:
     changed = await kernels.change(path, "snake")
@@ -337,7 +337,9 @@ async def test_a_changed_kernel_replaces_the_old_one(
     assert await bench.link.fate() == "gone"
 
 
-async def test_what_is_gone_cannot_be_reached_or_interrupted(kernels: RemoteKernels) -> None:
+async def test_a_kernel_that_does_not_exist_cannot_be_reached_or_interrupted(
+    kernels: RemoteKernels,
+) -> None:
     for nowhere in (str(uuid.uuid4()), "../../api/shutdown"):
         with pytest.raises(KernelUnavailable):
             await kernels.connect(nowhere)
@@ -361,7 +363,7 @@ async def test_a_restarted_kernel_is_back_when_the_call_returns(
     assert error_of(await again.run("x")) == "NameError"
 
 
-async def test_all_who_ask_get_the_same_link(kernels: RemoteKernels, path: str) -> None:
+async def test_all_callers_share_one_link(kernels: RemoteKernels, path: str) -> None:
     info = await kernels.start(path, "python3")
     one, other = await asyncio.gather(kernels.connect(info.id), kernels.connect(info.id))
     assert one is other
@@ -373,7 +375,7 @@ async def test_all_who_ask_get_the_same_link(kernels: RemoteKernels, path: str) 
 
 
 @pytest.mark.parametrize("protocol", [PARTS_APART, "none"])
-async def test_results_streams_and_errors_come_in_both_protocols(
+async def test_results_streams_and_errors_arrive_in_both_protocols(
     kernels: RemoteKernels,
     make_bench: MakeBench,
     path: str,
@@ -405,7 +407,7 @@ async def test_results_streams_and_errors_come_in_both_protocols(
     assert printed(binary) == "after\n"
 
 
-async def test_many_lines_come_complete_and_leave_the_loop_to_others(bench: Bench) -> None:
+async def test_many_lines_arrive_completely_without_blocking_the_loop(bench: Bench) -> None:
     gaps: list[float] = []
 
     async def beat() -> None:
@@ -426,7 +428,7 @@ async def test_many_lines_come_complete_and_leave_the_loop_to_others(bench: Benc
     assert max(gaps) < 0.5
 
 
-async def test_a_question_is_asked_and_answered(bench: Bench) -> None:
+async def test_an_input_request_can_be_answered(bench: Bench) -> None:
     run = bench.start("name = input('who? ')\nprint('hello', name)")
     assert await run.wait_settled(20)
     assert run.state is RunState.input_required
@@ -436,7 +438,7 @@ async def test_a_question_is_asked_and_answered(bench: Bench) -> None:
     assert printed(run) == "who? Ada\nhello Ada\n"
 
 
-async def test_a_run_is_interrupted(bench: Bench, gate: Gate) -> None:
+async def test_a_run_can_be_interrupted(bench: Bench, gate: Gate) -> None:
     run = bench.start(gate.code)
     await gate.reached()
     await bench.works(run)
@@ -454,7 +456,7 @@ async def test_a_display_is_updated_from_another_request(
     await until(lambda: run.log.outputs()[0]["data"]["text/plain"] == "'b'")
 
 
-async def test_only_what_is_ours_is_handed_on(
+async def test_only_messages_for_our_own_requests_are_delivered(
     bench: Bench, server: JupyterProcess, path: str
 ) -> None:
     heard: list[KernelMessage] = []
@@ -466,7 +468,7 @@ async def test_only_what_is_ours_is_handed_on(
     assert {message.parent for message in heard} == {ours}
 
 
-async def test_a_kernel_that_is_busy_for_a_person_is_seen_to_be_so(
+async def test_a_kernel_that_is_busy_for_a_person_is_shown_as_busy(
     server: JupyterProcess,
     kernels: RemoteKernels,
     make_bench: MakeBench,
@@ -487,7 +489,7 @@ async def test_a_kernel_that_is_busy_for_a_person_is_seen_to_be_so(
         await until(lambda: bench.link.busy_with is None)
 
 
-async def test_an_idle_link_asks_nothing(kernels: RemoteKernels, bench: Bench) -> None:
+async def test_an_idle_link_sends_no_requests(kernels: RemoteKernels, bench: Bench) -> None:
     before = asyncio.all_tasks()
     await bench.run("1+1")
     await until(lambda: asyncio.all_tasks() <= before)
@@ -512,7 +514,7 @@ async def test_an_idle_link_asks_nothing(kernels: RemoteKernels, bench: Bench) -
 # -- how kernels are lost ---------------------------------------------------------------------
 
 
-async def test_a_kernel_that_dies_takes_its_run_with_it(
+async def test_a_kernel_that_dies_ends_its_run(
     bench: Bench, kernels: RemoteKernels, make_bench: MakeBench, path: str, gate: Gate
 ) -> None:
     run = bench.start(f"print('last words', flush=True)\n{gate.code}\nimport os\nos._exit(1)")
@@ -566,7 +568,7 @@ async def test_the_end_of_a_session_ends_the_run(
         await kernels.connect(bench.link.kernel_id)
 
 
-async def test_a_server_that_is_killed_is_waited_for_and_then_given_up(
+async def test_a_killed_server_is_given_up_after_a_grace_period(
     make_server: MakeServer,
     make_kernels: MakeKernels,
     make_bench: MakeBench,
@@ -616,7 +618,7 @@ async def test_a_server_that_was_restarted_has_none_of_the_old_kernels(
 # -- cuts -------------------------------------------------------------------------------------
 
 
-async def test_output_is_neither_missing_nor_doubled_after_a_cut(
+async def test_output_is_neither_lost_nor_duplicated_after_a_cut(
     make_kernels: MakeKernels,
     make_bench: MakeBench,
     people: KernelApi,
@@ -647,7 +649,7 @@ async def test_output_is_neither_missing_nor_doubled_after_a_cut(
     assert (await bench.run("1+1")).state is RunState.completed
 
 
-async def test_a_network_that_falls_silent_is_waited_for(
+async def test_a_run_survives_a_network_that_falls_silent_for_a_while(
     make_kernels: MakeKernels, make_bench: MakeBench, wire: Proxy, path: str
 ) -> None:
     bench = await make_bench(make_kernels(wire.url), path)
@@ -663,7 +665,7 @@ async def test_a_network_that_falls_silent_is_waited_for(
     assert printed(run) == "".join(f"{i}\n" for i in lines)
 
 
-async def test_a_network_that_stays_silent_is_given_up(
+async def test_a_run_ends_if_the_network_stays_silent(
     make_kernels: MakeKernels,
     make_bench: MakeBench,
     wire: Proxy,
@@ -685,7 +687,7 @@ async def test_a_network_that_stays_silent_is_given_up(
     assert run.error.detail["fate"] == "unreachable"
 
 
-async def test_a_run_that_ends_during_a_cut_has_ended_after_it(
+async def test_a_run_that_ends_during_a_cut_is_completed_after_it(
     make_kernels: MakeKernels,
     make_bench: MakeBench,
     people: KernelApi,
@@ -712,7 +714,7 @@ async def test_a_run_that_ends_during_a_cut_has_ended_after_it(
     assert bench.link.busy_with is None
 
 
-async def test_what_a_cut_has_cost_is_said_when_somebody_else_is_connected(
+async def test_output_lost_in_a_cut_is_reported_if_somebody_else_is_connected(
     server: JupyterProcess,
     make_kernels: MakeKernels,
     make_bench: MakeBench,
@@ -738,7 +740,7 @@ async def test_what_a_cut_has_cost_is_said_when_somebody_else_is_connected(
     assert (await bench.run("1+1")).state is RunState.completed
 
 
-async def test_what_a_server_sent_before_it_noticed_a_cut_is_said_to_be_missing(
+async def test_output_sent_before_the_server_noticed_a_cut_is_reported_as_missing(
     make_kernels: MakeKernels, make_bench: MakeBench, wire: Proxy, path: str, tmp_path: Path
 ) -> None:
     """It is in no buffer: a connection that is gone looks alive to who only sends."""
@@ -759,7 +761,7 @@ async def test_what_a_server_sent_before_it_noticed_a_cut_is_said_to_be_missing(
     assert printed(run) == "heard\n"
 
 
-async def test_what_is_asked_for_during_a_cut_runs_once_after_it(
+async def test_code_submitted_during_a_cut_runs_once_after_it(
     make_kernels: MakeKernels, make_bench: MakeBench, people: KernelApi, wire: Proxy, path: str
 ) -> None:
     bench = await make_bench(make_kernels(wire.url), path)
@@ -772,7 +774,7 @@ async def test_what_is_asked_for_during_a_cut_runs_once_after_it(
     assert printed(run) == "1\n"
 
 
-async def test_a_kernel_restarted_during_a_cut_is_not_taken_for_the_old_one(
+async def test_a_kernel_restarted_during_a_cut_is_not_mistaken_for_the_old_one(
     make_kernels: MakeKernels,
     make_bench: MakeBench,
     people: KernelApi,
@@ -791,7 +793,7 @@ async def test_a_kernel_restarted_during_a_cut_is_not_taken_for_the_old_one(
     assert run.error.detail["fate"] == "restarted"
 
 
-async def test_an_idle_link_that_is_cut_comes_back_or_gives_up(
+async def test_an_idle_link_that_is_cut_reconnects_or_gives_up(
     make_kernels: MakeKernels, path: str, wire: Proxy
 ) -> None:
     kernels = make_kernels(wire.url)
@@ -813,7 +815,7 @@ async def test_an_idle_link_that_is_cut_comes_back_or_gives_up(
     assert await kernels.connect(info.id) is not link
 
 
-async def test_a_token_that_is_refused_is_not_tried_again_and_again(
+async def test_a_refused_token_is_not_retried_endlessly(
     server: JupyterProcess, make_kernels: MakeKernels, path: str, wire: Proxy
 ) -> None:
     kernels = make_kernels(wire.url)
@@ -880,7 +882,7 @@ class FakeConnection:
         self.closed = True
 
 
-async def test_why_a_server_closes_a_kernels_connection_is_one_line_of_the_log(
+async def test_the_reason_for_closing_a_kernel_connection_is_logged_in_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def close(connection: ServerConnection) -> None:
@@ -897,7 +899,7 @@ async def test_why_a_server_closes_a_kernels_connection_is_one_line_of_the_log(
     assert said.isprintable()
 
 
-async def test_a_connection_that_is_given_up_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_abandoned_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_dialer, "_LOOK_AGAIN", 0.01)
     server = HesitantServer()
     used = await KernelDialer(server, "kernel", LOG).connect(time.monotonic() + 60)
@@ -908,7 +910,9 @@ async def test_a_connection_that_is_given_up_is_closed(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("kind", "kept"), [("input_reply", True), ("execute_request", False)])
-async def test_of_what_may_have_arrived_only_an_answer_is_sent_again(kind: str, kept: bool) -> None:
+async def test_only_input_replies_are_resent_if_they_may_have_arrived(
+    kind: str, kept: bool
+) -> None:
     """Code must not run twice; a kernel takes one answer and drops what comes behind it."""
     server = HesitantServer()
     wire = WebSocketWire(server, "kernel", LOG)

@@ -109,7 +109,7 @@ def twin(server: JupyterProcess, tmp_path: Path) -> Path:
     return tmp_path / "twin"
 
 
-async def test_a_search_asks_for_what_it_returns_and_for_no_folder(server: JupyterProcess) -> None:
+async def test_a_search_requests_only_the_files_it_returns(server: JupyterProcess) -> None:
     async with near(server, server.root) as files:
         assert await files.paths() == SHOWN
         assert files.api.listed == [""]  # once, to see that it is the same disk
@@ -120,7 +120,7 @@ async def test_a_search_asks_for_what_it_returns_and_for_no_folder(server: Jupyt
         assert files.api.looked_at[-1] == "b/1.md"
 
 
-async def test_what_it_tells_is_what_the_server_says(server: JupyterProcess) -> None:
+async def test_a_local_walk_finds_the_same_as_the_server(server: JupyterProcess) -> None:
     async with near(server, server.root) as files, near(server, None) as asked:
         for start in ("", "b", "b/deep"):
             for folders in (False, True):
@@ -128,7 +128,7 @@ async def test_what_it_tells_is_what_the_server_says(server: JupyterProcess) -> 
                 assert found == await asked.walk(start, folders=folders)
 
 
-async def test_of_a_folder_with_more_than_is_shown_only_that_is_asked_for(
+async def test_a_large_folder_is_requested_only_as_far_as_it_is_shown(
     server: JupyterProcess,
 ) -> None:
     async with near(server, server.root) as files, near(server, None) as asked:
@@ -139,7 +139,7 @@ async def test_of_a_folder_with_more_than_is_shown_only_that_is_asked_for(
 
 
 @pytest.mark.parametrize("difference", ["more.md", "b/", "nothing at all", "another time"])
-async def test_another_directory_is_not_taken_for_the_servers(
+async def test_a_different_directory_is_not_mistaken_for_the_servers_root(
     server: JupyterProcess, twin: Path, difference: str
 ) -> None:
     time = twin.stat().st_mtime_ns
@@ -157,7 +157,7 @@ async def test_another_directory_is_not_taken_for_the_servers(
         assert await files.paths() == SHOWN
 
 
-async def test_what_the_server_does_not_have_is_not_told(
+async def test_files_that_the_server_does_not_have_are_left_out(
     server: JupyterProcess, twin: Path
 ) -> None:
     for other in ("b/deep/0.md", "c/0/other.md"):
@@ -178,7 +178,7 @@ async def test_what_the_server_does_not_have_is_not_told(
         ]
 
 
-async def test_a_server_that_is_started_again_with_another_root_is_asked(
+async def test_a_server_restarted_with_another_root_is_listed_remotely(
     make_server: MakeServer, server: JupyterProcess, twin: Path, tmp_path: Path
 ) -> None:
     root = tmp_path / "root"
@@ -208,7 +208,7 @@ async def test_hidden_files_are_found_where_the_server_shows_them(
         assert files.api.listed == [""]
 
 
-async def test_a_server_that_lists_other_names_than_jupyter_does_is_asked(
+async def test_a_server_with_unusual_hide_globs_is_listed_remotely(
     make_server: MakeServer,
 ) -> None:
     server = make_server("--ContentsManager.hide_globs=secret*", extensions=BARE)
@@ -217,7 +217,7 @@ async def test_a_server_that_lists_other_names_than_jupyter_does_is_asked(
         assert await files.paths() == ["a.md", "b/c.md"]
 
 
-async def test_links_are_shown_as_the_server_shows_them_and_not_followed(
+async def test_links_are_shown_as_on_the_server_and_not_followed(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     server = make_server(extensions=BARE)
@@ -235,7 +235,7 @@ async def test_links_are_shown_as_the_server_shows_them_and_not_followed(
 
 
 @pytest.mark.parametrize("beside", [True, False])
-async def test_the_command_knows_by_itself_where_the_files_of_a_server_are(
+async def test_the_command_detects_where_a_local_servers_files_are(
     make_server: MakeServer, beside: bool
 ) -> None:
     server = make_server("--ServerApp.log_level=DEBUG", extensions=BARE)

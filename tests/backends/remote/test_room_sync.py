@@ -55,7 +55,7 @@ def pair() -> Pair:
     return Pair()
 
 
-def test_what_the_room_sends_is_received_when_it_has_answered(pair: Pair) -> None:
+def test_updates_are_received_once_the_room_has_answered(pair: Pair) -> None:
     update = pair.write_there("new ")
     pair.sync.on_update(update)
     assert pair.sync.receive(everything=False) == []
@@ -68,26 +68,26 @@ def test_what_the_room_sends_is_received_when_it_has_answered(pair: Pair) -> Non
     assert text_of(pair.doc) == "new old"
 
 
-def test_our_own_updates_do_not_come_back(pair: Pair) -> None:
+def test_our_own_updates_are_not_received_back(pair: Pair) -> None:
     pair.sync.on_update(pair.write("mine "))
     assert pair.sync.receive(everything=True) == []
 
 
-def test_what_was_sent_while_there_was_no_connection_is_no_echo(pair: Pair) -> None:
+def test_an_update_made_offline_does_not_count_as_an_echo(pair: Pair) -> None:
     """Somebody else may send just that: whoever has it from us."""
     update = pair.write("mine ", connected=False)
     pair.sync.on_update(update)
     assert pair.sync.receive(everything=True) == [update]
 
 
-def test_a_lost_connection_echoes_nothing(pair: Pair) -> None:
+def test_a_lost_connection_forgets_expected_echoes(pair: Pair) -> None:
     update = pair.write("mine ")
     pair.sync.on_lost()
     pair.sync.on_update(update)
     assert pair.sync.receive(everything=True) == [update]
 
 
-def test_the_room_gets_what_was_written_without_a_connection(pair: Pair) -> None:
+def test_the_room_receives_edits_made_offline(pair: Pair) -> None:
     pair.ask()
     pair.write("mine ", connected=False)
     introduction = create_sync_message(pair.room)
@@ -112,14 +112,14 @@ def test_a_room_that_lost_what_others_wrote_has_another_history(pair: Pair) -> N
     assert pair.sync.is_other_history(create_sync_message(Doc()))
 
 
-def test_without_a_doc_any_room_is_the_right_one() -> None:
+def test_without_a_document_every_room_is_accepted() -> None:
     sync = RoomSync()
     assert not sync.is_other_history(create_sync_message(Doc()))
     assert sync.missing_in_room(create_sync_message(Doc())) is None
     sync.close()
 
 
-def test_a_copy_ahead_knows_what_nobody_has_received(pair: Pair) -> None:
+def test_a_copy_ahead_includes_updates_that_are_not_received_yet(pair: Pair) -> None:
     assert pair.sync.state is not None
     pair.sync.on_update(pair.write_there("first "))
     with pair.sync.ahead(pair.sync.state) as ahead:

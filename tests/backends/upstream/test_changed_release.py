@@ -28,7 +28,7 @@ async def changed(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[
         yield server
 
 
-async def test_people_and_agents_edit_and_all_of_it_is_saved(changed: JupyterProcess) -> None:
+async def test_edits_of_people_and_agents_are_saved(changed: JupyterProcess) -> None:
     file = changed.root / "n.ipynb"
     notebooks.write(file, notebooks.numbered(2))
     async with Collaborator(changed.url, changed.token, file.name) as ana:
@@ -45,7 +45,7 @@ async def test_people_and_agents_edit_and_all_of_it_is_saved(changed: JupyterPro
     assert "Traceback" not in changed.log
 
 
-async def test_the_log_lists_all_and_warns_of_those_that_do_not_fit(
+async def test_the_log_lists_all_workarounds_and_warns_of_those_that_do_not_fit(
     changed: JupyterProcess,
 ) -> None:
     lines = changed.log.splitlines()
@@ -60,7 +60,7 @@ async def test_the_log_lists_all_and_warns_of_those_that_do_not_fit(
     assert any("The workaround line_endings is switched off" in line for line in lines)
 
 
-async def test_doctor_shows_what_is_weaker(changed: JupyterProcess) -> None:
+async def test_doctor_shows_the_missing_workarounds(changed: JupyterProcess) -> None:
     checks = await examine(ServerAddress(changed.url, changed.token))
     (check,) = [check for check in checks if check.name == "extension"]
     assert check.state == "warning"

@@ -45,7 +45,7 @@ def write_into(room: DocumentRoom, text: str) -> None:
 
 
 @with_and_without
-async def test_line_endings_stay_as_they_are(make_stage: MakeStage, works: bool) -> None:
+async def test_line_endings_are_kept(make_stage: MakeStage, works: bool) -> None:
     stage = make_stage(*([] if works else ["line_endings"]))
     file = stage.root / "a.md"
     file.write_bytes(b"one\r\ntwo\r\n")
@@ -56,7 +56,7 @@ async def test_line_endings_stay_as_they_are(make_stage: MakeStage, works: bool)
 
 
 @with_and_without
-async def test_an_older_file_in_the_place_of_a_newer_one_is_not_overwritten(
+async def test_an_older_file_that_replaced_a_newer_one_is_not_overwritten(
     make_stage: MakeStage, works: bool
 ) -> None:
     stage = make_stage(*([] if works else ["external_changes"]))
@@ -72,7 +72,7 @@ async def test_an_older_file_in_the_place_of_a_newer_one_is_not_overwritten(
 
 
 @with_and_without
-async def test_a_save_that_is_cancelled_and_written_all_the_same_is_known(
+async def test_a_cancelled_save_that_was_written_anyway_counts_as_saved(
     make_stage: MakeStage, works: bool
 ) -> None:
     """Where somebody types faster than a large file is written, each save is cancelled."""
@@ -122,7 +122,7 @@ class FullDisk(AsyncLargeFileManager):
 
 
 @with_and_without
-async def test_a_disk_that_is_full_leaves_the_file_as_it_was(
+async def test_a_full_disk_leaves_the_file_unchanged(
     make_stage: MakeStage, works: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage = make_stage(*([] if works else ["failed_saves"]), contents=FullDisk)
@@ -140,7 +140,7 @@ async def test_a_disk_that_is_full_leaves_the_file_as_it_was(
 
 
 @with_and_without
-async def test_a_change_behind_a_link_is_noticed(make_stage: MakeStage, works: bool) -> None:
+async def test_a_change_of_a_links_target_is_noticed(make_stage: MakeStage, works: bool) -> None:
     stage = make_stage(*([] if works else ["link_times"]))
     real = stage.root / "real.md"
     real.write_text("old\n")
@@ -156,7 +156,7 @@ async def test_a_change_behind_a_link_is_noticed(make_stage: MakeStage, works: b
     [([], True), (["load_records"], False), (["opened_files"], False)],
     ids=["with", "without load_records", "without opened_files"],
 )
-async def test_it_is_known_which_file_was_loaded_through_a_link(
+async def test_the_file_loaded_through_a_link_is_known(
     make_stage: MakeStage, disabled: list[str], known: bool
 ) -> None:
     stage = make_stage(*disabled)
@@ -172,7 +172,7 @@ async def test_it_is_known_which_file_was_loaded_through_a_link(
 
 
 @with_and_without
-async def test_it_is_reported_which_file_was_opened(make_stage: MakeStage, works: bool) -> None:
+async def test_opened_files_are_reported(make_stage: MakeStage, works: bool) -> None:
     stage = make_stage(*([] if works else ["opened_files"]))
     (stage.root / "a.md").write_text("old\n")
     with opened_files() as opened:
@@ -181,7 +181,7 @@ async def test_it_is_reported_which_file_was_opened(make_stage: MakeStage, works
 
 
 @with_and_without
-async def test_a_notebook_with_an_integer_of_64_bits_can_be_opened(
+async def test_a_notebook_with_a_64_bit_integer_can_be_opened(
     make_stage: MakeStage, works: bool
 ) -> None:
     stage = make_stage(*([] if works else ["loadable_notebooks"]))
@@ -200,7 +200,7 @@ async def test_a_notebook_with_an_integer_of_64_bits_can_be_opened(
 
 
 @with_and_without
-async def test_a_notebook_with_numbers_that_are_none_is_saved(
+async def test_a_notebook_with_infinite_numbers_can_be_saved(
     make_stage: MakeStage, works: bool
 ) -> None:
     make_stage(*([] if works else ["number_fidelity"]))
@@ -217,7 +217,7 @@ async def test_a_notebook_with_numbers_that_are_none_is_saved(
 
 
 @with_and_without
-async def test_a_file_that_is_renamed_while_it_is_saved_does_not_come_back(
+async def test_a_file_renamed_during_a_save_does_not_reappear(
     make_stage: MakeStage, works: bool
 ) -> None:
     stage = make_stage(*([] if works else ["renames"]), contents=SlowPen)
@@ -238,7 +238,7 @@ async def test_a_file_that_is_renamed_while_it_is_saved_does_not_come_back(
 
 
 @with_and_without
-async def test_what_is_in_a_folder_keeps_its_id_when_another_folder_goes(
+async def test_files_keep_their_ids_when_another_folder_is_deleted(
     make_stage: MakeStage, works: bool
 ) -> None:
     stage = make_stage(*([] if works else ["file_id_folders"]))

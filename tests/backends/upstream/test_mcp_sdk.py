@@ -18,12 +18,12 @@ from jupyter_collaboration_mcp.backends.upstream.registry import Workarounds
 from jupyter_collaboration_mcp.transport.sessions import bound_sessions
 
 
-def test_the_sdk_that_we_require_fits() -> None:
+def test_the_required_sdk_version_fits() -> None:
     for workaround in (LowLevelServer(), ToolLookup(), SessionAdmission()):
         assert workaround.mismatches() == []
 
 
-def test_sessions_are_left_alone_where_the_sdk_admits_them_in_another_way(
+def test_sessions_are_left_alone_if_the_sdk_admits_them_differently(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def admit(self: Any, requestor: Any, limit: int) -> None: ...

@@ -48,7 +48,7 @@ class SlowPen:
         file.write(text[len(text) // 2 :])
 
 
-async def test_who_reads_a_notebook_that_is_being_written_gets_all_of_it(
+async def test_reading_a_notebook_during_a_write_returns_all_of_it(
     contents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "n.ipynb"
@@ -69,7 +69,7 @@ async def test_who_reads_a_notebook_that_is_being_written_gets_all_of_it(
     assert [each.name for each in tmp_path.iterdir() if "invalid" in each.name] == []
 
 
-async def test_a_notebook_that_a_crash_left_half_written_comes_back_as_before(
+async def test_a_half_written_notebook_is_restored_after_a_crash(
     contents: Any, tmp_path: Path
 ) -> None:
     """As Jupyter does it, from the copy; it reads a second time then."""
@@ -82,7 +82,7 @@ async def test_a_notebook_that_a_crash_left_half_written_comes_back_as_before(
     assert model["content"]["cells"][0]["source"] == "'new'"
 
 
-async def test_without_the_workaround_half_a_notebook_is_moved_aside(
+async def test_without_the_workaround_a_half_written_notebook_is_moved_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B23: if this fails, upstream has fixed it, and the workaround can be dropped."""

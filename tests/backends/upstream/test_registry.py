@@ -20,17 +20,17 @@ from .test_loaders import write_into
 pytestmark = pytest.mark.anyio
 
 
-async def test_with_the_versions_that_we_require_each_fits(make_stage: MakeStage) -> None:
+async def test_every_workaround_fits_the_required_versions(make_stage: MakeStage) -> None:
     assert make_stage().workarounds.problems == []
 
 
-def test_each_has_a_name_of_its_own_and_a_test() -> None:
+def test_every_workaround_has_a_unique_name_and_a_test() -> None:
     assert len({each.name for each in WORKAROUNDS}) == len(WORKAROUNDS)
     tests = "".join(file.read_text() for file in Path(__file__).parent.glob("test_*.py"))
     assert [name for name in OPTIONAL_NAMES if name not in tests] == []
 
 
-async def test_one_that_does_not_fit_is_left_out_with_a_warning(
+async def test_a_workaround_that_does_not_fit_is_left_out_with_a_warning(
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As with jupyter-server-ydoc 3.1, whose `load_content` has one more parameter."""
@@ -68,7 +68,7 @@ async def test_one_that_does_not_fit_is_left_out_with_a_warning(
     assert stage.watch(room).loads.last is None
 
 
-async def test_one_that_fails_at_a_room_is_left_out_from_then_on(
+async def test_a_workaround_that_fails_in_a_room_is_disabled(
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from jupyter_collaboration_mcp.backends.upstream.line_endings import LineEndings
@@ -89,7 +89,7 @@ async def test_one_that_fails_at_a_room_is_left_out_from_then_on(
     assert stage.watch(room).saved
 
 
-def test_one_without_which_nothing_works_cannot_be_switched_off() -> None:
+def test_an_essential_workaround_cannot_be_switched_off() -> None:
     workarounds = Workarounds(["room_access", "line_endings"], logging.getLogger("stage"))
     (problem,) = workarounds.problems
     assert problem.startswith("The workaround line_endings is switched off. Without it, a text")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 @with_and_without
-async def test_a_save_is_known_to_have_what_was_there_when_it_began(
+async def test_a_save_includes_everything_from_before_it_began(
     make_stage: MakeStage, works: bool
 ) -> None:
     """Without the workaround it is saved a second time, and known to be saved after that."""
@@ -43,7 +43,7 @@ async def test_a_save_is_known_to_have_what_was_there_when_it_began(
 
 
 @with_and_without
-async def test_it_is_known_that_a_changed_file_has_overwritten_a_room(
+async def test_an_overwrite_of_a_room_by_its_file_is_counted(
     make_stage: MakeStage, works: bool
 ) -> None:
     stage = make_stage(*([] if works else ["overwrite_tracking"]))
@@ -57,7 +57,7 @@ async def test_it_is_known_that_a_changed_file_has_overwritten_a_room(
 
 
 @with_and_without
-async def test_the_journal_forgets_what_the_file_and_the_store_have(
+async def test_the_journal_drops_updates_that_the_file_and_the_store_have(
     make_stage: MakeStage, works: bool
 ) -> None:
     """Without the workaround it does so when the room is closed, and not before."""
@@ -143,7 +143,7 @@ print(any(asyncio.run(is_disturbed(turns)) for turns in range(1, 9)))
 
 
 @with_and_without
-def test_a_room_that_ends_while_it_starts_leaves_the_others_alone(works: bool) -> None:
+def test_a_room_that_stops_while_starting_does_not_affect_others(works: bool) -> None:
     """B20, at each of the moments in which a room can end."""
     script = ENDING_ROOMS.replace("{works}", str(works))
     command = [sys.executable, "-W", "ignore", "-c", script]
@@ -154,7 +154,7 @@ def test_a_room_that_ends_while_it_starts_leaves_the_others_alone(works: bool) -
 
 
 @with_and_without
-async def test_a_room_is_told_once_that_many_cells_have_changed(
+async def test_a_room_gets_one_event_for_many_changed_cells(
     make_stage: MakeStage, works: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For each event in the cells yrs counts those before it: that takes seconds for thousands."""

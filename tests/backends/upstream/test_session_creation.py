@@ -66,7 +66,7 @@ async def get_or_create(sessions: Any, path: str) -> str:
 
 
 @with_and_without
-async def test_two_who_open_a_notebook_at_once_get_one_kernel(
+async def test_opening_a_notebook_twice_at_once_starts_one_kernel(
     make_stage: MakeStage, sessions: Any, works: bool
 ) -> None:
     make_stage(*([] if works else ["session_creation"]), sessions=sessions)
@@ -79,7 +79,7 @@ async def test_two_who_open_a_notebook_at_once_get_one_kernel(
 
 
 @with_and_without
-async def test_a_session_follows_a_file_that_is_renamed_while_its_kernel_starts(
+async def test_a_session_follows_a_rename_while_its_kernel_starts(
     make_stage: MakeStage, sessions: Any, works: bool
 ) -> None:
     stage = make_stage(*([] if works else ["session_creation"]), sessions=sessions)

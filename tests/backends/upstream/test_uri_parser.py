@@ -37,7 +37,7 @@ def test_the_parser_is_built_only_without_the_workaround(skip: str, built: bool)
     ],
     ids=["optional", "required", "unused", "moved"],
 )
-def test_it_is_left_alone_where_jsonschema_needs_it(
+def test_the_parser_is_kept_if_jsonschema_needs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, problems: list[str]
 ) -> None:
     if text is not None:

@@ -48,6 +48,6 @@ def ends(register: str, within: float) -> bool:
         return True
 
 
-def test_a_thread_that_waits_for_work_does_not_keep_the_process() -> None:
+def test_an_idle_worker_thread_does_not_keep_the_process_alive() -> None:
     assert not ends("", within=1)  # what anyio does without us
     assert ends("end_waiting_threads_at_exit()", within=60)

@@ -23,14 +23,14 @@ from .documents import notebook, planned, sources, undone
 CELL = {**new_cell("markdown", "of x"), "id": "x"}
 
 
-def test_an_insertion_is_about_all_of_a_cell_that_is_there_now() -> None:
+def test_an_insertion_concerns_a_whole_cell_that_exists_afterwards() -> None:
     change = CellInsertion("x", "12345")
     assert (change.size, change.texts(), change.keys) == (5, ("12345",), None)
     assert change.exists_after is True
     assert change.is_work
 
 
-def test_a_deletion_is_about_all_of_a_cell_that_is_not_there_now() -> None:
+def test_a_deletion_concerns_a_whole_cell_that_is_gone_afterwards() -> None:
     change = CellDeletion("x", CELL, None)
     assert (change.size, change.texts(), change.keys) == (len(str(CELL)), ("of x",), None)
     assert change.exists_after is False
@@ -60,11 +60,11 @@ class TestUndoOfAnInsertion:
         assert "+of Ana" in conflict
         assert (plan.removed, plan.actions, plan.changes) == (set(), [], [])
 
-    def test_a_cell_that_is_gone_is_no_conflict(self) -> None:
+    def test_a_missing_cell_is_not_a_conflict(self) -> None:
         plan = planned(notebook("one"), CellInsertion("b", "two"))
         assert (plan.conflicts, plan.notes, plan.actions, plan.removed) == ([], [], [], set())
 
-    def test_with_all_that_came_after_it_nothing_of_the_cell_is_left(self) -> None:
+    def test_undoing_all_later_changes_too_removes_the_cell(self) -> None:
         document = notebook("one")
         gone = {**CELL, "source": "later"}
         changes = [
@@ -92,7 +92,7 @@ class TestUndoOfADeletion:
         assert (plan.sources, plan.types) == ({"x": "of x"}, {"x": "markdown"})
         assert plan.added == {"x": "of x"}
 
-    def test_a_cell_that_is_there_again_stays_as_it_is(self) -> None:
+    def test_a_cell_that_already_came_back_stays_as_it_is(self) -> None:
         plan = planned(notebook("one"), CellDeletion("a", {**CELL, "id": "a"}, None))
         assert (plan.actions, plan.changes, plan.sources, plan.added) == ([], [], {}, {})
 
@@ -113,13 +113,13 @@ class TestUndoOfAMove:
         undone(document, CellMove("b", follows))
         assert "".join(document.ids) == expected
 
-    def test_a_cell_that_is_gone_is_no_problem(self) -> None:
+    def test_a_missing_cell_is_ignored(self) -> None:
         plan = planned(notebook("one"), CellMove("b", None))
         assert (plan.actions, plan.notes, plan.conflicts) == ([], [], [])
 
 
 class TestReplay:
-    def test_cells_come_go_and_stay_with_what_they_say(self) -> None:
+    def test_insertions_deletions_and_moves_are_replayed(self) -> None:
         document, texts = notebook("one", "two"), {"b": "older"}
         CellInsertion("x", "of x").replay(texts, document)
         CellMove("a", None).replay(texts, document)
@@ -130,7 +130,7 @@ class TestReplay:
         CellDeletion("x", CELL, None).replay(texts, document)
         assert texts == {"a": "one", "b": "older"}
 
-    def test_that_a_cell_is_there_or_not_counts(self) -> None:
+    def test_the_presence_or_absence_of_a_cell_counts(self) -> None:
         lines = Counter(["of x"])
         inserted, deleted = CellInsertion("x", "of x"), CellDeletion("x", CELL, None)
         assert (inserted.amount_in(lines), inserted.amount_in(None)) == (1, 0)
@@ -138,7 +138,7 @@ class TestReplay:
         assert (CellMove("x", None).amount_in(lines), CellMove("x", None).amount_in(None)) == (0, 0)
 
 
-def test_only_text_is_written() -> None:
+def test_an_insertion_wrote_no_text() -> None:
     assert not CellInsertion("x", "of x").wrote("of x", ())
 
 
@@ -180,7 +180,7 @@ class TestOverwrite:
         assert self.done(document, change.delete_again(cell, {"of x"})) == [change]
         assert not cell.is_changed
 
-    def test_not_if_it_was_edited_since(self) -> None:
+    def test_an_edited_cell_is_not_deleted_again(self) -> None:
         document = notebook("one", {**CELL, "source": "of Ana"})
         cell = self.cell(document)
         assert self.done(document, CellDeletion("x", CELL, None).delete_again(cell, {"of x"})) == []
@@ -188,7 +188,7 @@ class TestOverwrite:
         assert cell.report.lost == ["cell x, which was deleted, is back and was edited since"]
         assert not cell.is_changed
 
-    def test_a_cell_that_nobody_deleted_is_not(self) -> None:
+    def test_a_cell_that_was_not_deleted_stays(self) -> None:
         document = notebook({**CELL})
         assert (
             self.done(document, CellInsertion("x", "of x").delete_again(self.cell(document), ()))

@@ -19,7 +19,7 @@ def test_the_text_of_a_file_has_no_id() -> None:
 
 
 class TestUndoPlan:
-    def test_a_cell_is_there_unless_it_is_removed(self) -> None:
+    def test_a_plan_has_a_cell_unless_it_removes_it(self) -> None:
         plan = UndoPlan(notebook("one", "two"), removed={"b"}, added={"x": "new", "b": "two"})
         assert [plan.has(cell_id) for cell_id in "abx?"] == [True, False, True, False]
         assert plan.requires("a")
@@ -27,25 +27,25 @@ class TestUndoPlan:
         assert not plan.requires("b")
         assert plan.notes == ["cell b is gone"]
 
-    def test_a_cell_says_what_it_would_say_by_then(self) -> None:
+    def test_a_plan_gives_the_planned_source_of_a_cell(self) -> None:
         plan = UndoPlan(notebook("one", "two"), sources={"b": "changed"})
         assert (plan.source("a"), plan.source("b")) == ("one", "changed")
 
-    def test_actions_are_done_in_their_order(self) -> None:
+    def test_actions_run_in_order(self) -> None:
         plan, done = UndoPlan(text_file("")), list[int]()
         plan.actions += [lambda: done.append(1), lambda: done.append(2)]
         plan.apply()
         assert done == [1, 2]
 
-    def test_it_may_compare_as_much_as_one_cell_takes_three_times(self) -> None:
+    def test_a_plan_has_the_comparison_budget_of_three_cells(self) -> None:
         assert UndoPlan(text_file("")).differ._work == 3 * WORK
 
 
 class TestReport:
-    def test_it_says_nothing_if_there_is_nothing_to_say(self) -> None:
+    def test_an_empty_report_has_no_text(self) -> None:
         assert str(ReapplyReport()) == ""
 
-    def test_it_says_where_and_what(self) -> None:
+    def test_a_report_names_the_cells_and_what_was_lost(self) -> None:
         report = ReapplyReport(["a", ""])
         assert str(report) == "lost edits were reapplied in cell a, the text"
         report.report_gone("b")
@@ -55,13 +55,13 @@ class TestReport:
             "and these could not be reapplied: cell b is gone"
         )
 
-    def test_of_a_failure_all_cells_are_named(self) -> None:
+    def test_a_failure_names_all_cells(self) -> None:
         report = ReapplyReport.failed(["a", "b"])
         assert report.cells == []
         assert report.lost == ["edits in cell a, cell b, because of an internal error"]
 
 
-def test_a_cell_after_a_restart_lacks_its_text_or_something_else() -> None:
+def test_a_restarted_cell_lacks_something_if_its_text_or_a_property_differs() -> None:
     document = notebook("one", "two")
     cell = RestartedCell("b", document, notebook("other", "before", "b"), ReapplyReport())
     assert (cell.source, cell.index, cell.index_before) == ("two", 1, 1)
@@ -78,7 +78,7 @@ def test_a_cell_after_a_restart_lacks_its_text_or_something_else() -> None:
     assert not cell.lacks_something
 
 
-def test_nothing_is_known_of_an_overwritten_cell_at_first() -> None:
+def test_an_overwritten_cell_starts_without_findings() -> None:
     cell = OverwrittenCell("a", notebook("one"), "before", ReapplyReport())
     assert (cell.is_late, cell.is_inserted, cell.is_changed) == (False, False, False)
     assert (cell.index, dict(cell.find_stray_text())) == (0, {})

@@ -37,7 +37,7 @@ def described(**metadata: Any) -> Notebook:
     return notebook({"metadata": metadata})
 
 
-def test_what_they_hold_and_are_about() -> None:
+def test_property_changes_know_their_size_and_their_keys() -> None:
     metadata = MetadataChange("a", {"k": None}, {"k": 12})
     cleared = OutputClearing("a", RUN)
     assert (TO_MARKDOWN.size, TO_MARKDOWN.keys) == (len(str(RUN)), None)
@@ -49,7 +49,7 @@ def test_what_they_hold_and_are_about() -> None:
 
 
 class TestUndoOfAType:
-    def test_the_cell_has_its_outputs_again_and_what_others_wrote(self) -> None:
+    def test_the_cell_gets_its_outputs_back_and_keeps_edits_of_others(self) -> None:
         document = notebook({**new_cell("markdown", "of Ana"), "metadata": {"theirs": 1}})
         plan = undone(document, TO_MARKDOWN)
         value = document.value(0)
@@ -59,13 +59,13 @@ class TestUndoOfAType:
         assert plan.changes == [TypeChange("a", {"cell_type": "markdown"}, "code")]
         assert plan.types == {"a": "code"}
 
-    def test_several_are_undone_one_after_another(self) -> None:
+    def test_several_changes_are_undone_in_turn(self) -> None:
         document = typed("raw")
         plan = undone(document, TO_MARKDOWN, TO_RAW)
         assert document.cell_type(0) == "code"
         assert plan.notes == []
 
-    def test_a_type_that_others_gave_it_stays(self) -> None:
+    def test_a_type_set_by_others_stays(self) -> None:
         plan = planned(typed("raw"), TO_MARKDOWN)
         assert plan.notes == ["cell a has been given another type since"]
         assert (plan.actions, plan.changes, plan.types) == ([], [], {})
@@ -76,7 +76,7 @@ class TestUndoOfAType:
 
 
 class TestUndoOfMetadata:
-    def test_only_own_keys_that_nobody_changed_since_are_set_back(self) -> None:
+    def test_only_own_keys_that_nobody_changed_since_are_restored(self) -> None:
         document = described(mine=2, new=1, shared="of Ana", theirs=1)
         change = MetadataChange(
             "a", {"mine": 1, "new": None, "shared": 0}, {"mine": 2, "new": 1, "shared": 5}
@@ -99,18 +99,18 @@ class TestUndoOfCleared:
         assert value["execution_count"] == 3
         assert (plan.notes, plan.changes) == ([], [])
 
-    def test_not_if_the_cell_was_run_since(self) -> None:
+    def test_outputs_do_not_come_back_if_the_cell_was_run_since(self) -> None:
         plan = planned(notebook({"execution_count": 7}), OutputClearing("a", RUN))
         assert (plan.notes, plan.actions) == (["cell a has been run since"], [])
 
-    def test_nor_if_it_is_gone_or_only_comes_back_by_this_undo(self) -> None:
+    def test_outputs_do_not_come_back_for_a_missing_or_restored_cell(self) -> None:
         cleared = OutputClearing("a", RUN)
         assert planned(notebook(), cleared).actions == []
         plan = planned(notebook(), cleared, CellDeletion("a", RUN, None))
         assert plan.has("a")
         assert (len(plan.actions), plan.notes) == (1, [])  # the cell, with what it had
 
-    def test_nor_if_this_undo_removes_the_cell(self) -> None:
+    def test_outputs_do_not_come_back_if_this_undo_removes_the_cell(self) -> None:
         plan = planned(notebook("print(1)"))
         plan.removed.add("a")
         OutputClearing("a", RUN).plan_undo(plan)
@@ -136,7 +136,7 @@ class TestLostTypes:
         assert left == [TO_MARKDOWN, TO_RAW]
 
 
-def test_a_type_that_somebody_else_gave_a_cell_stays() -> None:
+def test_a_type_set_by_somebody_else_stays() -> None:
     document = typed("raw")
     cell, _ = overwritten(document, "text", [TO_MARKDOWN])
     assert document.cell_type(0) == "raw"

@@ -15,14 +15,14 @@ from .documents import notebook, overwritten, planned, repaired, restarted, sour
 ONE = SourceChange("a", "l1\nl2", "l1\none\nl2")
 
 
-def test_it_is_as_large_as_both_texts_and_about_the_source_only() -> None:
+def test_a_source_change_is_as_large_as_both_texts_and_concerns_only_the_source() -> None:
     assert SourceChange("a", "123", "4567").size == 7
     assert SourceChange("a", "123", "4567").texts() == ("123", "4567")
     assert set(SourceChange.keys or ()) == {"source"}
 
 
 class TestUndo:
-    def test_what_others_wrote_elsewhere_stays(self) -> None:
+    def test_edits_of_others_elsewhere_stay(self) -> None:
         plan = planned(notebook("l1\none\nl2\nof Ana"), ONE)
         assert plan.sources == {"a": "l1\nl2\nof Ana"}
         assert plan.conflicts == plan.notes == []
@@ -33,7 +33,7 @@ class TestUndo:
         assert conflict.startswith("cell a, where others changed what you wrote:\n")
         assert "-once" in conflict
 
-    def test_several_are_undone_one_after_another(self) -> None:
+    def test_several_changes_are_undone_in_turn(self) -> None:
         then = SourceChange("a", "l1\none\nl2", "l1\none two\nl2")
         plan = planned(notebook("l1\none two\nl2"), ONE, then)
         assert plan.sources == {"a": "l1\nl2"}
@@ -50,7 +50,7 @@ class TestReplay:
         change.replay(texts, notebook("now"))
         return texts["a"]
 
-    def test_on_nothing_or_on_what_it_was_made_on_it_gives_what_it_gave(self) -> None:
+    def test_a_replay_on_the_original_text_or_none_gives_the_original_result(self) -> None:
         assert self.replayed(ONE) == ONE.after
         assert self.replayed(ONE, ONE.before) == ONE.after
 
@@ -89,7 +89,7 @@ class TestReplay:
             "an insertion before another",
         ],
     )
-    def test_both_are_kept_unless_they_touch_each_other(
+    def test_both_edits_are_kept_unless_they_touch(
         self, before: str, after: str, said: str, expected: str
     ) -> None:
         assert self.replayed(SourceChange("a", before, after), said) == expected
@@ -99,7 +99,9 @@ class TestReplay:
     ("text", "amount"),
     [("x\nnew\ny", 1), ("old", -1), ("x", 0), ("new\nold", 0), ("new\nnew", 1), (None, 0)],
 )
-def test_how_much_of_it_a_cell_has_is_counted_in_lines(text: str | None, amount: int) -> None:
+def test_the_amount_of_a_change_in_a_cell_is_counted_in_lines(
+    text: str | None, amount: int
+) -> None:
     lines = None if text is None else Counter(text.split("\n"))
     assert SourceChange("a", "old", "new").amount_in(lines) == amount
 
@@ -125,7 +127,7 @@ def test_how_much_of_it_a_cell_has_is_counted_in_lines(text: str | None, amount:
         "it only removed",
     ],
 )
-def test_whether_a_text_has_what_it_wrote(
+def test_a_change_recognizes_its_own_text(
     after: str, text: str, earlier: tuple[str, ...], expected: bool
 ) -> None:
     before = "1x1x" if after == "x1x" else "x"
@@ -133,13 +135,13 @@ def test_whether_a_text_has_what_it_wrote(
 
 
 class TestRestart:
-    def test_what_is_missing_comes_back(self) -> None:
+    def test_missing_text_is_restored(self) -> None:
         now, before = notebook("l1\nl2\ndisk"), notebook("l1\none\nl2")
         cell = repaired(now, before, [ONE])
         assert sources(now) == {"a": "l1\none\nl2\ndisk"}
         assert cell.report.lost == []
 
-    def test_where_nothing_is_missing_nothing_is_repaired(self) -> None:
+    def test_nothing_is_repaired_if_nothing_is_missing(self) -> None:
         assert not restarted(notebook(ONE.after), notebook(ONE.after), [ONE]).lacks_something
         assert restarted(notebook(ONE.before), notebook(ONE.after), [ONE]).lacks_something
 
@@ -151,7 +153,7 @@ class TestRestart:
 
 
 class TestOverwrite:
-    def test_what_is_missing_comes_back_and_is_unsaved(self) -> None:
+    def test_missing_text_is_restored_and_counts_as_unsaved(self) -> None:
         document = notebook("l1\nl2\ndisk")
         cell, left = overwritten(document, ONE.after, [ONE])
         assert sources(document) == {"a": "l1\none\nl2\ndisk"}
@@ -159,7 +161,7 @@ class TestOverwrite:
         assert cell.is_changed
         assert cell.report.lost == []
 
-    def test_what_the_file_has_may_still_be_unsaved(self) -> None:
+    def test_text_that_the_file_has_may_still_be_unsaved(self) -> None:
         then = SourceChange("a", ONE.after, ONE.after + "\ntwo")
         document = notebook(ONE.after)
         cell, left = overwritten(document, then.after, [ONE, then])
@@ -176,12 +178,12 @@ class TestOverwrite:
         assert cell.report.lost == ["in cell a somebody wrote at the same place"]
         assert (sources(document), left, cell.is_changed) == ({"a": "y = 3"}, [change], False)
 
-    def test_a_cell_that_was_just_inserted_again_has_its_text(self) -> None:
+    def test_a_cell_that_was_just_reinserted_has_its_text(self) -> None:
         document = notebook("l1\nl2")
         cell, left = overwritten(document, ONE.after, [ONE], is_inserted=True)
         assert (sources(document), left, cell.is_changed) == ({"a": "l1\nl2"}, [], False)
 
-    def test_text_that_came_behind_the_file_moves_to_its_place(self) -> None:
+    def test_text_that_landed_after_the_file_content_moves_to_its_place(self) -> None:
         document = text_file("l1\nl2\ndiskone\n")
         change = SourceChange("", ONE.before, ONE.after)
         strays = {"": [Edit(10, 14, "")]}
@@ -191,7 +193,7 @@ class TestOverwrite:
         assert cell.is_changed
         assert cell.report.lost == []
 
-    def test_text_in_its_place_is_written_anew_if_it_may_have_come_behind_the_file(self) -> None:
+    def test_text_in_place_is_rewritten_if_it_may_have_landed_after_the_file_content(self) -> None:
         document = notebook(ONE.after)
         strays = {"a": [Edit(3, 7, "")]}
         updates: list[bytes] = []
@@ -205,7 +207,7 @@ class TestOverwrite:
         assert len(updates) == 1
         assert not cell.is_changed
 
-    def test_it_is_left_alone_if_it_came_before_the_file(self) -> None:
+    def test_text_is_left_alone_if_it_came_before_the_overwrite(self) -> None:
         def find() -> dict[str, list[Edit]]:
             raise AssertionError("there is nothing to look for")
 
@@ -217,7 +219,7 @@ class TestOverwrite:
         ("again", "clash", "written"),
         [("current", False, True), ("other", False, False), ("current", True, False)],
     )
-    def test_it_is_left_alone_if_it_would_not_come_back_as_it_is(
+    def test_text_is_left_alone_if_it_would_not_be_restored_exactly(
         self, again: str, clash: bool, written: bool
     ) -> None:
         def merge(changes: object, text_before: str, current: str) -> MergedText:
@@ -247,7 +249,7 @@ class TestOverwrite:
             (SourceChange("a", "old", "old, new"), True, True),
         ],
     )
-    def test_stray_text_stays_where_it_replaced_what_others_changed(
+    def test_stray_text_stays_if_it_replaced_text_that_others_changed(
         self, change: SourceChange, clash: bool, moved: bool
     ) -> None:
         def merge(changes: object, text_before: str, current: str) -> MergedText:
@@ -266,7 +268,7 @@ class TestOverwrite:
         assert bool(cell.report.lost) is clash
         assert cell.is_changed is moved
 
-    def test_where_nothing_is_astray_a_clash_stays_one(self) -> None:
+    def test_a_clash_without_stray_text_stays_a_clash(self) -> None:
         change = SourceChange("a", "x = 1", "x = 2")
         cell, _ = overwritten(notebook("y = 3"), "x = 2", [change], find_stray_text=dict)
         assert cell.report.lost == ["in cell a somebody wrote at the same place"]

@@ -30,13 +30,13 @@ def test_a_step_is_as_large_as_its_changes() -> None:
     assert Step(1, "call", ()).characters == 0
 
 
-def test_the_changes_of_each_cell_that_are_work_are_in_their_order() -> None:
+def test_changes_that_are_work_are_grouped_by_cell_in_order() -> None:
     steps = [Step(1, "one", (EDIT, OTHER, CellMove("b", None))), Step(2, "two", (TAG, AGAIN))]
     assert by_cell(steps) == {"a": [EDIT, TAG, AGAIN], "b": [OTHER]}
     assert by_cell([Step(1, "clear", (OutputClearing("a", {}),))]) == {}
 
 
-def test_changes_of_one_kind_are_together() -> None:
+def test_changes_are_grouped_by_kind() -> None:
     assert by_kind([EDIT, TAG, AGAIN]) == {SourceChange: [EDIT, AGAIN], MetadataChange: [TAG]}
 
 
@@ -47,11 +47,11 @@ def test_the_latest_insertion_or_deletion_decides_whether_a_cell_is_there() -> N
     assert existence([EDIT]) is EDIT
 
 
-def test_all_that_a_cell_ever_said_is_known() -> None:
+def test_every_text_that_a_cell_ever_had_is_known() -> None:
     assert known_texts([EDIT, AGAIN, TAG]) == {"1", "22", "333"}
     assert known_texts([NEW, GONE]) == {"new", "old"}
 
 
-def test_the_parts_that_changes_are_about() -> None:
+def test_the_parts_that_changes_concern_are_listed() -> None:
     assert parts_of([EDIT, TAG, OTHER]) == {"a": {"source", "metadata"}, "b": {"source"}}
     assert parts_of([EDIT, CellMove("a", None), TAG]) == {"a": None}

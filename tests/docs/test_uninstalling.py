@@ -46,7 +46,7 @@ async def mcp_status(server: JupyterProcess) -> int:
         return (await http.put(f"{server.url}mcp")).status_code
 
 
-async def test_what_stays_is_where_the_page_says_and_disabling_takes_the_endpoint_away(
+async def test_files_stay_where_the_page_says_and_disabling_removes_the_endpoint(
     tmp_path: Path,
 ) -> None:
     # Enabled by the file of the installation; but for a user, as all tests share the environment.
@@ -106,7 +106,7 @@ def test_the_installation_puts_its_file_where_the_page_says() -> None:
     assert '"jupyter-config/server-config" = "etc/jupyter/jupyter_server_config.d"' in project
 
 
-def test_names_of_files_on_the_page_are_those_of_the_code() -> None:
+def test_file_names_on_the_page_match_the_code() -> None:
     code = "".join(
         Path(journal_file.__file__).with_name(name).read_text()
         for name in ("journal_file.py", "journal_records.py", "recovery.py")

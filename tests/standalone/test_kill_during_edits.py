@@ -64,7 +64,7 @@ class Story:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_was_answered_is_there_once_and_what_was_not_at_most_once(
+async def test_acknowledged_edits_appear_once_and_others_at_most_once(
     make_server: MakeServer, way: str
 ) -> None:
     enabled = {"jupyter_collaboration_mcp": way == "extension"}

@@ -210,7 +210,7 @@ async def test_the_very_next_read_shows_a_change_on_disk(
         assert await document.read(ada) == (changed, "")
 
 
-async def test_who_comes_to_an_open_document_reads_a_change_on_disk_too(
+async def test_an_agent_that_joins_an_open_document_reads_a_change_on_disk_too(
     ada: AgentClient, document: Open
 ) -> None:
     async with document.tab():
@@ -225,7 +225,7 @@ async def test_who_comes_to_an_open_document_reads_a_change_on_disk_too(
         assert found == (changed, "")
 
 
-async def test_a_person_sees_a_change_on_disk_beside_what_an_agent_reads(
+async def test_a_person_and_an_agent_both_see_a_change_on_disk(
     ada: AgentClient, document: Open
 ) -> None:
     async with document.tab() as ana:
@@ -236,7 +236,7 @@ async def test_a_person_sees_a_change_on_disk_beside_what_an_agent_reads(
         await ana.until(lambda: document.kind.seen_by(ana) == changed, timeout=20)
 
 
-async def test_a_file_in_whose_place_an_older_one_was_moved_is_not_overlooked(
+async def test_a_replacement_by_an_older_file_is_not_overlooked(
     ada: AgentClient, document: Open
 ) -> None:
     """Jupyter looks for files that are newer than what it knows."""
@@ -250,7 +250,7 @@ async def test_a_file_in_whose_place_an_older_one_was_moved_is_not_overlooked(
         assert said == f"{CHANGED}; the server has not noticed it yet."
 
 
-async def test_a_change_of_what_a_link_leads_to_is_not_overlooked(
+async def test_a_change_of_a_links_target_is_not_overlooked(
     ada: AgentClient, document: Open
 ) -> None:
     """Jupyter shows the time of the link itself, which stays as it is; and saves over the file."""
@@ -283,7 +283,7 @@ async def test_a_change_of_what_a_link_leads_to_is_not_overlooked(
 
 
 @pytest.mark.parametrize("by_replacing", [False, True], ids=["written", "replaced"])
-async def test_an_unsaved_edit_and_a_change_elsewhere_are_both_there(
+async def test_an_unsaved_edit_and_a_change_on_disk_elsewhere_are_both_kept(
     ada: AgentClient, document: Open, by_replacing: bool
 ) -> None:
     top, middle, _bottom = PARTS
@@ -312,7 +312,7 @@ async def test_an_edit_made_after_a_save_survives_a_change_on_disk(
     await document.settles_as(ada, *expected)
 
 
-async def test_a_person_sees_a_lost_edit_come_back_though_no_agent_asks(
+async def test_a_person_sees_a_lost_edit_come_back_without_a_call_by_an_agent(
     ada: AgentClient, document: Open
 ) -> None:
     top, middle, _bottom = PARTS
@@ -328,7 +328,7 @@ async def test_a_person_sees_a_lost_edit_come_back_though_no_agent_asks(
     await document.settles_as(ada, *expected)
 
 
-async def test_a_save_that_meets_a_change_on_disk_loses_nothing_either(
+async def test_a_save_that_collides_with_a_change_on_disk_loses_nothing(
     ada: AgentClient, document: Open
 ) -> None:
     top, middle, _bottom = PARTS
@@ -355,7 +355,7 @@ async def test_an_edit_made_before_the_server_notices_the_change_is_kept_too(
     await document.settles_as(ada, *expected)
 
 
-async def test_edits_made_while_the_server_takes_over_a_large_file_are_kept(
+async def test_edits_made_while_the_server_reloads_a_large_file_are_kept(
     ada: AgentClient, server: JupyterProcess
 ) -> None:
     """A server does so cell by cell, and answers questions in the middle of it."""
@@ -396,7 +396,7 @@ async def test_edits_of_two_agents_and_an_undo_survive_a_change_on_disk(
     await document.settles_as(bob, top, "the middle of Bob", "the bottom", "from disk")
 
 
-async def test_every_change_on_disk_is_survived(ada: AgentClient, document: Open) -> None:
+async def test_edits_survive_repeated_changes_on_disk(ada: AgentClient, document: Open) -> None:
     expected = list(PARTS)
     for n in range(3):
         on_disk = [*document.on_disk(), f"from disk {n}"]
@@ -407,7 +407,7 @@ async def test_every_change_on_disk_is_survived(ada: AgentClient, document: Open
     await document.settles_as(ada, *expected)
 
 
-async def test_a_deletion_of_an_agent_is_made_again(ada: AgentClient, document: Open) -> None:
+async def test_an_agents_deletion_is_reapplied(ada: AgentClient, document: Open) -> None:
     top, middle, _bottom = PARTS
     await document.kind.change(ada, document.file, 0, " é😀", "")
     document.write([top, middle, "changed on disk"])
@@ -417,7 +417,7 @@ async def test_a_deletion_of_an_agent_is_made_again(ada: AgentClient, document: 
     await document.settles_as(ada, *parts)
 
 
-async def test_a_change_at_the_same_place_is_said_and_the_file_stays(
+async def test_a_conflict_at_the_same_place_is_reported_and_the_file_wins(
     ada: AgentClient, document: Open
 ) -> None:
     top, _middle, bottom = PARTS
@@ -431,7 +431,7 @@ async def test_a_change_at_the_same_place_is_said_and_the_file_stays(
     await document.settles_as(ada, *parts)
 
 
-async def test_line_ends_stay_through_a_change_on_disk(
+async def test_line_endings_survive_a_change_on_disk(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     file = Path(server.root) / "windows.txt"
@@ -448,7 +448,7 @@ async def test_line_ends_stay_through_a_change_on_disk(
     assert file.read_bytes() == (kept.replace(b"\r\n", b"\n") if stock else kept)
 
 
-async def test_every_agent_there_is_told_not_only_the_first_that_asks(
+async def test_every_agent_present_is_notified_not_only_the_first_to_ask(
     ada: AgentClient, bob: AgentClient, document: Open
 ) -> None:
     top, _middle, bottom = PARTS
@@ -460,7 +460,7 @@ async def test_every_agent_there_is_told_not_only_the_first_that_asks(
     assert (await document.read(bob))[1] == ""
 
 
-async def test_what_can_be_made_again_is_where_something_else_cannot(
+async def test_edits_without_a_conflict_are_reapplied_even_if_others_conflict(
     ada: AgentClient, document: Open
 ) -> None:
     """And it is still known to be unsaved: the next change on disk does not take it."""
@@ -479,7 +479,7 @@ async def test_what_can_be_made_again_is_where_something_else_cannot(
 
 
 @pytest.mark.parametrize("noticed", [False, True], ids=["at once", "later"])
-async def test_what_a_person_deleted_is_not_brought_back(
+async def test_text_that_a_person_deleted_is_not_brought_back(
     ada: AgentClient, document: Open, noticed: bool
 ) -> None:
     top, middle, _bottom = PARTS
@@ -497,7 +497,7 @@ async def test_what_a_person_deleted_is_not_brought_back(
     await document.settles_as(ada, *expected)
 
 
-async def test_a_file_that_is_only_touched_takes_nothing(ada: AgentClient, document: Open) -> None:
+async def test_touching_a_file_loses_nothing(ada: AgentClient, document: Open) -> None:
     await document.kind.change(ada, document.file, 0, "top", "top of Ada")
     document.write(PARTS)
     expected = ["the top of Ada é😀", *PARTS[1:]]
@@ -505,7 +505,7 @@ async def test_a_file_that_is_only_touched_takes_nothing(ada: AgentClient, docum
     await document.settles_as(ada, *expected)
 
 
-async def test_an_edit_that_the_changed_file_has_already_is_not_doubled(
+async def test_an_edit_that_the_changed_file_already_has_is_not_duplicated(
     ada: AgentClient, document: Open
 ) -> None:
     await document.kind.change(ada, document.file, 0, "top", "top of Ada")
@@ -534,7 +534,7 @@ async def test_a_cell_that_a_person_deleted_is_not_brought_back(
     await document.settles_as(ada, *expected)
 
 
-async def test_a_file_that_is_deleted_on_disk_is_said_to_be_gone(
+async def test_a_file_deleted_on_disk_is_reported_as_missing(
     ada: AgentClient, document: Open
 ) -> None:
     await document.read(ada)
@@ -554,7 +554,7 @@ async def test_a_file_that_is_deleted_on_disk_is_said_to_be_gone(
 # -- what cannot be loaded -------------------------------------------------------------------
 
 
-async def test_what_cannot_be_loaded_any_more_is_neither_shown_nor_edited_until_it_is_mended(
+async def test_a_file_that_became_unloadable_is_neither_shown_nor_edited_until_repaired(
     ada: AgentClient, document: Open
 ) -> None:
     await document.read(ada)
@@ -570,7 +570,7 @@ async def test_what_cannot_be_loaded_any_more_is_neither_shown_nor_edited_until_
     await document.settles_as(ada, "mended, and edited")
 
 
-async def test_who_comes_to_an_open_document_that_cannot_be_loaded_any_more_does_not_edit_it(
+async def test_an_agent_that_joins_a_document_that_became_unloadable_cannot_edit_it(
     ada: AgentClient, document: Open
 ) -> None:
     async with document.tab():
@@ -580,7 +580,7 @@ async def test_who_comes_to_an_open_document_that_cannot_be_loaded_any_more_does
         assert document.file.read_bytes() == document.kind.broken
 
 
-async def test_a_copy_of_what_cannot_be_loaded_is_made_of_the_file_and_leaves_it_as_it_is(
+async def test_copying_an_unloadable_file_copies_its_bytes_unchanged(
     ada: AgentClient, document: Open
 ) -> None:
     copy = document.file.with_name(f"copy-of-{document.file.name}")
@@ -596,7 +596,7 @@ async def test_a_copy_of_what_cannot_be_loaded_is_made_of_the_file_and_leaves_it
     assert document.file.read_bytes() == document.kind.broken
 
 
-async def test_a_rename_does_not_bring_back_what_was_there_before_it_could_not_be_loaded(
+async def test_renaming_an_unloadable_file_does_not_restore_its_old_content(
     ada: AgentClient, document: Open
 ) -> None:
     renamed = document.file.with_name(f"renamed-{document.file.name}")
@@ -614,7 +614,7 @@ async def test_a_rename_does_not_bring_back_what_was_there_before_it_could_not_b
             assert document.file.read_bytes() == document.kind.broken
 
 
-async def test_an_edit_made_before_the_broken_file_was_noticed_waits_until_it_is_mended(
+async def test_an_edit_made_before_a_broken_file_was_noticed_waits_for_its_repair(
     ada: AgentClient, document: Open
 ) -> None:
     if document.server.standalone is not None:

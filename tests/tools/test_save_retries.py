@@ -30,7 +30,7 @@ async def server(
         yield process
 
 
-async def test_an_edit_is_saved_when_a_full_disk_has_room_again(
+async def test_an_edit_is_saved_once_a_full_disk_has_space_again(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     root = Path(server.root)
@@ -51,7 +51,7 @@ async def test_an_edit_is_saved_when_a_full_disk_has_room_again(
     assert facts["content"] == "text and more\n"
 
 
-async def test_what_a_person_typed_is_saved_when_a_full_disk_has_room_again(
+async def test_a_persons_edit_is_saved_once_a_full_disk_has_space_again(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     if server.standalone is not None:

@@ -52,7 +52,7 @@ async def machine(
 
 
 @pytest.mark.parametrize("broken", [500, SILENCE], ids=["broken", "silent"])
-async def test_a_broken_server_that_nobody_named_is_told_of_once_until_it_is_back(
+async def test_a_broken_discovered_server_is_reported_once_until_it_recovers(
     machine: Machine, tmp_path: Path, broken: int
 ) -> None:
     machine.front.answers = {"GET api": broken}
@@ -84,7 +84,7 @@ async def test_a_broken_server_that_nobody_named_is_told_of_once_until_it_is_bac
         assert "thesis:work.ipynb" not in again
 
 
-async def test_the_doctor_without_a_url_looks_at_every_server_that_runs(
+async def test_doctor_without_a_url_checks_every_running_server(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(machine.runtime))

@@ -79,7 +79,7 @@ async def live_sources(server: JupyterProcess) -> list[str]:
         return await ada.sources(PATH)
 
 
-async def test_the_file_is_right_before_the_first_request(server: JupyterProcess) -> None:
+async def test_the_file_is_recovered_before_the_first_request(server: JupyterProcess) -> None:
     await crash_after_edit(server, "survives")
     assert notebooks.sources(file_of(server))[1] != "survives"
     await server.start()
@@ -88,7 +88,7 @@ async def test_the_file_is_right_before_the_first_request(server: JupyterProcess
     assert (await live_sources(server))[1] == "survives"
 
 
-async def test_what_a_person_typed_alone_survives_as_well(server: JupyterProcess) -> None:
+async def test_edits_of_a_person_without_an_agent_survive_too(server: JupyterProcess) -> None:
     """No agent was ever here: Jupyter alone would lose this second."""
     async with Collaborator(server.url, server.token, PATH) as ana:
         ana.insert("cell-00001", 0, "words of a person ")
@@ -101,7 +101,7 @@ async def test_what_a_person_typed_alone_survives_as_well(server: JupyterProcess
     assert notebooks.sources(file_of(server))[1].startswith("words of a person ")
 
 
-async def test_a_file_that_somebody_else_changed_stays_and_ours_is_kept_and_said(
+async def test_a_file_changed_by_others_stays_and_our_version_is_kept_and_reported(
     server: JupyterProcess,
 ) -> None:
     await crash_after_edit(server, "ours, unsaved")
@@ -125,7 +125,7 @@ async def test_a_file_that_somebody_else_changed_stays_and_ours_is_kept_and_said
         assert kept.name not in await ada.say("get_notebook", path=PATH)
 
 
-async def test_a_deleted_file_stays_deleted_and_ours_is_kept(server: JupyterProcess) -> None:
+async def test_a_deleted_file_stays_deleted_and_our_version_is_kept(server: JupyterProcess) -> None:
     await crash_after_edit(server, "ours, unsaved")
     file_of(server).unlink()
     await server.start()
@@ -134,7 +134,7 @@ async def test_a_deleted_file_stays_deleted_and_ours_is_kept(server: JupyterProc
     assert notebooks.sources(kept)[1] == "ours, unsaved"
 
 
-async def test_a_half_written_file_is_mended(server: JupyterProcess) -> None:
+async def test_a_half_written_notebook_is_recovered(server: JupyterProcess) -> None:
     """Jupyter copies the file to an intermediate and then writes in place; it died in between."""
     await crash_after_edit(server, "whole")
     file = file_of(server)
@@ -144,7 +144,7 @@ async def test_a_half_written_file_is_mended(server: JupyterProcess) -> None:
     assert notebooks.sources(file)[1] == "whole"
 
 
-async def test_half_written_texts_are_mended(server: JupyterProcess) -> None:
+async def test_half_written_texts_are_recovered(server: JupyterProcess) -> None:
     """As of a notebook; but half a text can be read, and may end within a character."""
     before, after = b"one\r\ntwo\r\n", "one\r\ntwo\r\nbécause\r\n".encode()
     left = [b"", b"one\r\ntw", b"one\r", "one\r\ntwo\r\nbé".encode()[:-1]]
@@ -173,7 +173,7 @@ async def test_half_written_texts_are_mended(server: JupyterProcess) -> None:
             assert read["content"] == "one\ntwo\nbécause\n"
 
 
-async def test_a_save_whose_hash_was_never_recorded_is_known_as_ours(
+async def test_a_save_whose_hash_was_never_recorded_is_recognized_as_ours(
     server: JupyterProcess,
 ) -> None:
     """The file was written, then another edit was acknowledged, then the server died.
@@ -195,7 +195,7 @@ async def test_a_save_whose_hash_was_never_recorded_is_known_as_ours(
     assert not list(Path(server.root).glob("work.recovered-*"))
 
 
-async def test_after_a_save_the_journal_is_empty(make_server: MakeServer) -> None:
+async def test_the_journal_is_empty_after_a_save(make_server: MakeServer) -> None:
     server = make_server()
     notebooks.write(file_of(server), notebooks.numbered(3))
     async with server:
@@ -253,7 +253,7 @@ async def test_the_stores_own_configuration_is_respected(make_server: MakeServer
         assert not (Path(server.root) / ".jupyter_ystore.db").exists()
 
 
-async def test_a_rename_and_a_crash_right_after_it_are_followed(server: JupyterProcess) -> None:
+async def test_recovery_follows_a_rename_just_before_the_crash(server: JupyterProcess) -> None:
     async with agent(server) as ada:
         await ada.write(PATH, "cell-00001", "before the rename")
         async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
@@ -269,7 +269,7 @@ async def test_a_rename_and_a_crash_right_after_it_are_followed(server: JupyterP
 
 
 @pytest.mark.parametrize(("old", "new"), [(PATH, "renamed.ipynb"), ("below", "above")])
-async def test_a_crash_in_the_middle_of_a_rename_is_followed(
+async def test_recovery_follows_a_rename_that_the_crash_interrupted(
     make_server: MakeServer, old: str, new: str
 ) -> None:
     process = make_server(DEADLY_RENAME, config=NOT_BY_ITSELF)
@@ -294,7 +294,7 @@ async def test_a_crash_in_the_middle_of_a_rename_is_followed(
         assert rows(server, "renames") == 0
 
 
-async def test_what_an_agent_was_not_told_before_a_crash_it_is_told_after_it(
+async def test_an_undelivered_notice_is_delivered_after_a_crash(
     server: JupyterProcess,
 ) -> None:
     async with agent(server, "ada") as ada:
@@ -314,7 +314,7 @@ async def test_what_an_agent_was_not_told_before_a_crash_it_is_told_after_it(
     assert rows(server, "notices") == 0
 
 
-async def test_a_lost_store_does_not_cost_the_file(server: JupyterProcess) -> None:
+async def test_a_lost_store_leaves_the_file_intact(server: JupyterProcess) -> None:
     """The journal's updates build on items that only the store knows."""
     await crash_after_edit(server, "stands on the lost store")
     (Path(server.root) / ".jupyter_ystore.db").unlink()
@@ -360,7 +360,7 @@ async def test_the_journal_is_bounded_while_nothing_is_saved(make_server: MakeSe
         assert notebooks.sources(Path(server.root) / PATH)[1].startswith("99 text")
 
 
-async def test_a_setting_that_destroys_stored_documents_is_warned_of(
+async def test_a_setting_that_destroys_stored_documents_causes_a_warning(
     make_server: MakeServer,
 ) -> None:
     """B6."""
@@ -375,7 +375,7 @@ async def extension_check(server: JupyterProcess) -> Check:
     return check
 
 
-async def test_a_corrupt_journal_is_set_aside_said_everywhere_and_replaced(
+async def test_a_corrupt_journal_is_set_aside_reported_and_replaced(
     server: JupyterProcess,
 ) -> None:
     assert (await extension_check(server)).state == "ok"
@@ -402,7 +402,7 @@ async def test_a_corrupt_journal_is_set_aside_said_everywhere_and_replaced(
     assert (await extension_check(server)).state == "ok"
 
 
-async def test_what_can_be_read_of_a_broken_journal_is_recovered(server: JupyterProcess) -> None:
+async def test_the_readable_part_of_a_corrupt_journal_is_recovered(server: JupyterProcess) -> None:
     for name in ("a.md", "b.md"):
         (server.root / name).write_text("text\n")
     async with agent(server) as ada:
@@ -425,7 +425,7 @@ async def test_what_can_be_read_of_a_broken_journal_is_recovered(server: Jupyter
     assert rows(server, "rooms") == 0
 
 
-async def test_where_no_journal_can_be_kept_agents_work_and_are_told(
+async def test_agents_can_work_without_a_journal_and_are_warned(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("somebody's")

@@ -109,7 +109,7 @@ def leaked(root: Path) -> list[Path]:
     return [path for path in copies if SECRET in path.read_text()]
 
 
-async def test_a_link_that_flips_gives_nothing_away(
+async def test_a_flipping_link_reveals_nothing(
     ada: AgentClient, root: Path, tmp_path: Path
 ) -> None:
     good = 0
@@ -124,7 +124,7 @@ async def test_a_link_that_flips_gives_nothing_away(
     assert good > ROUNDS / 4  # what is allowed is not refused because it might be something else
 
 
-async def test_a_folder_that_flips_gives_nothing_away(
+async def test_a_flipping_folder_reveals_nothing(
     ada: AgentClient, root: Path, tmp_path: Path
 ) -> None:
     good = 0
@@ -139,7 +139,7 @@ async def test_a_folder_that_flips_gives_nothing_away(
     assert good > ROUNDS / 4
 
 
-async def test_what_flips_inside_of_a_folder_that_is_copied_gives_nothing_away(
+async def test_flipping_files_inside_a_copied_folder_reveal_nothing(
     ada: AgentClient, root: Path, tmp_path: Path
 ) -> None:
     (root / "top" / "in").mkdir(parents=True)
@@ -154,7 +154,7 @@ async def test_what_flips_inside_of_a_folder_that_is_copied_gives_nothing_away(
     assert leaked(root) == []
 
 
-async def test_a_room_that_a_person_has_open_through_a_link_that_flips_gives_nothing_away(
+async def test_a_room_opened_by_a_person_through_a_flipping_link_reveals_nothing(
     server: JupyterProcess, ada: AgentClient, root: Path, tmp_path: Path
 ) -> None:
     """Its content is another one each time that the room looks at the file."""
@@ -169,7 +169,7 @@ async def test_a_room_that_a_person_has_open_through_a_link_that_flips_gives_not
                 seen.append(person.source())
 
 
-async def test_nothing_is_written_where_a_link_that_flips_leads_to(
+async def test_nothing_is_written_through_a_flipping_link_to_a_denied_place(
     ada: AgentClient, root: Path, tmp_path: Path
 ) -> None:
     kept = kept_from(root, tmp_path)
@@ -256,7 +256,7 @@ def _turning(file: Path, target: Path) -> Iterator[None]:
 # -- a notebook that is moved on disk ---------------------------------------------------------
 
 
-async def test_a_notebook_that_is_moved_on_disk_cannot_be_reached_under_its_old_path(
+async def test_a_notebook_moved_on_disk_cannot_be_reached_under_its_old_path(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     file = root / "moved.ipynb"
@@ -292,7 +292,7 @@ async def test_a_notebook_that_is_moved_on_disk_cannot_be_reached_under_its_old_
 
 
 @pytest.mark.parametrize("by", ["an agent", "a person"])
-async def test_an_edit_of_what_is_just_being_renamed_is_done_at_the_new_path(
+async def test_an_edit_during_a_rename_is_applied_at_the_new_path(
     server: JupyterProcess, ada: AgentClient, bob: AgentClient, root: Path, by: str
 ) -> None:
     """The file is not at its old path any more, and nobody knows the new one yet."""
@@ -317,7 +317,7 @@ async def test_an_edit_of_what_is_just_being_renamed_is_done_at_the_new_path(
     assert (error["code"], error["new_path"]) == ("document_not_found", new)
 
 
-async def test_nobody_is_told_where_something_is_that_was_renamed_to_where_they_may_not_go(
+async def test_an_error_does_not_reveal_a_new_path_that_is_denied(
     server: JupyterProcess, ada: AgentClient, root: Path
 ) -> None:
     (root / "known.md").write_text("text\n")

@@ -69,7 +69,7 @@ def is_honest(text: str) -> bool:
         ("move_notebook_cells", {"path": PATH, "cell_ids": [0], "to_index": 1}),
     ],
 )
-async def test_a_name_with_a_line_break_is_one_line_of_an_answer(
+async def test_a_name_with_a_line_break_takes_one_line_of_an_answer(
     ada: AgentClient, tool: str, arguments: dict[str, object]
 ) -> None:
     assert is_honest(await ada.say(tool, **arguments))
@@ -85,14 +85,14 @@ async def test_a_name_with_a_line_break_is_one_line_of_an_answer(
         ("delete_document", {"path": f"folder/{EVIL}/{EVIL}"}),
     ],
 )
-async def test_a_name_with_a_line_break_is_one_line_of_an_error(
+async def test_a_name_with_a_line_break_takes_one_line_of_an_error(
     ada: AgentClient, tool: str, arguments: dict[str, object]
 ) -> None:
     error = await ada.refused(tool, **arguments)
     assert is_honest(error["message"])
 
 
-async def test_a_person_whose_name_has_line_breaks_forges_none(
+async def test_a_person_whose_name_has_line_breaks_cannot_forge_lines(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     async with Collaborator(server.url, server.token, PATH, name=EVIL):

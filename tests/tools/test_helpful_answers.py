@@ -27,7 +27,9 @@ def replacing(cell: str | int, old: str, new: str) -> dict[str, Any]:
 # -- text that stands elsewhere ----------------------------------------------------------------
 
 
-async def test_a_text_that_is_in_one_other_cell_is_found_there(ada: AgentClient, new: New) -> None:
+async def test_a_text_found_in_one_other_cell_is_reported_with_that_cell(
+    ada: AgentClient, new: New
+) -> None:
     path = new("a = 1", "b = 2", "c = 3")
     call = {"path": path, "exec": False}
     error = await ada.refused(
@@ -42,7 +44,7 @@ async def test_a_text_that_is_in_one_other_cell_is_found_there(ada: AgentClient,
     assert await ada.sources(path) == ["a = 1", "b = 4", "c = 3"]
 
 
-async def test_a_text_that_is_in_several_other_cells_is_in_none_of_them(
+async def test_a_text_found_in_several_other_cells_is_not_attributed(
     ada: AgentClient, new: New
 ) -> None:
     path = new("a = 1", "b = 2", "b = 2")
@@ -75,7 +77,7 @@ async def test_the_empty_cell_of_a_new_notebook_is_filled(
     assert await ada.sources(path) == [""]
 
 
-async def test_it_is_filled_with_text_of_another_type_too(ada: AgentClient, new: New) -> None:
+async def test_the_empty_cell_takes_content_of_another_type_too(ada: AgentClient, new: New) -> None:
     path = new("")
     await inserted(ada, path, {"content": "# Title", "cell_type": "markdown"}, start_position=0)
     (cell,) = (await ada.ask("get_notebook", path=path))["cells"]
@@ -97,7 +99,7 @@ async def test_it_is_filled_with_text_of_another_type_too(ada: AgentClient, new:
         ([notebooks.code("cell-0", "", execution_count=1)], {}),
     ],
 )
-async def test_a_cell_that_somebody_may_want_stays(
+async def test_an_empty_cell_that_somebody_may_want_stays(
     ada: AgentClient, new: New, cells: list[Any], where: dict[str, Any]
 ) -> None:
     path = new(*cells)
@@ -108,7 +110,7 @@ async def test_a_cell_that_somebody_may_want_stays(
 # -- a result that the caller could not know ---------------------------------------------------
 
 
-async def test_who_replaces_a_part_of_what_others_changed_is_shown_how_it_reads_now(
+async def test_a_partial_replacement_shows_a_cell_that_others_changed(
     ada: AgentClient, bob: AgentClient, new: New
 ) -> None:
     path = new("a = 1\nb = 2\nc = 3")
@@ -135,7 +137,7 @@ async def test_who_replaces_a_part_of_what_others_changed_is_shown_how_it_reads_
     )
 
 
-async def test_the_same_goes_for_text_files(
+async def test_a_partial_replacement_shows_a_text_file_that_others_changed(
     server: JupyterProcess, ada: AgentClient, bob: AgentClient
 ) -> None:
     file = Path(server.root) / "known.md"
@@ -154,7 +156,7 @@ async def test_the_same_goes_for_text_files(
 # -- a cell by what it says ------------------------------------------------------------------------
 
 
-async def test_a_text_that_only_one_cell_has_names_that_cell(ada: AgentClient, warm: Warm) -> None:
+async def test_a_cell_can_be_named_by_text_that_only_it_has(ada: AgentClient, warm: Warm) -> None:
     path = await warm("total = 1 + 1", "print(total)", "print('other')")
     await ada.ask(
         "batch_execute_notebook_cells", path=path, cell_ids=["text:total =", "text:print(total)"]
@@ -186,16 +188,14 @@ async def test_a_text_that_only_one_cell_has_names_that_cell(ada: AgentClient, w
 # -- what failed -------------------------------------------------------------------------------
 
 
-async def test_the_variables_of_the_line_that_failed_are_named(
-    ada: AgentClient, warm: Warm
-) -> None:
+async def test_the_variables_on_the_failing_line_are_shown(ada: AgentClient, warm: Warm) -> None:
     path = await warm("rows = [1, 2]\nlimit = 5\nprint(rows[limit])")
     text = await ada.say("execute_notebook_cell", path=path, cell_id=0)
     assert "IndexError" in text
     assert "Variables on the failing line: 'rows list [1, 2]; limit int 5'" in text
 
 
-async def test_the_variables_of_a_function_are_not_mistaken_for_those_outside(
+async def test_the_variables_of_a_function_are_not_confused_with_global_ones(
     ada: AgentClient, warm: Warm
 ) -> None:
     path = await warm("def half(part, whole):\n    return part / whole\nwhole = 10\nhalf(1, 0)")
@@ -204,7 +204,9 @@ async def test_the_variables_of_a_function_are_not_mistaken_for_those_outside(
     assert "whole int" not in text
 
 
-async def test_undo_is_nothing_that_others_did(ada: AgentClient, new: New) -> None:
+async def test_an_agents_own_undo_is_not_reported_as_a_change_by_others(
+    ada: AgentClient, new: New
+) -> None:
     path = new("a = 1\nb = 2")
     await ada.sources(path)
     await ada.replace(path, "cell-0", "a = 1", "a = 10")
@@ -214,7 +216,7 @@ async def test_undo_is_nothing_that_others_did(ada: AgentClient, new: New) -> No
     assert "Others had changed" not in await ada.say("batch_update_notebook_cells", **call)
 
 
-async def test_an_error_without_variables_has_no_such_line(ada: AgentClient, warm: Warm) -> None:
+async def test_an_error_without_variables_shows_none(ada: AgentClient, warm: Warm) -> None:
     path = await warm("raise ValueError('x' * 3)", "not python at all")
     for cell in (0, 1):
         text = await ada.say("execute_notebook_cell", path=path, cell_id=cell)
@@ -225,7 +227,7 @@ async def test_an_error_without_variables_has_no_such_line(ada: AgentClient, war
 # -- many runs ---------------------------------------------------------------------------------
 
 
-async def test_running_many_cells_is_answered_in_a_few_lines(ada: AgentClient, warm: Warm) -> None:
+async def test_running_many_cells_gives_a_short_answer(ada: AgentClient, warm: Warm) -> None:
     cells = [f"x{n} = {n}" for n in range(84)]
     cells[7] = "import sys; print('careful', file=sys.stderr)"
     cells[20] = "print('printed')"
@@ -246,7 +248,7 @@ async def test_running_many_cells_is_answered_in_a_few_lines(ada: AgentClient, w
     assert "Not run: [41] to [83]." in text
 
 
-async def test_of_many_runs_that_wait_the_last_is_named(
+async def test_the_last_of_many_queued_runs_is_named(
     ada: AgentClient, warm: Warm, gate: MakeGate
 ) -> None:
     door = gate()
@@ -257,7 +259,7 @@ async def test_of_many_runs_that_wait_the_last_is_named(
     assert "completed" in await ada.say("get_run", run_id=run_id, wait=60)
 
 
-async def test_output_in_any_script_fits(ada: AgentClient, warm: Warm) -> None:
+async def test_output_in_any_script_fits_the_limit(ada: AgentClient, warm: Warm) -> None:
     path = await warm(*["print('\u65e5\u672c\u8a9e' * 20_000)"] * 4)
     text = await ada.say("batch_execute_notebook_cells", path=path, timeout=60)
     assert len(text.encode()) < 40_000
@@ -281,7 +283,7 @@ async def test_reading_a_cell_with_its_outputs_shows_its_pictures(
         assert not any(isinstance(part, ImageContent) for part in answer.content), more
 
 
-async def test_a_long_cell_is_read_in_pieces(ada: AgentClient, new: New) -> None:
+async def test_a_long_cell_can_be_read_in_pieces(ada: AgentClient, new: New) -> None:
     source = "\n".join(f"line_{n} = {n}" for n in range(6_000))
     path = new(source, "other")
     read = ""
@@ -305,7 +307,9 @@ async def test_a_long_cell_is_read_in_pieces(ada: AgentClient, new: New) -> None
         assert (error["code"], said in error["message"]) == ("invalid_argument", True), error
 
 
-async def test_an_outline_says_in_its_first_line_how_to_go_on(ada: AgentClient, new: New) -> None:
+async def test_the_first_line_of_an_outline_says_how_to_continue(
+    ada: AgentClient, new: New
+) -> None:
     path = new(*[f"number_{n} = {n}  # {'x' * 40}" for n in range(1_200)])
     seen: list[str] = []
     start: int | None = 0
@@ -318,7 +322,7 @@ async def test_an_outline_says_in_its_first_line_how_to_go_on(ada: AgentClient, 
     assert seen == [str(n) for n in range(1_200)]
 
 
-async def test_pages_of_a_listing_have_everything_once(
+async def test_the_pages_of_a_listing_show_everything_once(
     server: JupyterProcess, ada: AgentClient
 ) -> None:
     folder = Path(server.root) / "pages"

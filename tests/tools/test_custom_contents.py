@@ -43,7 +43,7 @@ async def stored(server: JupyterProcess) -> AsyncIterator[Stored]:
         yield text_at
 
 
-async def test_notebooks_are_made_edited_and_run(ada: AgentClient) -> None:
+async def test_notebooks_can_be_created_edited_and_run(ada: AgentClient) -> None:
     made = await ada.ask("create_document", path="work/one.ipynb", content="x = 6")
     assert made["folders"] == ["work"]
     await ada.ask(
@@ -57,7 +57,7 @@ async def test_notebooks_are_made_edited_and_run(ada: AgentClient) -> None:
     assert "42" in str(told)
 
 
-async def test_a_persons_text_and_an_agents_are_both_saved(
+async def test_edits_of_a_person_and_an_agent_are_both_saved(
     server: JupyterProcess, ada: AgentClient, stored: Stored
 ) -> None:
     await ada.ask("create_document", path="note.md", type="file", content="first\n")
@@ -69,7 +69,7 @@ async def test_a_persons_text_and_an_agents_are_both_saved(
     await eventually(lambda: stored("note.md"), lambda text: text == "Ana's first\nlast\n")
 
 
-async def test_files_and_folders_are_listed_moved_copied_and_deleted(
+async def test_files_and_folders_can_be_listed_moved_copied_and_deleted(
     ada: AgentClient, stored: Stored
 ) -> None:
     for path in ("a/b/c.md", "a/d.md", "a/e.ipynb"):
@@ -95,7 +95,7 @@ async def test_files_and_folders_are_listed_moved_copied_and_deleted(
     assert await stored("copy/d.md") == "in a/d.md"
 
 
-async def test_what_is_not_there_or_in_the_way_is_said(ada: AgentClient, stored: Stored) -> None:
+async def test_missing_and_existing_targets_are_reported(ada: AgentClient, stored: Stored) -> None:
     error = await ada.refused("get_document", path="nowhere.md")
     assert error["code"] == "document_not_found"
     await ada.ask("create_document", path="one.md", type="file", content="one")
@@ -107,7 +107,7 @@ async def test_what_is_not_there_or_in_the_way_is_said(ada: AgentClient, stored:
     assert (await stored("one.md"), await stored("two.md")) == ("one", "two")
 
 
-async def test_what_a_contents_manager_says_in_its_own_way_is_told(
+async def test_a_contents_managers_own_error_is_reported(
     server: JupyterProcess, ada: AgentClient, stored: Stored
 ) -> None:
     await ada.ask("create_document", path="kept.md", type="file", content="kept")
