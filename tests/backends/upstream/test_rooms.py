@@ -81,6 +81,7 @@ async def test_the_journal_drops_updates_that_the_file_and_the_store_have(
     await stage.journal.durable()
     assert unsaved(stage) == []
     await room.stop()
+    room._update_send_stream.close()  # pycrdt leaves it open
     stage.rooms.remove(room)
     await stage.websocket_server.stop()
     await serving
