@@ -133,7 +133,8 @@ def make_server(tmp_path_factory: pytest.TempPathFactory) -> MakeServer:
     def make(*extra_args: str, **options: Any) -> JupyterProcess:
         root: Path = options.pop("root", None) or tmp_path_factory.mktemp("root")
         extensions = {**EXTENSIONS, **options.pop("extensions", {})}
-        return JupyterProcess(root, extra_args=extra_args, extensions=extensions, **options)
+        options = {"extensions": extensions, "fork": True, **options}
+        return JupyterProcess(root, extra_args=extra_args, **options)
 
     return make
 

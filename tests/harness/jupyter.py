@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import psutil  # type: ignore[import-untyped]
 
+from .forking import ForkedProcess
+
 if TYPE_CHECKING:
     from .standalone import StandaloneProcess
     from .tls import Certificate
@@ -70,6 +72,7 @@ class JupyterProcess:
         config: More of `jupyter_server_config.json`.
         certificate: Serve https with it.
         python: The interpreter, of an environment of its own if not ours.
+        fork: Whether to fork it from a process that has imported everything, which is faster.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class JupyterProcess:
         config: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
         python: Path | None = None,
+        fork: bool = False,
     ) -> None:
         self.root = root
         self.token = secrets.token_hex(16) if token is None else token
@@ -97,7 +101,7 @@ class JupyterProcess:
         self.standalone: StandaloneProcess | None = None
         """The command that is joined to it, if agents come that way."""
         self._cwd = root if cwd is None else cwd
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         # What a killed server was just writing must not fail the test that killed it.
         self._home = tempfile.TemporaryDirectory(
             prefix="jupyter-process-", ignore_cleanup_errors=True
@@ -105,7 +109,10 @@ class JupyterProcess:
         self.home = Path(self._home.name)
         self._log_file = self.home / "jupyter.log"
         self._python = sys.executable if python is None else str(python)
-        self._command = self._make_command(app, extra_args, certificate)
+        self._module = _MODULES[app]
+        self._arguments = self._make_arguments(extra_args, certificate)
+        # Packages of a test's own replace ours only where ours have not been imported.
+        self._fork = fork and python is None and not extra_path
         # Nothing of ours runs in it: nothing is to be measured, nor to be seen of how it ends.
         self._is_stock = not (extensions or {}).get("jupyter_collaboration_mcp", True)
         if self._is_stock:
@@ -211,13 +218,10 @@ class JupyterProcess:
             error.add_note(f"The log of {self.url} ends with:\n{self.last_lines()}")
         await self.stop()
 
-    def _make_command(
-        self, app: str, extra_args: Sequence[str], certificate: Certificate | None
+    def _make_arguments(
+        self, extra_args: Sequence[str], certificate: Certificate | None
     ) -> list[str]:
-        command = [
-            self._python,
-            "-m",
-            _MODULES[app],
+        arguments = [
             "--allow-root",
             "--no-browser",
             "--ServerApp.ip=127.0.0.1",
@@ -227,10 +231,10 @@ class JupyterProcess:
             f"--ServerApp.root_dir={self.root}",
         ]
         if not self.token:
-            command.append("--IdentityProvider.token=")
+            arguments.append("--IdentityProvider.token=")
         if certificate is not None:
-            command += [f"--certfile={certificate.file}", f"--keyfile={certificate.key}"]
-        return [*command, *extra_args]
+            arguments += [f"--certfile={certificate.file}", f"--keyfile={certificate.key}"]
+        return [*arguments, *extra_args]
 
     def _make_environment(
         self, env: Mapping[str, str], extra_path: Sequence[Path]
@@ -268,10 +272,18 @@ class JupyterProcess:
         (self.home / "config" / "jupyter_server_config.json").write_text(json.dumps(whole))
         (self.home / "config" / "jupyter_server_config.py").write_text(_MEASURE)
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _spawn(self) -> subprocess.Popen[bytes] | ForkedProcess:
+        if self._fork:
+            return ForkedProcess(
+                self._module,
+                self._arguments,
+                cwd=self._cwd,
+                env=self._environment,
+                log=self._log_file,
+            )
         with self._log_file.open("ab") as log:
             return subprocess.Popen(
-                self._command,
+                [self._python, "-m", self._module, *self._arguments],
                 cwd=self._cwd,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ with `--all`, every process there, too.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,25 @@ def shared_command() -> dict[str, str]:
     """The same for a command."""
     config = _shared()
     return {_CONFIG: config} if config else {}
+
+
+@contextmanager
+def imports() -> Iterator[None]:
+    """Measure what this process imports, on behalf of those that are forked from it."""
+    config = _shared()
+    if not config or _CONFIG in os.environ:
+        yield  # measured anyway, if at all
+        return
+    coverage = importlib.import_module("coverage")
+    os.environ[_CONFIG] = config
+    measurement = coverage.process_startup()
+    del os.environ[_CONFIG]
+    try:
+        yield
+    finally:
+        if measurement is not None:
+            measurement.stop()
+            measurement.save()
 
 
 @contextmanager

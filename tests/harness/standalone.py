@@ -8,12 +8,12 @@ import re
 import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from .forking import ForkedProcess
 from .jupyter import QUICK_START, REPOSITORY, JupyterProcess
 from .waiting import until
 
@@ -39,7 +39,7 @@ class StandaloneProcess:
     ) -> None:
         self._servers = servers
         self._arguments = arguments
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProcess | None = None
         home = servers[0].home
         self._log = home / f"standalone-{secrets.token_hex(4)}.log"
         self.url = ""
@@ -67,23 +67,13 @@ class StandaloneProcess:
         named = self._servers if len(self._servers) > 1 else ()
         joined = [f"--server={_name(n)}={s.url}?token={s.token}" for n, s in enumerate(named)]
         joined = joined or [f"--server={self._servers[0].url}"]
-        command = [
-            sys.executable,
-            "-m",
+        self._process = ForkedProcess(
             "jupyter_collaboration_mcp.cli",
-            "--transport=http",
-            *joined,
-            *self._arguments,
-        ]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: ASYNC220
-                command,
-                cwd=Path(self._servers[0].root),
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            ["--transport=http", *joined, *self._arguments],
+            cwd=Path(self._servers[0].root),
+            env=self.environment,
+            log=self._log,
+        )
         try:
             await until(lambda: self._found() or self._process_ended(), timeout=60)
         except TimeoutError as error:

@@ -740,7 +740,7 @@ async def test_an_edit_that_races_with_a_rename_succeeds_or_gets_the_new_path(
             done.append(word)
     last = file.with_name(paths[-1])
     await until(lambda: last.exists() and all(word in last.read_text() for word in done))
-    # Without the extension, a server writes a file at its old path again if it is renamed meanwhile.
+    # A server without the extension writes at the old path again if it saves meanwhile.
     rewritten = {path for path in paths if f"File moved while saving: {path} ->" in server.log}
     left = shown(file.parent) & set(paths) - {paths[-1]}
     assert last.exists()

@@ -50,7 +50,8 @@ def make_jupyter(tmp_path_factory: pytest.TempPathFactory) -> MakeJupyter:
     def make(*extra_args: str, **options: Any) -> JupyterProcess:
         extensions = {EXTENSION: True, **dict.fromkeys(OTHERS, False)}
         root: Path = tmp_path_factory.mktemp("root")
-        return JupyterProcess(root, extra_args=extra_args, extensions=extensions, **options)
+        options = {"extensions": extensions, "fork": True, **options}
+        return JupyterProcess(root, extra_args=extra_args, **options)
 
     return make
 
