@@ -99,7 +99,7 @@ def test_a_list_written_as_a_single_glob_is_refused(setting: str) -> None:
 @pytest.mark.anyio
 async def test_an_idle_server_preloads_for_its_first_agent(make_server: MakeServer) -> None:
     settings = {"JupyterCollaborationMCP": {"preload": True}}
-    async with make_server(config=settings, env=NOT_MEASURED) as server:
+    async with make_server(config=settings, env=NOT_MEASURED, fork=False) as server:
         process = psutil.Process(server.pid)
 
         def is_ready() -> bool:

@@ -98,6 +98,7 @@ def _run(module: str, arguments: Sequence[str], cwd: str, env: Mapping[str, str]
         import coverage
 
         coverage.process_startup()
+    sys.modules["tests.harness.preloaded"].make_distinct()
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     finally:

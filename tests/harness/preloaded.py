@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
+import uuid
+from pathlib import Path
+from typing import Any
 
 from tests.harness import measuring
 from tests.harness.jupyter import QUICK_START
@@ -14,11 +18,21 @@ sys.path.insert(0, str(QUICK_START))
 with measuring.imports():
     import jupyter_collaboration_mcp
 
-    for _name in ("jupyter_server.serverapp", "jupyter_server_fileid.extension"):
-        importlib.import_module(_name)
-    importlib.import_module("jupyter_server_ydoc.app")
+    importlib.import_module("jupyter_server.serverapp")
     for _module in pkgutil.walk_packages(
         jupyter_collaboration_mcp.__path__, "jupyter_collaboration_mcp."
     ):
         if "in_kernel" not in _module.name and not _module.name.endswith("__main__"):
             importlib.import_module(_module.name)
+
+
+def make_distinct() -> None:
+    """Give this process what modules make or look up once, when a process imports them."""
+    from jupyter_server_ydoc import handlers, utils
+
+    for name in [each for each in sys.modules if each.startswith("jupyter_server_fileid")]:
+        del sys.modules[name]  # has the path of its database, by the environment
+    utils.SERVER_SESSION = handlers.SERVER_SESSION = str(uuid.uuid4())
+    data = Path(os.environ.get("XDG_DATA_HOME", "~/.local/share")).expanduser()
+    trash: Any = importlib.import_module("send2trash.plat_other")
+    trash.XDG_DATA_HOME, trash.HOMETRASH_B = bytes(data), bytes(data / "Trash")

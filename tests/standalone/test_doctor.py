@@ -220,7 +220,7 @@ async def test_an_old_jupyter_is_reported_as_too_old(
 
 async def test_https_for_an_http_server_is_reported(foreign: str) -> None:
     checks = found(await examine(ServerAddress(foreign.replace("http", "https"))))
-    assert checks["reachable"].remedy == "Say http:// instead of https://."
+    assert checks["reachable"].remedy == "Use http:// instead of https://."
 
 
 @pytest.mark.parametrize("url", ["localhost:8888", "", "http://", "http://host:port/", "ftp://a/"])

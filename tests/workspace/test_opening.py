@@ -53,7 +53,7 @@ class Server:
 
     def __init__(self) -> None:
         self.files = SimpleNamespace(
-            forget=lambda _path: None, resolved=lambda path: path, is_gone=lambda _path: False
+            forget=lambda _path: None, link_target=lambda path: path, is_gone=lambda _path: False
         )
         self.links: list[Link] = []
         self.away = False

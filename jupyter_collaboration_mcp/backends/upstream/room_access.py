@@ -24,9 +24,9 @@ class RoomAccess(Workaround):
     trap = "B1 to B5, B12, B15"
     package = "jupyter-server-ydoc"
     fault = (
-        "`get_document` ignores the configured store, returns rooms that are not loaded yet and "
-        "keeps ones that failed to load; there is no API to join a room as a member, to save one "
-        "or to end one. So we do what its WebSocket handler does, with the same private parts."
+        "Its API for documents ignores the configured store, returns rooms that are not loaded "
+        "yet and keeps ones that failed to load; there is no API to join a room as a member, to "
+        "save one or to end one. So we do what its WebSocket handler does, with the same private parts."
     )
     patches = (
         "DocumentRoom (constructor, _document, _file, _save_to_disc, _update_lock)",

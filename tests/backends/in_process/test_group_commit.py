@@ -295,7 +295,7 @@ async def test_a_failed_sync_is_logged_and_the_thread_continues(
         group.add(name)
         async with asyncio.timeout(10):
             await group.commits.durable()
-    await until(lambda: "could not be brought to the disk" in caplog.text)
+    await until(lambda: "could not be synced to the disk" in caplog.text)
 
 
 async def test_the_thread_is_a_daemon_and_ends_on_close(
