@@ -196,7 +196,7 @@ async def test_a_named_server_that_is_unreachable_is_reported_at_startup(
             port = probe.getsockname()[1]
             assert first.startswith(f"local-{port}: The Jupyter server at {url} cannot be reached")
             assert first.endswith(
-                "See that it runs and that the URL is right, http:// or https://."
+                "Check that it runs and that the URL is right, http:// or https://."
             )
             assert second.startswith(f"lab: The Jupyter server at {url}lab2/ cannot be reached")
             await command.answers()  # it serves all the same: the servers may come later

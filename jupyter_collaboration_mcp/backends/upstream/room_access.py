@@ -26,7 +26,8 @@ class RoomAccess(Workaround):
     fault = (
         "Its API for documents ignores the configured store, returns rooms that are not loaded "
         "yet and keeps ones that failed to load; there is no API to join a room as a member, to "
-        "save one or to end one. So we do what its WebSocket handler does, with the same private parts."
+        "save one or to end one. So we do what its WebSocket handler does, with the "
+        "same private parts."
     )
     patches = (
         "DocumentRoom (constructor, _document, _file, _save_to_disc, _update_lock)",
