@@ -185,10 +185,21 @@ class Runs:
         if info is None or executor is None or executor.lost is not None:
             busy = info is not None and info.state == "busy"
             return KernelState(info, busy, busy, None, ())
-        if info.state == "busy" and not executor.busy:
-            info = replace(info, state="idle")  # the server learns this a moment later than we do
         by_others = executor.busy_for_others
-        return KernelState(info, executor.busy, by_others, executor.current, executor.waiting)
+        return KernelState(
+            self._up_to_date(info), executor.busy, by_others, executor.current, executor.waiting
+        )
+
+    def _up_to_date(self, info: KernelInfo) -> KernelInfo:
+        """Correct the server's view of a kernel that we are connected to.
+
+        The server learns later than we do that a kernel is idle. If it is late in listening to a
+        kernel that has just started, it never learns that the start is over.
+        """
+        executor = self._executors.get(info.id)
+        if executor is None or executor.lost is not None or info.state not in ("busy", "starting"):
+            return info
+        return replace(info, state="busy" if executor.busy else "idle")
 
     async def specs(self) -> tuple[Sequence[KernelSpec], str]:
         specs, default = await self._kernels.specs()
@@ -198,7 +209,7 @@ class Runs:
         """All kernels of the server whose documents agents may see."""
         visible = self._workspace.visible
         return [
-            kernel
+            self._up_to_date(kernel)
             for kernel in await self._kernels.running()
             if kernel.path is None or visible(kernel.path)
         ]

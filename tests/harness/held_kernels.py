@@ -1,4 +1,4 @@
-"""A kernel manager of a Jupyter server that starts kernels when a test lets it."""
+"""Kernel managers of a Jupyter server: one that a test holds at each start, and a deaf one."""
 
 from __future__ import annotations
 
@@ -19,3 +19,11 @@ class HeldKernels(AsyncMappingKernelManager):
         while not gate.exists():
             await asyncio.sleep(0.01)
         return str(await super().start_kernel(**options))
+
+
+class DeafKernels(AsyncMappingKernelManager):
+    """Misses all that kernels report about their state, as it may miss the first of it."""
+
+    def start_watching_activity(self, kernel_id: str) -> None:
+        super().start_watching_activity(kernel_id)
+        self._kernels[kernel_id]._activity_stream.on_recv(lambda message: None)

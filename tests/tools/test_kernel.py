@@ -181,6 +181,21 @@ async def test_a_kernel_that_dies_is_reported_before_jupyter_notices(
         assert result.structured_content["error"]["code"] == "kernel_lost"
 
 
+async def test_a_kernel_that_ran_code_is_idle_although_jupyter_did_not_notice(
+    make_server: MakeServer,
+) -> None:
+    """From outside of a server nobody reaches a kernel before Jupyter has noticed."""
+    deaf = "--ServerApp.kernel_manager_class=tests.harness.held_kernels.DeafKernels"
+    path = "a.ipynb"
+    async with make_server(deaf) as server, agent(server) as ada, KernelApi(server) as api:
+        notebooks.write(Path(server.root) / path, notebooks.notebook([notebooks.code("a", "1")]))
+        await run(ada, path, 0)
+        (kernel,) = (await api.kernels()).values()
+        assert kernel["execution_state"] == "starting"
+        assert (await ada.ask("get_notebook_status", path=path))["kernel"]["state"] == "idle"
+        assert [each["state"] for each in (await ada.ask("list_kernels"))["running"]] == ["idle"]
+
+
 async def test_a_restart_by_a_person_ends_running_and_waiting_runs(
     server: JupyterProcess,
     ada: AgentClient,
