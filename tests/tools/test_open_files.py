@@ -741,7 +741,7 @@ async def test_an_edit_that_races_with_a_rename_succeeds_or_gets_the_new_path(
     last = file.with_name(paths[-1])
     await until(lambda: last.exists() and all(word in last.read_text() for word in done))
     # A server without the extension writes at the old path again if it saves meanwhile.
-    rewritten = {path for path in paths if f"File moved while saving: {path} ->" in server.log}
+    rewritten = {path for path in paths if f"Saving file: {path}\n" in server.log}
     left = shown(file.parent) & set(paths) - {paths[-1]}
     assert last.exists()
     assert left <= (rewritten if server.standalone else set())
