@@ -15,11 +15,13 @@ from typing import Any
 from jupyter_collaboration_mcp import errors
 from jupyter_collaboration_mcp.backends.upstream.registry import WORKAROUNDS
 from jupyter_collaboration_mcp.backends.upstream.workaround import Workaround
+from jupyter_collaboration_mcp.resources import RESOURCES
 from jupyter_collaboration_mcp.settings.declaration import Door, Value
 from jupyter_collaboration_mcp.settings.levels import Levels
 from jupyter_collaboration_mcp.settings.settings import SETTINGS
 from jupyter_collaboration_mcp.tools import TOOLSETS
 from jupyter_collaboration_mcp.tools.parts import Parts, Standalone
+from jupyter_collaboration_mcp.tools.registration import make_all
 from jupyter_collaboration_mcp.tools.registry import Declaration, RegisteredTool, all_tools
 from jupyter_collaboration_mcp.workspace.sites import Site, Sites
 
@@ -375,6 +377,10 @@ def tools_reference() -> str:
         "## Reference",
         *(_tool(tool) for tool in tools),
         _ANSWERS.rstrip(),
+        "## Resources",
+        "What a client reads by its URI. Answers link to what they leave out; reading a resource "
+        "needs the level `read` and runs nothing.",
+        _resource_table(),
         _ERRORS_HEAD + "\n".join(f"| `{code}` | {said} |" for code, said in _error_rows()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -549,12 +555,24 @@ def main() -> None:
 # -- tools -----------------------------------------------------------------------------------
 
 
-def _tools() -> list[RegisteredTool]:
-    # The tools are only described, never called: they need no rooms.
+def _parts() -> Parts:
+    # Tools and resources are only described, never used: they need no rooms.
     async def connect(url: str, alias: str | None) -> Site:
         raise NotImplementedError
 
-    return all_tools(Parts(Sites(), None, Standalone(connect)))
+    return Parts(Sites(), None, Standalone(connect))
+
+
+def _tools() -> list[RegisteredTool]:
+    return all_tools(_parts())
+
+
+def _resource_table() -> str:
+    rows = [
+        f"| {name} | `{kind.template}` | {kind.description} |"
+        for name, kind in make_all(RESOURCES, _parts())
+    ]
+    return "\n".join(["| name | URI | what it is |", "| --- | --- | --- |", *rows])
 
 
 def _tool_table(tools: Iterable[RegisteredTool], link: str) -> str:
@@ -578,8 +596,9 @@ def _tool(tool: RegisteredTool) -> str:
     ]
     for name, item in _nested(tool.schema):
         parts += [f"Each of `{name}`:", _parameters(item)]
-    if tool.name in _NOTES:
-        parts.append(_NOTES[tool.name])
+    if tool.name not in _NOTES:
+        raise KeyError(f"_NOTES says nothing about {tool.name}")
+    parts.append(_NOTES[tool.name])
     return "\n\n".join(parts)
 
 

@@ -110,6 +110,10 @@ class RunOutput:
         return None
 
 
+#: All forms of addresses.
+ADDRESSES = (CellOutput, ExecutionOutput, RunOutput)
+
+
 def _format(session: str, steps: Sequence[str | int], **query: str | int | None) -> str:
     place = "/".join(quote(str(step), safe="") for step in (session, *steps))
     given = urlencode({name: value for name, value in query.items() if value})

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.documents.addresses import CellOutput, ExecutionOutput, RunOutput
+from jupyter_collaboration_mcp.documents.addresses import (
+    ADDRESSES,
+    CellOutput,
+    ExecutionOutput,
+    RunOutput,
+)
 
 #: Whatever a session, a file or a cell may be called.
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 numbers = st.integers(min_value=0, max_value=10**15 - 1)
 
-addresses = (
-    st.builds(CellOutput, names, names, names, numbers, st.none() | names, numbers)
-    | st.builds(ExecutionOutput, names, names, names, numbers, numbers)
-    | st.builds(RunOutput, names, numbers, numbers)
+#: What the types of fields stand for.
+VALUES = {"str": names, "int": numbers, "str | None": st.none() | names}
+
+addresses = st.one_of(
+    *(st.builds(kind, *(VALUES[str(field.type)] for field in fields(kind))) for kind in ADDRESSES)
 )
 
 
@@ -23,8 +31,7 @@ addresses = (
 def test_a_formatted_address_parses_as_its_own_kind_only(
     address: CellOutput | ExecutionOutput | RunOutput,
 ) -> None:
-    kinds = (CellOutput, ExecutionOutput, RunOutput)
-    read = [kind.parse(address.format()) for kind in kinds]
+    read = [kind.parse(address.format()) for kind in ADDRESSES]
     assert [each for each in read if each is not None] == [address]
 
 
@@ -56,8 +63,7 @@ def test_the_format_of_addresses_is_stable() -> None:
     ],
 )
 def test_a_malformed_address_is_not_parsed(uri: str) -> None:
-    kinds = (CellOutput, ExecutionOutput, RunOutput)
-    assert [kind.parse(uri) for kind in kinds] == [None, None, None]
+    assert [kind.parse(uri) for kind in ADDRESSES if kind.parse(uri) is not None] == []
 
 
 ADDRESS = CellOutput("s", "f", "c", 2, "run-0a")

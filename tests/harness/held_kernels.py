@@ -25,5 +25,5 @@ class DeafKernels(AsyncMappingKernelManager):
     """Misses all that kernels report about their state, as it may miss the first of it."""
 
     def start_watching_activity(self, kernel_id: str) -> None:
-        super().start_watching_activity(kernel_id)
+        super().start_watching_activity(kernel_id)  # type: ignore[no-untyped-call]
         self._kernels[kernel_id]._activity_stream.on_recv(lambda message: None)

@@ -16,6 +16,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceLink, TextResourceContents
 
+from jupyter_collaboration_mcp.resources import RESOURCES
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import LEGACY, AgentClient, agent, text_of
@@ -388,12 +389,15 @@ async def test_a_malformed_address_gives_a_clear_error(ada: AgentClient, uri: st
 
 async def test_the_templates_are_listed(ada: AgentClient) -> None:
     listing = await ada.client.list_resource_templates()
-    templates = [template.uri_template for template in listing.resource_templates]
-    assert templates == [
-        "notebook://{session}/{notebook}/cells/{cell}/outputs/{n}{?run,offset}",
-        "notebook://{session}/{notebook}/executions/{run}/outputs/{n}{?offset}",
-        "notebook://runs/{run}/{n}{?offset}",
-    ]
+    templates = {template.name: template.uri_template for template in listing.resource_templates}
+    assert list(templates) == [kind.name for kind in RESOURCES]
+    assert templates["cell output"] == (
+        "notebook://{session}/{notebook}/cells/{cell}/outputs/{n}{?run,offset}"
+    )
+    assert templates["run output"] == (
+        "notebook://{session}/{notebook}/executions/{run}/outputs/{n}{?offset}"
+    )
+    assert templates["output"] == "notebook://runs/{run}/{n}{?offset}"
 
 
 # -- later -----------------------------------------------------------------------------------

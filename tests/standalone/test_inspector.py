@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.resources import RESOURCES
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent, over_stdio, structured_address
@@ -162,11 +163,8 @@ async def test_the_inspector_reads_an_output_by_the_address_in_the_answer(
     way: Way, inspector: Inspector
 ) -> None:
     templates = await inspector.ask("resources/templates/list")
-    assert {template["name"] for template in templates.result["resourceTemplates"]} == {
-        "cell output",
-        "run output",
-        "output",
-    }
+    names = {template["name"] for template in templates.result["resourceTemplates"]}
+    assert names == {kind.name for kind in RESOURCES}
     ran = await inspector.call("execute_notebook_cell", path=way.path, cell_id="long", timeout=60)
     assert ran.exit_code == 0, ran.complaints
     assert PRINTED not in ran.text

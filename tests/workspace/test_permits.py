@@ -145,3 +145,16 @@ async def test_an_answer_is_withheld_if_its_permission_was_revoked() -> None:
 
     with pytest.raises(PermissionRefused, match="It was moved"):
         await answer(call(Authorizer()))
+
+
+async def test_a_call_may_use_its_declared_level_and_no_more() -> None:
+    asking = call(Authorizer(), declared=Level.write)
+    await asking.authorize(Level.write)
+    with pytest.raises(RuntimeError, match="declared up to write, and asks for execute"):
+        await asking.authorize(Level.execute)
+
+
+async def test_a_path_that_the_authorizer_refuses_is_not_to_be_seen() -> None:
+    asking = call(Authorizer("secret.ipynb"))
+    assert await asking.may_see("open.ipynb") is True
+    assert await asking.may_see("secret.ipynb") is False

@@ -14,12 +14,12 @@ from pycrdt import Doc, Text
 from ...documents import line_ends
 from ...errors import CorruptDocument, FileFailed, NotText
 from ..protocols.room_ids import Kind
+from .connection_sync import ConnectionSync
 from .freshness import Freshness
 from .jupyter_api import JupyterApi
 from .room_file import RoomFile
 from .room_reconnector import RoomReconnector
 from .room_state import RoomState
-from .room_sync import RoomSync
 from .server_errors import Refused
 
 #: Seconds to save.
@@ -37,7 +37,7 @@ class RoomSaves:
         api: JupyterApi,
         kind: Kind,
         file: RoomFile,
-        sync: RoomSync,
+        sync: ConnectionSync,
         line: RoomReconnector,
         freshness: Freshness,
     ) -> None:

@@ -1,8 +1,8 @@
 """A seat in a room of another Jupyter server, over its collaboration WebSocket.
 
 The connection may break and come back (`RoomReconnector`); what was written in the meantime is
-carried over (`RoomSync`). If the room is not the one that we left, the seat is given up, and its
-users join again.
+carried over (`ConnectionSync`). If the room is not the one that we left, the seat is given up, and
+its users join again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ...errors import (
 from ...owned_tasks import OwnedTasks
 from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
+from .connection_sync import ConnectionSync
 from .freshness import Freshness
 from .jupyter_api import JupyterApi
 from .room_awareness import RoomAwareness
@@ -33,7 +34,6 @@ from .room_connection import RAW, RoomConnection
 from .room_file import RoomFile
 from .room_reconnector import RoomReconnector
 from .room_saves import RoomSaves
-from .room_sync import RoomSync
 from .server_errors import Refused
 
 #: Seconds to receive the document for the first time.
@@ -73,7 +73,7 @@ class RoomSocket:
         self._notices: list[str] = []
         self._tasks = OwnedTasks()
         self._file = RoomFile(api, room_id.file_id, path)
-        self._sync = RoomSync()
+        self._sync = ConnectionSync()
         self._awareness = RoomAwareness()
         self._line = RoomReconnector(api, room_id, self._file, self, self._end, log)
         self._freshness = Freshness(api, room_id.kind, modified, writable)

@@ -74,7 +74,7 @@ class LoadRecords(Workaround):
     fault = "A room does not report which file it has loaded; a link may lead elsewhere by then."
     patches = ("FileLoader.load_content",)
     without = (
-        "the path rules are held against the file that a link leads to now, not against the one "
+        "the path rules are checked against the file that a link leads to now, not against the one "
         "that a document was loaded from"
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from logging import Logger
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from weakref import WeakSet
 
 from .change_events import ChangeEvents
 from .external_changes import ExternalChanges
@@ -78,6 +79,7 @@ class Workarounds:
 
     def __init__(self, disabled: Collection[str], log: Logger) -> None:
         self._log = log
+        self._prepared: WeakSet[Any] = WeakSet()
         self._entries = [_Entry(workaround()) for workaround in WORKAROUNDS]
         for entry in self._entries:
             if entry.workaround.name in disabled and entry.workaround.optional:
@@ -113,7 +115,10 @@ class Workarounds:
         self._give_up(entry, reasons)
 
     def prepare_loader(self, loader: Any) -> None:
-        """Called when a file is about to be loaded for the first time."""
+        """Called when a file is about to be loaded for the first time, and perhaps again."""
+        if loader in self._prepared:
+            return
+        self._prepared.add(loader)
         for entry in self._applied():
             self._guard(entry, lambda workaround: workaround.on_loader(loader))
 

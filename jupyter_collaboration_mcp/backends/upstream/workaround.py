@@ -102,10 +102,10 @@ class Workaround(ABC):
         """Called once, when all extensions are loaded and before the first request."""
 
     def on_loader(self, loader: Any) -> None:  # noqa: B027
-        """Called with each file loader, before it loads anything where possible."""
+        """Called once with each file loader, before it loads anything where possible."""
 
     def on_room(self, room: DocumentRoom, observer: RoomObserver) -> None:  # noqa: B027
-        """Called with each room once it is loaded, before anybody can have edited it."""
+        """Called once with each room when it is loaded, before anybody can have edited it."""
 
 
 # -- checks ----------------------------------------------------------------------------------

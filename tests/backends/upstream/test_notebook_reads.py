@@ -69,6 +69,25 @@ async def test_reading_a_notebook_during_a_write_returns_all_of_it(
     assert [each.name for each in tmp_path.iterdir() if "invalid" in each.name] == []
 
 
+async def test_jupyter_alone_moves_a_notebook_aside_that_is_read_during_a_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "n.ipynb"
+    notebooks.write(file, notebooks.notebook([notebooks.code("one", "'old'")]))
+    contents: Any = AsyncLargeFileManager(root_dir=str(tmp_path))
+    pen = SlowPen(monkeypatch)
+    model = {"type": "notebook", "format": "json", "content": NEW}
+    saving = asyncio.create_task(contents.save(model, "n.ipynb"))
+    await until(pen.half_way.is_set)
+    await contents.get("n.ipynb", type="notebook")
+    pen.go_on.set()
+    await saving
+    contents.notary.store.close()
+    assert [each.name for each in tmp_path.iterdir() if "invalid" in each.name] == [
+        "n.ipynb.invalid"
+    ]
+
+
 async def test_a_half_written_notebook_is_restored_after_a_crash(
     contents: Any, tmp_path: Path
 ) -> None:

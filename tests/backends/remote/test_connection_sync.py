@@ -8,7 +8,7 @@ import pytest
 from pycrdt import Doc, Map, Text, create_sync_message, handle_sync_message, read_message
 
 from jupyter_collaboration_mcp.backends.protocols.rooms import Piece
-from jupyter_collaboration_mcp.backends.remote.room_sync import RoomSync
+from jupyter_collaboration_mcp.backends.remote.connection_sync import ConnectionSync
 
 
 def text_of(doc: Doc[Any]) -> str:
@@ -21,7 +21,7 @@ class Pair:
     def __init__(self) -> None:
         self.room: Doc[Any] = Doc()
         self.room.get("source", type=Text).insert(0, "old")
-        self.sync = RoomSync()
+        self.sync = ConnectionSync()
         self.doc: Doc[Any] = Doc()
         self.doc.apply_update(self.room.get_update())
         self.sync.attach(self.doc, "a.md")
@@ -113,7 +113,7 @@ def test_a_room_that_lost_what_others_wrote_has_another_history(pair: Pair) -> N
 
 
 def test_without_a_document_every_room_is_accepted() -> None:
-    sync = RoomSync()
+    sync = ConnectionSync()
     assert not sync.is_other_history(create_sync_message(Doc()))
     assert sync.missing_in_room(create_sync_message(Doc())) is None
     sync.close()

@@ -18,7 +18,7 @@ from .room_inbox import RoomInbox
 from .room_state import RoomState
 
 
-class RoomSync:
+class ConnectionSync:
     """What we have sent, what the room has confirmed, and what the room has sent."""
 
     def __init__(self) -> None:
