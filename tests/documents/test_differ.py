@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_collaboration_mcp.documents.differ import WORK, Differ, Edit, edits, patch
+from jupyter_collaboration_mcp.documents.differ import (
+    _LARGEST_BLOCK,
+    WORK,
+    Differ,
+    Edit,
+    _belongs_to,
+    _only_typed,
+    edits,
+    patch,
+)
 from tests.harness.growth import calls
 
 from .texts import CHARACTERS, NUMBERED, TEXTS, scribble
@@ -130,3 +139,36 @@ def test_edits_are_correct_even_when_the_budget_is_used_up(
 
 def test_common_ends_are_kept_even_when_the_budget_is_used_up() -> None:
     assert Differ(0).edits("def f(a, b): 1", "def f(x, y): 1") == [Edit(6, 10, "x, y")]
+
+
+@pytest.mark.parametrize(
+    ("shorter", "longer", "typed"),
+    [
+        ("ac", "abc", True),
+        ("ac", "bca", False),
+        ("", "x" * 64, True),
+        ("", "x" * 65, False),
+        ("y" * 70, "y" * 140, True),
+        ("y" * 70, "y" * 141, False),
+        ("z" * (_LARGEST_BLOCK - 1), "z" * _LARGEST_BLOCK, True),
+        ("z" * _LARGEST_BLOCK, "z" * (_LARGEST_BLOCK + 1), False),
+    ],
+)
+def test_letters_were_only_typed_if_all_others_are_still_there(
+    shorter: str, longer: str, typed: bool
+) -> None:
+    assert _only_typed(shorter, longer) is typed
+    assert _only_typed(longer, shorter) is typed
+
+
+@pytest.mark.parametrize(
+    ("kept", "joined"), [("a", True), ("ab", True), ("abc", False), ("a ", False), (".", False)]
+)
+def test_two_replacements_are_one_with_at_most_two_letters_between_them(
+    kept: str, joined: bool
+) -> None:
+    old = f"x{kept}y"
+    first, second = Edit(0, 1, "X"), Edit(1 + len(kept), 2 + len(kept), "Y")
+    assert _belongs_to(old, first, second) is joined
+    assert not _belongs_to(old, Edit(1, 1, "X"), second)
+    assert not _belongs_to(old, first, Edit(second.start, second.end, ""))
