@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pycrdt import Doc
 
 from ..backends.protocols.rooms import RoomLink
 from ..documents.notebook import Notebook
+from ..documents.positions import start_of
 from ..documents.text_document import Document, TextDocument
 from ..errors import CollaborationError, DocumentBusy
 from .change_log import ChangeLog
 from .changes import Step
 from .edits import CallRecord, Edit, PreparedEdit, prepare
+from .presence import DocumentPresence
 from .replica import Replica
 from .room_sync import RoomSync
 from .seats import Seat, Seats
@@ -186,10 +189,24 @@ class RoomPeer:
             else:
                 seat.undo.push(step)
             self._sync.keep(step, self.link.at_once, written)
-        if seat.presence is not None and record.written is not None:
-            seat.presence.write_at(*record.written)
-        elif seat.presence is not None and record.wrote_text:
-            seat.presence.write_at(self.doc.client_id, written[1] - 1)
+        if seat.presence is not None and record.changes:
+            character = record.written
+            if character is None and record.wrote_text:
+                character = self.doc.client_id, written[1] - 1
+            self._move_caret(seat.presence, record.changes[-1].cell_id, character)
+
+    def _move_caret(
+        self, presence: DocumentPresence, part: str, character: tuple[int, int] | None
+    ) -> None:
+        """Show an agent after a character, or at the start of a cell."""
+        if self.document.has(part):
+            start = start_of(self.document.shared_source(self.document.find(part)))
+            presence.move_to(start if character is None else replace(start, item=character))
+
+    def point_at(self, seat: Seat, cell_id: str) -> None:
+        """Show an agent at a cell that it works with."""
+        if seat.presence is not None:
+            self._move_caret(seat.presence, cell_id, None)
 
     @contextmanager
     def output(self, seat: Seat) -> Iterator[None]:

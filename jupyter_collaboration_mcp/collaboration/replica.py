@@ -15,6 +15,7 @@ from pycrdt import Doc, Subscription, TransactionEvent, create_update_message
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Authorship, RoomLink
+from ..documents.awareness import name_of
 from ..documents.cell_mirror import CellChange
 from ..documents.notebook import Notebook
 from ..documents.text_document import Document, TextDocument
@@ -144,9 +145,7 @@ class Replica:
         self.changes.add(self.version, self.author, changes)
 
     def _name_of(self, client: int | None) -> str | None:
-        state = self._link.states.get(client) if client is not None else None
-        user = state.get("user") if state else None
-        return str(user.get("display_name") or user.get("name")) if user else None
+        return None if client is None else name_of(self._link.states.get(client))
 
 
 def _document(room_id: RoomId, doc: Doc[Any]) -> Document:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..backends.protocols.rooms import RoomLink
-from .presence import Presence
+from .presence import DocumentPresence, Profile
 from .seen_sources import KnownRevisions
 from .undo import UndoLog
 
@@ -16,16 +16,16 @@ from .undo import UndoLog
 class Seat:
     """One agent at one document."""
 
-    agent: str
-    """The agent's key, which is also the origin of its transactions."""
-    name: str
-    """The agent's name as people see it."""
+    profile: Profile
+    """What the agent tells about itself."""
     undo: UndoLog = field(default_factory=UndoLog)
     seen: int = 0
     """The version of the document that the agent last looked at."""
     used: float = field(default_factory=time.monotonic)
-    presence: Presence | None = None
+    presence: DocumentPresence | None = None
     """How people see the agent, while it is here."""
+    session: str = ""
+    """The id of its session at the document, from joining to leaving; empty if it is not here."""
     bound: bool = False
     """Whether the agent stays as long as this process runs."""
     runs: int = 0
@@ -34,6 +34,16 @@ class Seat:
     """Notes for its next answer; each is shown once."""
     known: KnownRevisions = field(default_factory=KnownRevisions)
     """What the agent knows about the document's text."""
+
+    @property
+    def agent(self) -> str:
+        """The agent's key, which is also the origin of its transactions."""
+        return self.profile.key
+
+    @property
+    def name(self) -> str:
+        """The agent's own name."""
+        return self.profile.name
 
 
 class Seats:
@@ -54,7 +64,7 @@ class Seats:
     def add(self, seat: Seat, visible: bool) -> None:
         self._seats[seat.agent] = seat
         if visible:
-            seat.presence = Presence(self._link, seat.agent, seat.name)
+            seat.presence = DocumentPresence(self._link, seat.profile)
             seat.presence.show()
 
     def hide(self, seat: Seat) -> None:

@@ -43,6 +43,17 @@ def sole_author(update: bytes) -> int | None:
     return client
 
 
+def sole_deletion(update: bytes) -> tuple[int, range]:
+    """What an update deletes, which does nothing else: of which client, from which clocks."""
+    _blocks, at = _read(update, 0)
+    _clients, at = _read(update, at)
+    client, at = _read(update, at)
+    _ranges, at = _read(update, at)
+    clock, at = _read(update, at)
+    length, _at = _read(update, at)
+    return client, range(clock, clock + length)
+
+
 def is_single(update: bytes) -> bool:
     """Whether an update brings one piece of one client, and no more."""
     clients, at = _read(update, 0)

@@ -4,8 +4,9 @@ leaves them when idle."""
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from logging import Logger
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,7 @@ from ..collaboration.seats import Seat
 from ..documents.foreign_text import inline
 from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
 from .agent import Agent
+from .lobby import Attendance, Lobby
 
 #: Seconds between announcements of presence. After 30 seconds without one, a member counts as gone.
 _HEARTBEAT = 10.0
@@ -92,6 +94,7 @@ class OpenRooms:
         self.idle_timeout = idle_timeout
         self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
         """Called with a peer that has just joined its room."""
+        self.lobby = Lobby(backend, log)
         self._backend = backend
         self._log = log
         self._open: dict[RoomId, OpenRoom] = {}
@@ -99,6 +102,7 @@ class OpenRooms:
         self._seats: dict[tuple[str, str], Seat] = {}  # kept after an idle agent has left
         self._rejoining = TaskPerKey[RoomId, None]()
         self._following = TaskPerKey[RoomId, None]()
+        self._current: dict[str, RoomId] = {}  # where each agent was last
         self._unsaid: dict[str, list[str]] = {}  # notes by room, for whoever opens it again
         self._sweeping = TaskPerKey[None, None]()
 
@@ -126,6 +130,7 @@ class OpenRooms:
         """Leave all rooms."""
         for tasks in (self._sweeping, self._rejoining, self._following):
             await tasks.end()
+        await self.lobby.close()
         for opened in self._open.values():
             await self._close(opened)
         self._open.clear()
@@ -241,16 +246,31 @@ class OpenRooms:
         """The seat of an agent in a room: the one that it had, if it was there before."""
         seat = opened.agents.get(agent.key)
         if seat is None:
-            seat = self._seats.setdefault((room_id, agent.key), Seat(agent.key, agent.name))
+            seat = self._seats.setdefault((room_id, agent.key), Seat(self.lobby.profile(agent)))
             if not seat.seen:
                 seat.seen = opened.peer.version
             opened.agents[agent.key] = seat
-        if not opened.peer.shows(seat):  # it has left, or the room died while it joined
+            seat.session = seat.session or f"s-{secrets.token_hex(5)}"
+        came = not opened.peer.shows(seat)
+        if came:  # it has left, or the room died while it joined
             opened.peer.seat(seat)
             self._forget_seats()
         seat.bound = agent.bound
         seat.used = time.monotonic()
+        if came or self._current.get(agent.key) != room_id:
+            self._current[agent.key] = room_id
+            self._tell_lobby()
         return seat
+
+    def _tell_lobby(self) -> None:
+        """Show in the lobby who is in which documents."""
+        seats: dict[str, list[tuple[Seat, RoomLink]]] = {}
+        for opened in self._open.values():
+            for key, seat in opened.agents.items():
+                if seat.presence is not None:
+                    seats.setdefault(key, []).append((seat, opened.peer.link))
+        self._current = {key: room for key, room in self._current.items() if key in seats}
+        self.lobby.update(_attendance(each) for each in seats.values())
 
     def leave(self, agent: str) -> None:
         """Hide an agent that has ended its session. Its runs continue, and its seats are kept for a
@@ -258,6 +278,30 @@ class OpenRooms:
         for opened in self._open.values():
             if (seat := opened.agents.get(agent)) is not None:
                 opened.peer.hide(seat)
+        self._tell_lobby()
+
+    def sessions(self) -> Iterator[tuple[OpenRoom, Seat]]:
+        """Who is at which document."""
+        for opened in self._open.values():
+            for seat in opened.agents.values():
+                yield opened, seat
+
+    def end_session(self, session: str) -> bool:
+        """Take an agent out of a document at once; returns whether there was such a session.
+
+        Its runs continue, and what it can undo is kept for a while.
+        """
+        for opened, seat in self.sessions():
+            if seat.session == session:
+                self._unseat(opened, seat)
+                self._tell_lobby()
+                return True
+        return False
+
+    def _unseat(self, opened: OpenRoom, seat: Seat) -> None:
+        opened.agents.pop(seat.agent, None)
+        opened.peer.unseat(seat)
+        seat.session = ""
 
     def _forget_seats(self) -> None:
         """Limit what is kept for agents that have left; drops the longest gone first."""
@@ -275,16 +319,17 @@ class OpenRooms:
             now = time.monotonic()
             idle_since, silent_since = now - self.idle_timeout, now - _SILENCE
             for room_id, opened in list(self._open.items()):
-                for key, seat in list(opened.agents.items()):
+                for seat in list(opened.agents.values()):
                     if seat.used < idle_since and not seat.runs:
-                        del opened.agents[key]
-                        opened.peer.unseat(seat)
+                        self._unseat(opened, seat)
                     elif seat.used < silent_since and not (seat.runs or seat.bound):
                         opened.peer.hide(seat)
                 if opened.agents:
                     opened.peer.show_presence()
                 elif opened.since < idle_since:  # otherwise its opener is about to take a seat
                     await self._leave(room_id, opened)
+            self._tell_lobby()
+            self.lobby.announce()
 
     async def _leave(self, room_id: RoomId, opened: OpenRoom) -> None:
         if not await self._nothing_unsaved(room_id, opened):
@@ -321,3 +366,11 @@ class OpenRooms:
         for seat in opened.agents.values():
             opened.peer.unseat(seat)
         await opened.peer.link.close()
+
+
+def _attendance(seats: Sequence[tuple[Seat, RoomLink]]) -> Attendance:
+    """Where one agent is."""
+    seat, link = max(seats, key=lambda each: each[0].used)
+    kind = "notebook" if link.room_id.kind == "notebook" else "editor"
+    documents = sorted({link.path for _, link in seats})
+    return Attendance(seat.profile, f"{kind}:{link.path}", documents)

@@ -78,6 +78,7 @@ class Call:
     """Reports progress to a client that wants it, which also keeps the client from giving up."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)
     _rechecks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    _endings: list[Callable[[], None]] = field(default_factory=list)
 
     async def permit(self, server: Server, level: Level, path: str) -> Permit:
         """Decide whether the call may do something at a path.
@@ -134,12 +135,18 @@ class Call:
         """Register a check to repeat before the answer is returned."""
         self._rechecks.append(check)
 
+    def at_end(self, ending: Callable[[], None]) -> None:
+        """Register a function to call when the call is over, however it ends."""
+        self._endings.append(ending)
+
     @asynccontextmanager
     async def recheck_before_answer(self) -> AsyncIterator[None]:
         """Withhold an answer, or an error that may quote a document, that is no longer allowed."""
         try:
             yield
         finally:
+            for ending in self._endings:
+                ending()
             for check in self._rechecks:
                 await check()
 

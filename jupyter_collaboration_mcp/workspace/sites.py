@@ -30,6 +30,14 @@ from .workspace import Workspace
 
 _ALIAS = re.compile(r"[A-Za-z][\w-]{0,39}")
 
+#: What people read beside the name of an agent while it calls a tool.
+_DOING = {
+    Level.read: "reading",
+    Level.write: "writing",
+    Level.execute: "running code",
+    Level.admin: "working",
+}
+
 #: Seconds that a server has to respond.
 _CHECK = 5.0
 
@@ -91,6 +99,7 @@ class Site:
             kind: What it must be; None if it may be either.
         """
         here = await self.workspace.open(permit, kind)
+        permit.call.at_end(here.seat.profile.work(_DOING[permit.level]))
         permit.call.recheck(partial(self.workspace.recheck, here, permit))
         return SiteDocument.of(self, here)
 

@@ -271,7 +271,7 @@ class Workspace:
         rooms = [self._backend.known_room(path, kind) for kind in KINDS]
         at_path = [room for room_id in rooms if room_id and (room := self.rooms.get(room_id))]
         seats = [seat for opened in at_path for seat in opened.agents.values()]
-        return {seat.presence.display_name for seat in seats if seat.presence is not None}
+        return {seat.profile.display_name for seat in seats if seat.presence is not None}
 
     async def forget(self, path: str) -> None:
         """Forget everything at or below a path that is gone.

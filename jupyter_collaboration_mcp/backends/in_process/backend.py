@@ -11,6 +11,7 @@ from ...documents import well_formed
 from ...documents.awareness import people_in
 from ...documents.foreign_text import listed
 from ...errors import InUse
+from ..protocols.awareness import AwarenessLink
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from ..upstream.loadable_notebooks import LoadableNotebooks
@@ -19,6 +20,7 @@ from ..upstream.workaround import Server
 from .files import InProcessFiles
 from .journal import Journal
 from .link import InProcessLink
+from .lobby import InProcessLobby
 from .room_paths import RoomPaths, has_people, id_of
 from .rooms import Rooms
 from .server_parts import ServerParts
@@ -111,6 +113,11 @@ class InProcessBackend:
         # The last person may have left just now, and saw nobody else here.
         self._rooms.keep(watch.room)
         return link
+
+    async def enter_lobby(self) -> AwarenessLink:
+        lobby = InProcessLobby(await self._rooms.lobby())
+        await lobby.enter(self._server.ydoc.ywebsocket_server)
+        return lobby
 
     async def _end_other_kind(self, path: str, kind: Kind) -> None:
         """End a room that has the file open as another kind: two rooms overwrite each other.

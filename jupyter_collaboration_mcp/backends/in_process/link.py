@@ -16,7 +16,7 @@ from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
 from .files import InProcessFiles
 from .group_commit import JournalError
 from .journal import Journal
-from .memory_channel import MemoryChannel
+from .memory_channel import MemoryChannel, observe_arrivals
 from .room_paths import RoomPaths
 from .rooms import Rooms
 from .server_parts import ServerParts
@@ -60,8 +60,6 @@ class InProcessLink:
         self._received: list[bytes] = []
         self._sending = False
         self._awareness: str | None = None
-        self._wishes: dict[int, Any] = {}
-        self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._given_up = False
         self._waiting = asyncio.Lock()  # to wait until the room has reloaded its file
@@ -73,13 +71,8 @@ class InProcessLink:
         """Take a seat: from now on we miss nothing that the room does."""
         self._received.append(self._room.ydoc.get_update())
         self._watch.listeners.add(self._on_update)
-        server = self._server.ydoc.ywebsocket_server
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(server.serve(self._channel))
-        served = loop.create_task(self._channel.served.wait())
         # A room that ends at this very moment serves nobody; `alive` reports it.
-        await asyncio.wait({served, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        served.cancel()
+        await self._channel.enter(self._server.ydoc.ywebsocket_server)
 
     @property
     def room_id(self) -> RoomId:
@@ -142,16 +135,7 @@ class InProcessLink:
         """Do nothing: this room passes on every update at once."""
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
-        # New members get no snapshot of the awareness: they would learn of us after 15 s.
-        def observe(topic: str, changes: tuple[dict[str, Any], Any]) -> None:
-            wishes = {
-                client: state.get("autosave") for client, state in self.states.items() if state
-            }
-            if topic == "change" and wishes != self._wishes:
-                self._wishes = wishes
-                tell()
-
-        self._awareness = self._room.awareness.observe(observe)
+        self._awareness = observe_arrivals(self._room.awareness, tell)
 
     def remember(self, notice: str | None) -> None:
         if notice is not None:
@@ -278,11 +262,7 @@ class InProcessLink:
         self._watch.listeners.discard(self._on_update)
         if self._awareness is not None:
             self._room.awareness.unobserve(self._awareness)
-        self._channel.leave()
-        if self._task is not None:
-            await asyncio.wait([self._task])
-            if not self._task.cancelled():
-                self._task.exception()  # from a room that no longer served anybody
+        await self._channel.leave()
         self._rooms.on_left(self._room)
 
     def _on_update(self, update: bytes) -> None:

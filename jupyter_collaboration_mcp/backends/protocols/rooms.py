@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pycrdt import Doc
 
+from .awareness import AwarenessLink
 from .files import Files
 from .room_ids import Kind, RoomId
 
@@ -241,5 +242,12 @@ class Backend(Protocol):
 
         Raises:
             PathError: The document cannot be loaded.
+            RoomUnavailable: There is no collaboration on this server.
+        """
+
+    async def enter_lobby(self) -> AwarenessLink:
+        """Take a seat in the lobby, where people see who is online.
+
+        Raises:
             RoomUnavailable: There is no collaboration on this server.
         """

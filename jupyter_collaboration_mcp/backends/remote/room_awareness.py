@@ -7,6 +7,8 @@ from typing import Any, Literal, cast
 
 from pycrdt import Awareness, Doc, read_message
 
+from ...documents.awareness import Arrivals
+
 
 class RoomAwareness:
     """The awareness states of everybody in one room."""
@@ -14,7 +16,7 @@ class RoomAwareness:
     def __init__(self) -> None:
         self._awareness = Awareness(Doc())
         self._awareness.set_local_state(None)  # we are nobody: each agent has its own client id
-        self._autosave: dict[int, Any] = {}  # the setting of each client
+        self._arrivals = Arrivals()
         self._on_arrival: Callable[[], None] | None = None
         self._awareness.observe(self._on_change)
 
@@ -41,7 +43,5 @@ class RoomAwareness:
         await self._awareness.start()
 
     def _on_change(self, topic: str, changes: tuple[dict[str, Any], Any]) -> None:
-        wishes = {client: state.get("autosave") for client, state in self.states.items() if state}
-        if topic == "change" and wishes != self._autosave:
-            self._autosave = wishes
+        if topic == "change" and self._arrivals.noticed(self.states):
             self.announce()
