@@ -32,6 +32,10 @@
     │   ├── AmbiguousCell        an id prefix or text that matches several cells
     │   ├── StaleRevision        the cell or text changed since the caller read it
     │   └── TextMismatch         the text to replace is missing, or occurs more than once
+    ├── PresenceError
+    │   ├── UserNotFound         nobody online has that id or name
+    │   ├── AmbiguousUser        several people or agents have that name
+    │   └── SessionNotFound      no such session, or it has ended
     ├── DocumentBusy             others kept changing the same cells
     ├── UndoError
     │   ├── NothingToUndo
@@ -51,7 +55,7 @@ Each error has a code, says what happened and what is true now, and names one ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from .remedies import Intent, Remedy
@@ -306,6 +310,44 @@ class StaleRevision(CellError):
 
 class TextMismatch(CellError):
     code = "text_mismatch"
+
+
+class PresenceError(CollaborationError):
+    code = "presence_error"
+
+
+class UserNotFound(PresenceError):
+    code = "user_not_found"
+
+    @classmethod
+    def among(cls, wanted: str, names: Sequence[str]) -> UserNotFound:
+        online = ", ".join(map(repr, names[:10])) or "nobody"
+        return cls(f"Nobody online is called {wanted!r}. Online: {online}.", Intent.LIST_USERS)
+
+
+class AmbiguousUser(PresenceError):
+    code = "ambiguous_user"
+
+    @classmethod
+    def among(cls, wanted: str, users: Sequence[tuple[str, str]]) -> AmbiguousUser:
+        ids = [user_id for _, user_id in users]
+        return cls(
+            f"{len(users)} users are called {wanted!r}: {', '.join(ids[:10])}.",
+            "Name one of them by that id.",
+            ids=ids[:10],
+        )
+
+
+class SessionNotFound(PresenceError):
+    code = "session_not_found"
+
+    @classmethod
+    def of(cls, session: str) -> SessionNotFound:
+        return cls(
+            f"There is no session {session!r}, or it has ended.",
+            Intent.LIST_SESSIONS,
+            session_id=session,
+        )
 
 
 class DocumentBusy(CollaborationError):

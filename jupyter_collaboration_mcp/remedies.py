@@ -45,6 +45,8 @@ class Intent(Enum):
     WAIT_OR_INTERRUPT = "Wait for the run, or interrupt it."
     RUN_CODE = "Run code in the kernel instead."
     RUN_OWN_CODE = "Run code in the kernel, with the means of its language."
+    LIST_USERS = "List who is online."
+    LIST_SESSIONS = "List the active sessions."
     LIST_SERVERS = "List the connected servers."
     LIST_SERVERS_OR_ESCAPE = (
         "List the connected servers. If the name itself has a colon, write ./{path}"

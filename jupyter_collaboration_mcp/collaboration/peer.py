@@ -257,6 +257,10 @@ class RoomPeer:
 
     # -- agents ------------------------------------------------------------------------------
 
+    def tell_others(self, agent: str, note: str) -> None:
+        """Add a note to the next answers of all other agents that are here."""
+        self._seats.tell_others(agent, note)
+
     def take_notes(self, seat: Seat) -> Sequence[str]:
         """The notes for an answer to an agent; each is returned once."""
         return self._seats.take_notes(seat)

@@ -92,6 +92,11 @@ class Seats:
         if keep:
             self._link.remember(note)
 
+    def tell_others(self, agent: str, note: str) -> None:
+        for seat in self._seats.values():
+            if seat.agent != agent:
+                seat.notes.append(note)
+
     def take_notes(self, seat: Seat) -> Sequence[str]:
         """The notes for an answer to an agent; each is returned once."""
         notes = [*self.notes, *seat.notes]

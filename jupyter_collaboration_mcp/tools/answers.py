@@ -77,14 +77,16 @@ def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
         "path": here.name,
         "room_id": link.room_id,
         "file_id": link.room_id.file_id,
-        "session_id": link.session_id,
+        "session_id": here.seat.session,
         "agent": here.seat.name,
     }
     text = (
         f"You are in the room of {here.label} as {inline(here.seat.name)} "
-        f"(room {link.room_id}, session {link.session_id}, {size})."
+        f"(session {here.seat.session}, room {link.room_id}, {size})."
     )
-    return answer(here, [text], {**handle, **about(here), **facts})
+    line, company_facts = company(here)
+    handle["people"] = company_facts["people"]
+    return answer(here, [text, *([line] if line else [])], {**handle, **about(here), **facts})
 
 
 def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,120 @@
+"""Who is online on a server, people and agents: their names, documents, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ..backends.protocols.awareness import AwarenessLink
+from ..documents.awareness import is_agent, name_of, user_of
+from ..documents.foreign_text import NAME, PATH
+from ..errors import AmbiguousUser, UserNotFound
+
+#: How the drive of collaborative documents is named in paths of older clients.
+_DRIVE = "RTC:"
+
+#: Characters of what somebody says about themselves, and documents of one user.
+_MESSAGE, _DOCUMENTS = 200, 50
+
+
+@dataclass(slots=True)
+class User:
+    """Somebody who is online, in one or several tabs."""
+
+    id: str
+    """The user name, which stays the same."""
+    name: str
+    agent: bool
+    status: str = "online"
+    message: str = ""
+    doing: str = ""
+    last_active: str | None = None
+    """When an agent last did something."""
+    current: str | None = None
+    """The path of the document that it looks at."""
+    documents: list[str] = field(default_factory=list)
+
+
+def users_in(lobby: Mapping[int, Mapping[str, Any]], rooms: Iterable[Room]) -> list[User]:
+    """Everybody in the lobby or in one of some rooms."""
+    users: dict[str, User] = {}
+    for state in lobby.values():
+        if (user := _add(users, state)) is None:
+            continue
+        current = _path(str(state.get("current") or "").partition(":")[2])
+        if current:
+            user.current = current
+        documents = state.get("documents")
+        for path in documents[:_DOCUMENTS] if isinstance(documents, list) else ():
+            _open(user, _path(str(path)))
+    for path, link in rooms:
+        for state in link.states.values():
+            if (user := _add(users, state)) is not None:
+                _open(user, path)
+    return sorted(users.values(), key=lambda user: (user.agent, user.name.casefold(), user.id))
+
+
+Room = tuple[str, AwarenessLink]
+"""The path of a document, and who is in its room."""
+
+
+def find_user(users: Sequence[User], wanted: str) -> User:
+    """A user by id, by the beginning of one, or by a name that only one has.
+
+    Raises:
+        UserNotFound: Nobody online has it.
+        AmbiguousUser: Several have it.
+    """
+    for user in users:
+        if user.id == wanted:
+            return user
+    name = wanted.strip().casefold()
+    named = [user for user in users if name in _names(user)]
+    named = named or [user for user in users if len(name) > 5 and user.id.startswith(name)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise AmbiguousUser.among(wanted, [(user.name, user.id) for user in named])
+    raise UserNotFound.among(wanted, [user.name for user in users])
+
+
+def _names(user: User) -> set[str]:
+    names = {user.name.casefold()}
+    if user.agent:
+        names.add(user.name.casefold().removesuffix(" (agent)"))
+    return names
+
+
+def _add(users: dict[str, User], state: Mapping[str, Any] | None) -> User | None:
+    name, username = name_of(state), str(user_of(state).get("username") or "")[:NAME]
+    if name is None or state is None:
+        return None
+    key = username or name
+    user = users.setdefault(key, User(key, name, is_agent(state)))
+    facts = state.get("agent")
+    if user.agent and isinstance(facts, Mapping):
+        user.status = str(facts.get("status") or "online")[:NAME]
+        user.message = str(facts.get("message") or "")[:_MESSAGE]
+        user.doing = str(facts.get("doing") or "")[:_MESSAGE]
+        active = facts.get("last_active")
+        if isinstance(active, int | float):
+            user.last_active = _time(active)
+    return user
+
+
+def _open(user: User, path: str) -> None:
+    if path and path not in user.documents and len(user.documents) < _DOCUMENTS:
+        user.documents.append(path)
+
+
+def _path(path: str) -> str:
+    return path.removeprefix(_DRIVE)[:PATH]
+
+
+def _time(seconds: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return None
