@@ -73,7 +73,8 @@ def test_a_caret_stays_in_its_cell_while_cells_and_text_change() -> None:
 def test_a_person_without_a_name_is_somebody() -> None:
     made = room("x")
     nameless = state("", in_cell(made, 0))
-    for user in ({}, "odd", None):
+    users: list[Any] = [{}, "odd", None]
+    for user in users:
         made.link.states = {1: {**nameless, "user": user}}
         assert people_at(made.peer, ["cell-0"]) == {"cell-0": ["Somebody"]}
 
