@@ -31,6 +31,8 @@
     │   ├── CellNotFound         no such id or index
     │   ├── AmbiguousCell        an id prefix or text that matches several cells
     │   ├── StaleRevision        the cell or text changed since the caller read it
+    │   ├── CellProtected        a mark of the cell forbids it to agents
+    │   ├── CellBusy             a person's caret is there
     │   └── TextMismatch         the text to replace is missing, or occurs more than once
     ├── PresenceError
     │   ├── UserNotFound         nobody online has that id or name
@@ -350,6 +352,39 @@ class SessionNotFound(PresenceError):
         )
 
 
+class CellProtected(CellError):
+    code = "cell_protected"
+
+    @classmethod
+    def by_marks(cls, cells: Sequence[tuple[str, str, str]], note: str = "") -> CellProtected:
+        """Of cells by handle, id and what forbids it; nothing of the call was done.
+
+        Args:
+            note: A sentence about all of them.
+        """
+        named = [f"{handle} ({reason})" for handle, _, reason in cells]
+        return cls(
+            f"Protected from agents: {_some(named)}. Nothing was changed.{note and f' {note}'}",
+            Intent.LEAVE_OUT_OR_ASK,
+            cells=[
+                {"cell_id": cell_id, "mark": reason} for _, cell_id, reason in cells[:_DETAILED]
+            ],
+        )
+
+
+class CellBusy(CellError):
+    code = "cell_busy"
+
+    @classmethod
+    def with_carets(cls, sentence: str, places: Sequence[Mapping[str, Any]]) -> CellBusy:
+        """Of places with the carets of people; nothing of the call was done."""
+        return cls(
+            f"{sentence} Nothing was changed.",
+            Intent.WAIT_FOR_PERSON,
+            carets=list(places[:_DETAILED]),
+        )
+
+
 class DocumentBusy(CollaborationError):
     code = "document_busy"
 
@@ -423,6 +458,15 @@ class NoCollaboration(CollaborationError):
 
 class RoomUnavailable(CollaborationError):
     code = "room_unavailable"
+
+
+#: Things that an error names, and gives as facts.
+_NAMED, _DETAILED = 20, 100
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _named(error: BaseException) -> str:

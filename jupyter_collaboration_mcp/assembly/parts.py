@@ -13,6 +13,7 @@ from ..execution.executor import ExecutorSettings
 from ..execution.side_files import SideFiles, SideLimits
 from ..settings.settings import Settings
 from ..workspace.call_limits import Limits
+from ..workspace.etiquette import BusyCells, Etiquette
 from ..workspace.permissions import PathRules
 from ..workspace.runs import Runs
 from ..workspace.workspace import Workspace
@@ -29,6 +30,7 @@ def make_workspace(
         settings.idle_timeout,
         log,
         alias,
+        Etiquette(settings.protect_cells, BusyCells(settings.busy_cells)),
     )
 
 

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
-from ..documents.awareness import name_of, user_of
 from ..documents.positions import (
+    Id,
     RelativePosition,
     line_and_column,
     offset_in_copy,
     offset_of,
     position_in_copy,
     position_of,
-    start_of,
 )
 from ..documents.text_document import WHOLE, Document, TextDocument
+from .carets import all_carets
 from .peer import RoomPeer
 
 #: Cells that are looked at before others have a turn.
 _SLICE = 200
-
-#: Carets of one member that are looked at, and members.
-_CARETS, _MEMBERS = 5, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +44,24 @@ class Cursor:
 
 async def cursors_in(peer: RoomPeer) -> list[Cursor]:
     """Everybody's cursors in a document, those of this process's agents included."""
-    raw = list(_raw_cursors(peer.link.states))
-    parts = await _parts_of(peer.document, {head.text for _, _, head in raw})
+    carets = list(all_carets(peer.link.states))
+    parts = await _parts_of(peer.document, {caret.text for caret in carets})
     found = []
-    for client, anchor, head in raw:
-        part = parts.get(head.text)
-        state = peer.link.states.get(client)
-        if part is None or state is None or not peer.document.has(part):
+    for caret in carets:
+        part = parts.get(caret.text)
+        if part is None or not peer.document.has(part):
             continue
-        ends = [await _offset(peer, part, each) for each in (anchor, head)]
-        if not peer.document.has(part):
+        ends = [await _offset(peer, part, each) for each in (caret.anchor, caret.head)]
+        if not peer.document.has(part):  # it was deleted meanwhile
             continue
         source = peer.document.source(peer.document.find(part))
-        at = min(ends[1], len(source))
         start, end = (min(each, len(source)) for each in sorted(ends))
-        line, column = line_and_column(source, at)
+        line, column = line_and_column(source, min(ends[1], len(source)))
         found.append(
             Cursor(
-                client,
-                str(user_of(state).get("username") or ""),
-                name_of(state) or "Anonymous",
+                caret.client,
+                caret.username,
+                caret.name,
                 part,
                 line,
                 column,
@@ -100,34 +94,16 @@ async def _offset(peer: RoomPeer, part: str, position: RelativePosition) -> int:
     return found or 0
 
 
-def _raw_cursors(
-    states: Mapping[int, Mapping[str, Any]],
-) -> Iterator[tuple[int, RelativePosition, RelativePosition]]:
-    for client, state in list(states.items())[:_MEMBERS]:
-        cursors = state.get("cursors") if isinstance(state, Mapping) else None
-        if not isinstance(cursors, list):
-            continue
-        for cursor in cursors[:_CARETS]:
-            if isinstance(cursor, Mapping):
-                anchor = RelativePosition.parse(cursor.get("anchor"))
-                head = RelativePosition.parse(cursor.get("head"))
-                if anchor is not None and head is not None:
-                    yield client, anchor, head
-
-
-async def _parts_of(document: Document, texts: Collection[Any]) -> dict[Any, str]:
+async def _parts_of(document: Document, texts: Collection[Id | None]) -> dict[Id | None, str]:
     """The parts whose texts these are."""
     if isinstance(document, TextDocument):
         return dict.fromkeys(texts, WHOLE)
-    found: dict[Any, str] = {}
-    ids = list(document.ids)
-    for number, cell_id in enumerate(ids):
+    found: dict[Id | None, str] = {}
+    for number, cell_id in enumerate(list(document.ids)):
         if len(found) == len(texts):
             break
         if number % _SLICE == _SLICE - 1:
             await asyncio.sleep(0)
-        if document.has(cell_id):
-            text = start_of(document.shared_source(document.find(cell_id))).text
-            if text in texts:
-                found[text] = cell_id
+        if document.has(cell_id) and (text := document.source_id(document.find(cell_id))) in texts:
+            found[text] = cell_id
     return found

@@ -168,8 +168,11 @@ class RoomPeer:
         await self.catch_up()
         # Our own writes use the same clocks as the prepared update.
         same_clocks = self._replica.writes == writes
-        fits = same_clocks and self.document.is_unchanged(mark, prepared.record.touched)
-        return prepared if fits else None
+        if not same_clocks or not self.document.is_unchanged(mark, prepared.record.touched):
+            return None
+        if prepared.record.recheck is not None:
+            prepared.record.recheck(self.document)
+        return prepared
 
     def _apply(self, seat: Seat, call: str, prepared: PreparedEdit[Any]) -> None:
         self._replica.author = seat.name
@@ -179,7 +182,7 @@ class RoomPeer:
         self._finish(seat, call, prepared.record)
 
     def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
-        """Record the author of a call's changes, and how to undo them."""
+        """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
         written = self._replica.attribute(seat.agent, call)
         if record.changes or record.undone:
@@ -189,6 +192,7 @@ class RoomPeer:
             else:
                 seat.undo.push(step)
             self._sync.keep(step, self.link.at_once, written)
+        seat.people |= record.people
         if seat.presence is not None and record.changes:
             character = record.written
             if character is None and record.wrote_text:

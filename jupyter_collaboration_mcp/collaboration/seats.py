@@ -32,6 +32,8 @@ class Seat:
     """Runs that it waits for: it does not leave before they are over."""
     notes: list[str] = field(default_factory=list)
     """Notes for its next answer; each is shown once."""
+    people: dict[str, list[str]] = field(default_factory=dict)
+    """For its next answer: by cell or line that it changed, people whose carets are there."""
     known: KnownRevisions = field(default_factory=KnownRevisions)
     """What the agent knows about the document's text."""
 

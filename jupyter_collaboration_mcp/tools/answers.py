@@ -13,6 +13,7 @@ from ..documents.handles import cell_handle
 from ..documents.render import fenced
 from ..documents.text_diff import unified
 from ..documents.text_document import TextView
+from ..workspace.etiquette import caret_facts, caret_line
 from ..workspace.open_document import OpenDocument
 from .registry import Answer
 
@@ -62,6 +63,10 @@ def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **mo
         facts.setdefault("notices", []).append(notice)
     if peer.link.limitation is not None:
         lines.append(peer.link.limitation.notice)
+    if seat.people:
+        lines.append(caret_line(peer.document, seat.people))
+        facts["carets"] = caret_facts(peer.document, seat.people)
+        seat.people = {}
     others = peer.changes.summary(seat.seen, seat.name, peer.document.label)
     if others is not None:
         lines.append(others)

@@ -130,7 +130,9 @@ class AwarenessTools(SiteTools):
                 ends.reverse()  # the caret is at the end that `position` names
             presence.move_to(*ends)
         where = _place(here, part, position.line, position.column)
-        return answer(here, [f"Your caret is at {where}."], {**about(here), "cell_id": part or None})
+        return answer(
+            here, [f"Your caret is at {where}."], {**about(here), "cell_id": part or None}
+        )
 
     @tool("List recent activity", Level.read)
     async def get_user_activity(
@@ -288,9 +290,7 @@ class AwarenessTools(SiteTools):
             ]
         named = await self._place(call, Level.read, path)
         site, wanted = named.site, named.permit.path
-        return [
-            (site, each) for each in sessions_of(site.workspace.rooms) if each.path == wanted
-        ]
+        return [(site, each) for each in sessions_of(site.workspace.rooms) if each.path == wanted]
 
     async def _session(self, call: Call, session_id: str) -> tuple[Site, Session]:
         """A session by its id.

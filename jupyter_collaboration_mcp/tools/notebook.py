@@ -254,6 +254,7 @@ class NotebookTools(SiteTools):
         notebook, limits, indexes = here.peer.notebook, here.site.workspace.limits, targets.indexes
         call_limits.check_count(limits, len(indexes))
         guards.guard_cells(here, targets)
+        editing.check_deletion(here, indexes)  # before anything runs
         before = {notebook.id_at(i): notebook.revision(i) for i in indexes}
         code = [notebook.id_at(i) for i in indexes if notebook.cell_type(i) == "code"]
         for _ in code:

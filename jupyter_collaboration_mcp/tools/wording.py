@@ -24,6 +24,10 @@ WORDING: Mapping[Intent, str] = {
     Intent.COPY_OR_ASK: "Ask the person to allow writing it, or work on a copy (copy_document).",
     Intent.RENAME_FIRST: "Rename it with rename_document, then open it.",
     Intent.SEE_CELLS: "Call get_notebook with format=outline to see the cells.",
+    Intent.LEAVE_OUT_OR_ASK: (
+        "Leave these cells out of the call, or ask the person to remove the mark from the metadata."
+    ),
+    Intent.WAIT_FOR_PERSON: "Try again later, or ask the person.",
     Intent.READ_OUTPUTS: (
         "Read the cell with get_notebook(include_outputs=true) to see what is there."
     ),

@@ -20,6 +20,7 @@ from ..errors import (
 )
 from ..remedies import Intent
 from .call_limits import Limits
+from .etiquette import Etiquette
 from .filing import Filing
 from .open_document import OpenDocument
 from .open_rooms import OpenRoom, OpenRooms
@@ -49,8 +50,10 @@ class Workspace:
         idle_timeout: float,
         log: Logger,
         alias: str = "",
+        etiquette: Etiquette = Etiquette(),  # noqa: B008
     ) -> None:
         self.alias = alias
+        self._etiquette = etiquette
         self.limits = limits
         self.rules = rules
         self.filing = Filing(self, backend.files)
@@ -127,6 +130,7 @@ class Workspace:
             other_path,
             loads,
             link_path,
+            etiquette=self._etiquette,
         )
 
     async def _renamed_error(
