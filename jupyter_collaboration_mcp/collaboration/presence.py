@@ -9,6 +9,7 @@ from typing import Any
 from pycrdt import Awareness, Doc, create_awareness_message
 
 from ..backends.protocols.rooms import RoomLink
+from ..documents.members import agent_username, is_agent
 
 #: Seconds between updates of a moving caret: edits must not wait for their picture.
 _DELAY = 0.05
@@ -24,8 +25,7 @@ class Presence:
         self._awareness = Awareness(Doc())
         digest = hashlib.sha256(key.encode()).hexdigest()
         self._user = {
-            # Must differ from every person's: JupyterLab hides whoever has the user's own.
-            "username": f"agent-{digest[:16]}",
+            "username": agent_username(key),
             "name": name,
             "display_name": f"{name} (agent)",
             "initials": _initials(name),
@@ -79,7 +79,7 @@ class Presence:
             state.get("autosave", True)
             for client, state in self._link.states.items()
             if client != self._awareness.client_id
-            and not str((state.get("user") or {}).get("username", "")).startswith("agent-")
+            and not is_agent((state.get("user") or {}).get("username", ""))
             and "user" in state
         ]
         return any(wishes) if wishes else True

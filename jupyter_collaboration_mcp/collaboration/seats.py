@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..backends.protocols.rooms import RoomLink
+from ..documents.members import Member
+from .activity.absence import Absence
 from .presence import Presence
 from .seen_sources import KnownRevisions
 from .undo import UndoLog
@@ -34,6 +36,13 @@ class Seat:
     """Notes for its next answer; each is shown once."""
     known: KnownRevisions = field(default_factory=KnownRevisions)
     """What the agent knows about the document's text."""
+    absence: Absence | None = None
+    """What others did while it was away, until it is told."""
+
+    @property
+    def member(self) -> Member:
+        """The agent, as others know it."""
+        return Member.agent(self.agent, self.name)
 
 
 class Seats:

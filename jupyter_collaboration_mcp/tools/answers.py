@@ -62,11 +62,10 @@ def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **mo
         facts.setdefault("notices", []).append(notice)
     if peer.link.limitation is not None:
         lines.append(peer.link.limitation.notice)
-    others = peer.changes.summary(seat.seen, seat.name, peer.document.label)
+    others = peer.news(seat)
     if others is not None:
         lines.append(others)
         facts["others"] = others
-    seat.seen = peer.version
     return Answer("\n".join(lines), facts, **more)
 
 
