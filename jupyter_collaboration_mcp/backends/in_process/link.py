@@ -59,6 +59,7 @@ class InProcessLink:
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
         self._sending = False
+        self._tell_update: Callable[[], None] | None = None
         self._awareness: str | None = None
         self._wishes: dict[int, Any] = {}
         self._task: asyncio.Task[None] | None = None
@@ -152,6 +153,9 @@ class InProcessLink:
                 tell()
 
         self._awareness = self._room.awareness.observe(observe)
+
+    def on_update(self, tell: Callable[[], None]) -> None:
+        self._tell_update = tell
 
     def remember(self, notice: str | None) -> None:
         if notice is not None:
@@ -292,3 +296,5 @@ class InProcessLink:
                 self._before_overwrite = len(self._received)
         if not self._sending:  # otherwise it is our own update coming back
             self._received.append(update)
+            if self._tell_update is not None:
+                self._tell_update()
