@@ -72,11 +72,11 @@ class ChangeLog:
         Args:
             agent: The username of the agent that asks.
             label: Returns how to show a cell with a given id.
-            away: What happened before `start`, if that is known.
+            away: What happened before `start`, if that is known; empty if nothing did.
         """
         entries = self.by_others(since, agent)
         if not entries:
-            return away or (_AWAY if since < self._forgotten else None)
+            return away or (_AWAY if away is None and since < self._forgotten else None)
         deleted = {e.change.cell_id for e in entries if e.change.kind == "deleted"}
         inserted = {e.change.cell_id for e in entries if e.change.kind == "inserted"}
         groups: dict[ChangeKind, dict[str, None]] = {}
@@ -91,7 +91,7 @@ class ChangeLog:
         forgotten = self._forgotten > (since if away is None else max(since, self.start))
         more = " (and more before that)" if forgotten else ""
         said = f"Since you last looked, others changed{by}: {'; '.join(parts)}{more}."
-        return said if away is None else f"{away} {said}"
+        return f"{away} {said}" if away else said
 
 
 def _part(kind: ChangeKind, cells: list[str], label: Callable[[str], str]) -> str:

@@ -263,7 +263,7 @@ class RoomPeer:
         """What others did since an agent last looked, in a line; it has looked now."""
         label = self.document.label
         absence, seat.absence = seat.absence, None
-        away = absence.describe(label) if absence is not None else None
+        away = None if absence is None else absence.describe(label)
         news = self.changes.summary(seat.seen, seat.member.id, label, away)
         seat.seen = self.version
         if self._on_look is not None:

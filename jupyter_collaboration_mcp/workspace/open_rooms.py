@@ -327,26 +327,29 @@ class OpenRooms:
     # -- agents ----------------------------------------------------------------------------
 
     async def absence(self, room_id: RoomId, opened: OpenRoom, agent: Agent) -> Absence | None:
-        """What others did since an agent was last in a room, before our peer joined it."""
-        start = opened.peer.changes.start
-        if agent.key in opened.agents or not self.activity.enabled:
+        """What others did after an agent last looked and before our peer joined the room.
+
+        None if the agent has missed nothing, or if nothing is known.
+        """
+        start, file_id = opened.peer.changes.start, room_id.file_id
+        seat = opened.agents.get(agent.key) or self._seats.get((room_id, agent.key))
+        if not self.activity.enabled or (seat is not None and seat.seen >= start):
             return None
-        username, seat = agent_username(agent.key), self._seats.get((room_id, agent.key))
+        username = agent_username(agent.key)
         try:
             async with asyncio.timeout(_RECALL):
                 if seat is not None and seat.seen:
                     since = seat.seen
+                elif (last := await self.activity.last_of(username, file_id)) is not None:
+                    since = last.time
                 else:
-                    last = await self.activity.last_of(username, room_id.file_id)
-                    since = start if last is None else last.time
-                if since >= start:
                     return None
                 activities = await self.activity.since(
-                    room_id.file_id, since, username, until=start, kinds=CHANGES
+                    file_id, since, username, until=start, kinds=CHANGES
                 )
         except TimeoutError:
             return None
-        return Absence(since, activities) if activities else None
+        return Absence(since, activities) if activities or seat is None else None
 
     def seat(
         self, room_id: RoomId, opened: OpenRoom, agent: Agent, absence: Absence | None = None

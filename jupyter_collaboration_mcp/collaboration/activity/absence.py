@@ -34,8 +34,8 @@ class Absence:
     """When the agent last looked, in milliseconds."""
     activities: Sequence[Activity]
 
-    def describe(self, label: Callable[[str], str]) -> str | None:
-        """Who changed which cells, and how much; None if nobody is known to have.
+    def describe(self, label: Callable[[str], str]) -> str:
+        """Who changed which cells, and how much; empty if nobody is known to have.
 
         Args:
             label: Returns how to show a cell with a given id.
@@ -44,7 +44,7 @@ class Absence:
         for activity in self.activities:
             by_actor.setdefault((activity.actor_id, activity.actor), []).append(activity)
         if not by_actor:
-            return None
+            return ""
         said = [_done_by(activities, label) for activities in list(by_actor.values())[:_ACTORS]]
         more = len(by_actor) - _ACTORS
         others = f"; and {more} more did something" if more > 0 else ""
