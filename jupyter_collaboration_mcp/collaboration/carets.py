@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..documents.awareness import is_agent, name_of, user_of
 from ..documents.differ import Edit
+from ..documents.members import Member, member_of
 from ..documents.notebook import Notebook
 from ..documents.positions import Id, RelativePosition, offset_of
 from ..documents.text_document import TextDocument
@@ -34,9 +34,7 @@ class Caret:
     """One caret or selection."""
 
     client: int
-    username: str
-    name: str
-    agent: bool
+    member: Member
     anchor: RelativePosition
     head: RelativePosition
     """Where the caret itself is; the anchor is the other end of a selection."""
@@ -57,7 +55,7 @@ def people_at(peer: RoomPeer, cell_ids: Iterable[str]) -> dict[str, list[str]]:
 
 def carets_in(states: States) -> list[Caret]:
     """The carets of all people in a room; those of agents do not count."""
-    return [caret for caret in all_carets(states) if not caret.agent]
+    return [caret for caret in all_carets(states) if not caret.member.is_agent]
 
 
 def all_carets(states: States) -> Iterator[Caret]:
@@ -70,14 +68,13 @@ def all_carets(states: States) -> Iterator[Caret]:
         cursors = state.get("cursors") if isinstance(state, Mapping) else None
         if not isinstance(cursors, list):
             continue
-        username = str(user_of(state).get("username") or "")
-        name, agent = name_of(state) or _NAMELESS, is_agent(state)
+        member = member_of(state) or Member("", _NAMELESS)
         for cursor in cursors[:_MOST_CARETS]:
             if isinstance(cursor, Mapping):
                 head = RelativePosition.parse(cursor.get("head"))
                 anchor = RelativePosition.parse(cursor.get("anchor")) or head
                 if head is not None and anchor is not None and any(head.text):
-                    yield Caret(client, username, name, agent, anchor, head)
+                    yield Caret(client, member, anchor, head)
 
 
 def people_in_cells(
@@ -88,8 +85,8 @@ def people_in_cells(
     for caret in carets:
         if caret.text is not None:
             names = people.setdefault(caret.text, [])
-            if caret.name not in names:
-                names.append(caret.name)
+            if caret.member.name not in names:
+                names.append(caret.member.name)
     if not people:
         return {}
     with notebook.doc.transaction():  # one for all: there may be a thousand cells
@@ -119,6 +116,6 @@ def people_in_lines(
         end = len(source) if end < 0 else end
         if any(edit.start <= end and edit.end >= start for edit in edits):
             names = found.setdefault(source.count("\n", 0, offsets[-1]) + 1, [])
-            if caret.name not in names:
-                names.append(caret.name)
+            if caret.member.name not in names:
+                names.append(caret.member.name)
     return found

@@ -60,8 +60,8 @@ async def cursors_in(peer: RoomPeer) -> list[Cursor]:
         found.append(
             Cursor(
                 caret.client,
-                caret.username,
-                caret.name,
+                caret.member.id,
+                caret.member.name,
                 part,
                 line,
                 column,

@@ -24,7 +24,7 @@ from .change_log import ChangeLog
 from .changes import Step
 from .edits import CallRecord, Edit, PreparedEdit, prepare
 from .presence import DocumentPresence
-from .replica import Replica
+from .replica import Contribution, Replica
 from .room_sync import RoomSync
 from .seats import Seat, Seats
 from .seen_sources import SeenSources
@@ -54,10 +54,13 @@ class RoomPeer:
         """Notes for the next answer, whichever agent gets it."""
         self._sync = RoomSync(link, self._replica, self._seats.notify)
         self._preparing = asyncio.Lock()
+        self._on_members: Callable[[], None] | None = None
+        self._on_look: Callable[[], None] | None = None
         link.attach(self.doc)
         self._sync.receive()  # the whole document; before anybody observes changes
         self._replica.follow()
-        link.on_arrival(self.show_presence)
+        self._replica.meet()
+        link.on_arrival(self._meet)
 
     def close(self) -> None:
         """Release a peer that is no longer used, whose link is closed."""
@@ -120,7 +123,7 @@ class RoomPeer:
     def edit(self, seat: Seat, call: str) -> Iterator[CallRecord]:
         """The changes of one call: one transaction, one step to undo, one author."""
         record = CallRecord()
-        self._replica.author = seat.name
+        self._replica.author = seat.member
         with self._replica.transaction(seat.agent):
             yield record
         self._finish(seat, call, record)
@@ -175,7 +178,7 @@ class RoomPeer:
         return prepared
 
     def _apply(self, seat: Seat, call: str, prepared: PreparedEdit[Any]) -> None:
-        self._replica.author = seat.name
+        self._replica.author = seat.member
         if prepared.update is not None:
             with self._replica.transaction(seat.agent):
                 self.doc.apply_update(prepared.update)
@@ -215,7 +218,7 @@ class RoomPeer:
     @contextmanager
     def output(self, seat: Seat) -> Iterator[None]:
         """Write what a run shows in its cell: no step to undo, no caret."""
-        self._replica.author = seat.name
+        self._replica.author = seat.member
         with self._replica.transaction(f"{seat.agent} run"):
             yield
         self._replica.attribute(seat.agent, "run")
@@ -255,6 +258,18 @@ class RoomPeer:
         """Set a function to call when there is something that no file has yet."""
         self._sync.on_edit = tell
 
+    def on_contribution(self, tell: Callable[[Contribution], None]) -> None:
+        """Set a function to call with what others do to the document, once it is received."""
+        self._replica.on_contribution = tell
+
+    def on_members(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when somebody comes or goes."""
+        self._on_members = tell
+
+    def on_look(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when an agent has seen what others did."""
+        self._on_look = tell
+
     def inherit(self, lost: RoomPeer) -> None:
         """Reapply what the room has lost of another peer's edits."""
         self._sync.inherit(lost._sync)
@@ -269,8 +284,20 @@ class RoomPeer:
         """The notes for an answer to an agent; each is returned once."""
         return self._seats.take_notes(seat)
 
+    def news(self, seat: Seat) -> str | None:
+        """What others did since an agent last looked, in a line; it has looked now."""
+        label = self.document.label
+        absence, seat.absence = seat.absence, None
+        away = None if absence is None else absence.describe(label)
+        news = self.changes.summary(seat.seen, seat.member.id, label, away)
+        seat.seen = self.version
+        if self._on_look is not None:
+            self._on_look()
+        return news
+
     def seat(self, seat: Seat, visible: bool = True) -> None:
         """Seat an agent; people see it, unless it has already left."""
+        self._replica.own_agents.add(seat.member.id)
         self._seats.add(seat, visible)
 
     def shows(self, seat: Seat) -> bool:
@@ -288,3 +315,9 @@ class RoomPeer:
     def show_presence(self) -> None:
         """Announce who is here: regularly, and whenever somebody joins who cannot know."""
         self._seats.show_presence()
+
+    def _meet(self) -> None:
+        self._replica.meet()
+        self.show_presence()
+        if self._on_members is not None:
+            self._on_members()

@@ -13,7 +13,8 @@ from weakref import WeakSet
 from pycrdt import Awareness, Doc, create_awareness_message
 
 from ..backends.protocols.awareness import AwarenessLink
-from ..documents.awareness import agent_username, is_agent
+from ..documents.awareness import is_agent
+from ..documents.members import agent_username
 from ..documents.positions import RelativePosition
 
 #: Seconds between updates of a moving caret: edits must not wait for their picture.

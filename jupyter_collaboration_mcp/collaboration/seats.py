@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..backends.protocols.rooms import RoomLink
+from ..documents.members import Member
+from .activity.absence import Absence
 from .presence import DocumentPresence, Profile
 from .seen_sources import KnownRevisions
 from .undo import UndoLog
@@ -36,6 +38,13 @@ class Seat:
     """For its next answer: by cell or line that it changed, people whose carets are there."""
     known: KnownRevisions = field(default_factory=KnownRevisions)
     """What the agent knows about the document's text."""
+    absence: Absence | None = None
+    """What others did while it was away, until it is told."""
+
+    @property
+    def member(self) -> Member:
+        """The agent, as others know it."""
+        return Member.agent(self.agent, self.name)
 
     @property
     def agent(self) -> str:

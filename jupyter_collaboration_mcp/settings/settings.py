@@ -155,6 +155,11 @@ class Settings:
         "Seconds that code which called input() waits for an agent's answer.",
         metavar="SECONDS",
     )
+    activity_limit: int = setting(
+        20_000,
+        "Activities of people and agents that are recorded, the oldest are dropped; 0: none.",
+        metavar="COUNT",
+    )
     journal_dir: str | None = setting(
         None,
         "Directory in which unsaved edits are kept, in a folder for each root directory; "

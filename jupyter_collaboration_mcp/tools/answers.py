@@ -67,11 +67,10 @@ def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **mo
         lines.append(caret_line(peer.document, seat.people))
         facts["carets"] = caret_facts(peer.document, seat.people)
         seat.people = {}
-    others = peer.changes.summary(seat.seen, seat.name, peer.document.label)
+    others = peer.news(seat)
     if others is not None:
         lines.append(others)
         facts["others"] = others
-    seat.seen = peer.version
     return Answer("\n".join(lines), facts, **more)
 
 

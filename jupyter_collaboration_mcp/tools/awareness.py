@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -24,8 +25,8 @@ from .answers import about, answer, joined
 from .places import SiteTools
 from .registry import Answer, tool
 
-#: Characters of a selection that an answer shows, of a status, and of an activity.
-_SELECTED, _MESSAGE, _DESCRIPTION = 80, 200, 300
+#: Characters of a selection that an answer shows, of a status, of an activity and its metadata.
+_SELECTED, _MESSAGE, _DESCRIPTION, _METADATA = 80, 200, 300, 2_000
 
 DocumentPath = Annotated[str | None, Field(description="only this document")]
 
@@ -178,7 +179,7 @@ class AwarenessTools(SiteTools):
             raise InvalidArgument("activity_type and description are empty.", "Say what you do.")
         who = Member.agent(call.agent.key, call.agent.name)
         note = f"{inline(call.agent.name)} (agent) announces ({inline(kind)}): {quoted(text)}"
-        more = {"activity_type": kind, "metadata": metadata or {}}
+        more: dict[str, Any] = {"activity_type": kind, "metadata": _small(metadata or {})}
         if document_path is None:
             await call.authorize(Level.read)
             for site in self._sites:
@@ -327,6 +328,15 @@ def _one_line(text: str, limit: int, name: str) -> str:
             f"{name} has {len(text)} characters; people read at most {limit}.", "Shorten it."
         )
     return text
+
+
+def _small(metadata: dict[str, Any]) -> dict[str, Any]:
+    size = len(json.dumps(metadata))
+    if size > _METADATA:
+        raise InvalidArgument(
+            f"metadata has {size:,} characters; at most {_METADATA:,} are recorded.", "Shorten it."
+        )
+    return metadata
 
 
 def _offset(source: str, position: Position) -> int:

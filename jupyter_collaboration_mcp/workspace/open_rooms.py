@@ -1,5 +1,9 @@
 """The rooms that this process has joined: keeps them alive, watches until edits are saved, and
-leaves them when idle."""
+leaves them when idle.
+
+A room that agents have used is not left while people are in it: we stay as an observer whom nobody
+sees, so that agents that come back learn what happened.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,15 @@ from typing import Any, Generic, TypeVar
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..collaboration.activity.absence import Absence
+from ..collaboration.activity.activity import CHANGES
+from ..collaboration.activity.log import ActivityLog
 from ..collaboration.changes import Step
 from ..collaboration.peer import RoomPeer
+from ..collaboration.room_activity import RoomActivity
 from ..collaboration.seats import Seat
 from ..documents.foreign_text import inline
+from ..documents.members import agent_username
 from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
 from .agent import Agent
 from .lobby import Attendance, Lobby
@@ -41,6 +50,15 @@ _SEATS = 500
 #: Characters in all of these steps.
 _KEPT = 50_000_000
 
+#: Seconds after which what others did is received, even if no agent asks for it.
+_HEARING = 1.0
+
+#: Rooms in which there are people and no agents, and in which we stay.
+_OBSERVED = 20
+
+#: Seconds that an agent who comes back may have to wait for what the log has.
+_RECALL = 1.0
+
 #: Documents whose notes are kept until somebody opens them again; the oldest are dropped.
 _UNSAID = 500
 
@@ -53,12 +71,16 @@ class OpenRoom:
     """A room with our peer in it, and the agents that use it."""
 
     peer: RoomPeer
+    activity: RoomActivity
+    """Records what people do in it."""
     agents: dict[str, Seat] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     gone: bool = False
     """Whether the document no longer exists."""
     paths: set[str] = field(default_factory=set)
     """The paths by which it was opened."""
+    unheard: bool = False
+    """Whether others have changed something that was not received yet."""
 
 
 class TaskPerKey(Generic[K, T]):
@@ -90,7 +112,10 @@ class TaskPerKey(Generic[K, T]):
 class OpenRooms:
     """One peer for each room, however many agents are at it."""
 
-    def __init__(self, backend: Backend, idle_timeout: float, log: Logger) -> None:
+    def __init__(
+        self, backend: Backend, idle_timeout: float, log: Logger, activity: ActivityLog
+    ) -> None:
+        self.activity = activity
         self.idle_timeout = idle_timeout
         self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
         """Called with a peer that has just joined its room."""
@@ -103,6 +128,8 @@ class OpenRooms:
         self._rejoining = TaskPerKey[RoomId, None]()
         self._following = TaskPerKey[RoomId, None]()
         self._current: dict[str, RoomId] = {}  # where each agent was last
+        self._hearing = TaskPerKey[RoomId, None]()
+        self._observing = TaskPerKey[RoomId, None]()
         self._unsaid: dict[str, list[str]] = {}  # notes by room, for whoever opens it again
         self._sweeping = TaskPerKey[None, None]()
 
@@ -128,7 +155,13 @@ class OpenRooms:
 
     async def close(self) -> None:
         """Leave all rooms."""
-        for tasks in (self._sweeping, self._rejoining, self._following):
+        for tasks in (
+            self._sweeping,
+            self._rejoining,
+            self._following,
+            self._hearing,
+            self._observing,
+        ):
             await tasks.end()
         await self.lobby.close()
         for opened in self._open.values():
@@ -158,9 +191,12 @@ class OpenRooms:
             await link.close()
             raise
         peer.notes += self._unsaid.pop(room_id, [])
-        self._open[room_id] = OpenRoom(peer, agents)
+        opened = OpenRoom(peer, RoomActivity(self.activity, peer), agents)
+        self._open[room_id] = opened
         if before is not None:
-            self._open[room_id].paths |= before.paths
+            opened.paths |= before.paths
+        if self.activity.enabled:
+            link.on_update(lambda: self._hear_soon(room_id, opened))
         return peer
 
     async def _take_over(
@@ -175,6 +211,7 @@ class OpenRooms:
             await self.on_join(peer)
         if before is None:
             return peer, {}
+        before.activity.close()
         agents = dict(before.agents)
         visible = {key for key, seat in agents.items() if seat.presence is not None}
         await self._leave_room(before)
@@ -242,18 +279,104 @@ class OpenRooms:
                     "the latest edits are in the live document only."
                 )
 
-    def seat(self, room_id: RoomId, opened: OpenRoom, agent: Agent) -> Seat:
-        """The seat of an agent in a room: the one that it had, if it was there before."""
+    # -- what others do --------------------------------------------------------------------
+
+    def _hear_soon(self, room_id: RoomId, opened: OpenRoom) -> None:
+        """Receive what others did within a second, even if no agent asks for it."""
+        if not opened.unheard:
+            opened.unheard = True
+            self._hearing.ensure(room_id, lambda: self._hear(room_id, opened))
+
+    async def _hear(self, room_id: RoomId, opened: OpenRoom) -> None:
+        while opened.unheard and self._open.get(room_id) is opened:
+            await asyncio.sleep(_HEARING)
+            opened.unheard = False
+            try:
+                await opened.peer.catch_up()
+            except CollaborationError as error:
+                self._log.debug("%s: %s", room_id, error.happened)
+            except Exception:
+                self._log.exception("Could not receive what others did in %s", room_id)
+            opened.activity.look()
+
+    def observe(self, room_id: RoomId) -> None:
+        """Join a room that people have opened, if agents have used its document before."""
+        if self.activity.enabled and room_id not in self._open:
+            self._observing.ensure(room_id, lambda: self._observe(room_id))
+
+    async def _observe(self, room_id: RoomId) -> None:
+        if len(self._observed()) >= _OBSERVED:
+            return
+        try:
+            if await self.activity.used_by_agents(room_id.file_id) and room_id not in self._open:
+                await self._join(room_id)
+        except CollaborationError as error:
+            self._log.debug("%s: %s", room_id, error.happened)
+        except Exception:
+            self._log.exception("Could not observe %s", room_id)
+
+    def _observed(self) -> list[OpenRoom]:
+        """The rooms without agents, in the order in which they were joined."""
+        return [opened for opened in self._open.values() if not opened.agents]
+
+    def _observes(self, opened: OpenRoom) -> bool:
+        """Whether to stay in a room without agents, to see what people do in it."""
+        return (
+            self.activity.enabled
+            and opened.peer.link.alive
+            and not opened.gone
+            and opened.activity.has_people
+            and any(each is opened for each in self._observed()[-_OBSERVED:])
+        )
+
+    # -- agents ----------------------------------------------------------------------------
+
+    async def absence(self, room_id: RoomId, opened: OpenRoom, agent: Agent) -> Absence | None:
+        """What others did after an agent last looked and before our peer joined the room.
+
+        None if the agent has missed nothing, or if nothing is known.
+        """
+        start, file_id = opened.peer.changes.start, room_id.file_id
+        seat = opened.agents.get(agent.key) or self._seats.get((room_id, agent.key))
+        if not self.activity.enabled or (seat is not None and seat.seen >= start):
+            return None
+        username = agent_username(agent.key)
+        try:
+            async with asyncio.timeout(_RECALL):
+                if seat is not None and seat.seen:
+                    since = seat.seen
+                elif (last := await self.activity.last_of(username, file_id)) is not None:
+                    since = last.time
+                else:
+                    return None
+                activities = await self.activity.since(
+                    file_id, since, username, until=start, kinds=CHANGES
+                )
+        except TimeoutError:
+            return None
+        return Absence(since, activities) if activities or seat is None else None
+
+    def seat(
+        self, room_id: RoomId, opened: OpenRoom, agent: Agent, absence: Absence | None = None
+    ) -> Seat:
+        """The seat of an agent in a room: the one that it had, if it was there before.
+
+        Args:
+            absence: What it is told with its next answer.
+        """
         seat = opened.agents.get(agent.key)
         if seat is None:
             seat = self._seats.setdefault((room_id, agent.key), Seat(self.lobby.profile(agent)))
             if not seat.seen:
-                seat.seen = opened.peer.version
+                seat.seen = opened.peer.version if absence is None else absence.since
             opened.agents[agent.key] = seat
             seat.session = seat.session or f"s-{secrets.token_hex(5)}"
+        if absence is not None:
+            seat.absence = absence
         came = not opened.peer.shows(seat)
         if came:  # it has left, or the room died while it joined
             opened.peer.seat(seat)
+            opened.activity.agent_joined(seat.member)
             self._forget_seats()
         seat.bound = agent.bound
         seat.used = time.monotonic()
@@ -277,8 +400,13 @@ class OpenRooms:
         while because it may come back."""
         for opened in self._open.values():
             if (seat := opened.agents.get(agent)) is not None:
-                opened.peer.hide(seat)
+                self._hide(opened, seat)
         self._tell_lobby()
+
+    def _hide(self, opened: OpenRoom, seat: Seat) -> None:
+        if seat.presence is not None:
+            opened.activity.agent_left(seat.member)
+        opened.peer.hide(seat)
 
     def sessions(self) -> Iterator[tuple[OpenRoom, Seat]]:
         """Who is at which document."""
@@ -300,6 +428,7 @@ class OpenRooms:
 
     def _unseat(self, opened: OpenRoom, seat: Seat) -> None:
         opened.agents.pop(seat.agent, None)
+        self._hide(opened, seat)
         opened.peer.unseat(seat)
         seat.session = ""
 
@@ -323,10 +452,11 @@ class OpenRooms:
                     if seat.used < idle_since and not seat.runs:
                         self._unseat(opened, seat)
                     elif seat.used < silent_since and not (seat.runs or seat.bound):
-                        opened.peer.hide(seat)
+                        self._hide(opened, seat)
                 if opened.agents:
                     opened.peer.show_presence()
-                elif opened.since < idle_since:  # otherwise its opener is about to take a seat
+                elif opened.since < idle_since and not self._observes(opened):
+                    # Otherwise its opener is about to take a seat.
                     await self._leave(room_id, opened)
             self._tell_lobby()
             self.lobby.announce()
@@ -359,6 +489,9 @@ class OpenRooms:
         return opened.gone or not peer.unsaved
 
     async def _close(self, opened: OpenRoom) -> None:
+        for seat in opened.agents.values():
+            self._hide(opened, seat)
+        opened.activity.close()
         await self._leave_room(opened)
         opened.peer.close()
 

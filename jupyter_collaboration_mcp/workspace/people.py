@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..backends.protocols.awareness import AwarenessLink
-from ..documents.awareness import is_agent, name_of, user_of
 from ..documents.foreign_text import NAME, PATH
+from ..documents.members import member_of
 from ..errors import AmbiguousUser, UserNotFound
 
 #: How the drive of collaborative documents is named in paths of older clients.
@@ -88,11 +88,10 @@ def _names(user: User) -> set[str]:
 
 
 def _add(users: dict[str, User], state: Mapping[str, Any] | None) -> User | None:
-    name, username = name_of(state), str(user_of(state).get("username") or "")[:NAME]
-    if name is None or state is None:
+    member = member_of(state)
+    if member is None or state is None:
         return None
-    key = username or name
-    user = users.setdefault(key, User(key, name, is_agent(state)))
+    user = users.setdefault(member.id, User(member.id, member.name, member.is_agent))
     facts = state.get("agent")
     if user.agent and isinstance(facts, Mapping):
         user.status = str(facts.get("status") or "online")[:NAME]

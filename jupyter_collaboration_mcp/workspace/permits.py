@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..errors import PermissionRefused
 from .agent import Agent
@@ -22,6 +22,9 @@ _AUTHORIZER = {
     Level.execute: ("execute", "kernels"),
     Level.admin: ("write", "contents"),
 }
+
+#: Paths of one call that are noted.
+_VISITS = 50
 
 Authorizer = Callable[[str, str, str | None], Awaitable[bool]]
 """Jupyter's authorizer: whether the caller may take an action on a resource, perhaps at a path."""
@@ -60,6 +63,16 @@ def require_level(level: Level, allowed: Level) -> None:
         )
 
 
+class Visit(NamedTuple):
+    """A path that a call was permitted to use."""
+
+    server: Server
+    level: Level
+    path: str
+    file_id: str = ""
+    """The document that was opened, if one was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One tool call, or one read of a resource: the caller, and what it may do."""
@@ -76,6 +89,8 @@ class Call:
     """Whether the authorizer's decision may depend on the path."""
     report: Callable[[float, str], Awaitable[None]]
     """Reports progress to a client that wants it, which also keeps the client from giving up."""
+    visits: list[Visit] = field(default_factory=list)
+    """What it was permitted to use so far."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)
     _rechecks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     _endings: list[Callable[[], None]] = field(default_factory=list)
@@ -101,6 +116,7 @@ class Call:
         server.require(level)
         for name in server.workspace.path_and_target(path):
             await self.authorize(level, name)
+        self.note(server, level, path)
         return Permit(self, server.workspace, level, path)
 
     async def authorize(self, level: Level, path: str | None = None) -> None:
@@ -122,6 +138,11 @@ class Call:
                     level=level.name,
                 )
             self._granted.add((level, path))
+
+    def note(self, server: Server, level: Level, path: str, file_id: str = "") -> None:
+        """Note what the call uses, for the activity log."""
+        if len(self.visits) < _VISITS:
+            self.visits.append(Visit(server, level, path, file_id))
 
     async def may_see(self, path: str) -> bool:
         """Whether the authorizer lets the caller know about a path that the path rules show."""

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..backends.protocols.room_ids import Kind, RoomId
+from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import PATH, inline
 from ..errors import (
@@ -74,6 +75,11 @@ class Site:
         """The alias, made safe to put into a sentence."""
         return self.alias or DEFAULT
 
+    @property
+    def activity(self) -> ActivityLog:
+        """What people and agents did on this server."""
+        return self.workspace.activity
+
     def name(self, path: str) -> str:
         """A path as agents write it, with the alias."""
         return f"{self.alias}:{path}" if self.alias else path
@@ -100,6 +106,7 @@ class Site:
         """
         here = await self.workspace.open(permit, kind)
         permit.call.at_end(here.seat.profile.work(_DOING[permit.level]))
+        permit.call.note(self, permit.level, here.path, here.peer.link.room_id.file_id)
         permit.call.recheck(partial(self.workspace.recheck, here, permit))
         return SiteDocument.of(self, here)
 

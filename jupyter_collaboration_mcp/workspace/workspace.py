@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
 from ..errors import (
     CollaborationError,
@@ -51,14 +52,17 @@ class Workspace:
         log: Logger,
         alias: str = "",
         etiquette: Etiquette = Etiquette(),  # noqa: B008
+        activity: ActivityLog | None = None,
     ) -> None:
         self.alias = alias
         self._etiquette = etiquette
+        self.activity = activity or ActivityLog.off()
+        """What people and agents did in the documents of this server."""
         self.limits = limits
         self.rules = rules
         self.filing = Filing(self, backend.files)
         self._backend = backend
-        self.rooms = OpenRooms(backend, idle_timeout, log)
+        self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
 
     def allowed_path(self, path: str) -> str:
         """The normalized path, if agents may touch it."""
@@ -110,6 +114,7 @@ class Workspace:
         for each in self.rooms:
             each.paths.discard(path)  # it may have been another room's
         opened.paths.add(path)
+        absence = await self.rooms.absence(room_id, opened, permit.agent)
         try:
             path, loads = await self._decide(path, opened.peer, permit)
         except RoomUnavailable:
@@ -118,7 +123,8 @@ class Workspace:
             # The room ended in the meantime, say because its server restarted. Retry in a new one.
             room_id, opened = await self._open_at(path, kind)
             path, loads = await self._decide(path, opened.peer, permit)
-        seat = self.rooms.seat(room_id, opened, permit.agent)
+        # Do not await anything from here on: the document is current.
+        seat = self.rooms.seat(room_id, opened, permit.agent, absence)
         link_path = opened.peer.link.path
         other_path = self._other_path(path, link_path)
         return OpenDocument(
@@ -293,3 +299,4 @@ class Workspace:
     async def close(self) -> None:
         """Leave all rooms."""
         await self.rooms.close()
+        await self.activity.close()

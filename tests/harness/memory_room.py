@@ -88,6 +88,9 @@ class MemoryLink:
     def on_arrival(self, tell: Callable[[], None]) -> None:
         pass
 
+    def on_update(self, tell: Callable[[], None]) -> None:
+        pass
+
     def notices(self) -> Sequence[str]:
         return ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tornado.web import HTTPError
@@ -80,6 +80,10 @@ class InProcessBackend:
         """Save what is unsaved; what cannot be saved stays in the journal."""
         await self._rooms.stop()
         await self._journal.close()
+
+    def on_room_opened(self, tell: Callable[[RoomId], None]) -> None:
+        """Set a function to call with each room that is loaded, whoever opens it."""
+        self._rooms.on_opened = tell
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         kind = room_kind(await self.files.look(path), kind)

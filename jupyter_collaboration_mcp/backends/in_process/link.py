@@ -59,6 +59,7 @@ class InProcessLink:
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
         self._sending = False
+        self._tell_update: Callable[[], None] | None = None
         self._awareness: str | None = None
         self._closed = False
         self._given_up = False
@@ -136,6 +137,9 @@ class InProcessLink:
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         self._awareness = observe_arrivals(self._room.awareness, tell)
+
+    def on_update(self, tell: Callable[[], None]) -> None:
+        self._tell_update = tell
 
     def remember(self, notice: str | None) -> None:
         if notice is not None:
@@ -272,3 +276,5 @@ class InProcessLink:
                 self._before_overwrite = len(self._received)
         if not self._sending:  # otherwise it is our own update coming back
             self._received.append(update)
+            if self._tell_update is not None:
+                self._tell_update()

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -63,6 +63,8 @@ class Rooms:
         self._watches: dict[str, RoomWatch] = {}
         self._cleaners: dict[str, asyncio.Task[None]] = {}
         self._serving: asyncio.Task[None] | None = None
+        self.on_opened: Callable[[RoomId], None] | None = None
+        """Called with each room that is loaded, whoever opens it."""
 
     def start(self) -> None:
         """Watch every room from the moment it is loaded, whoever opens it."""
@@ -359,6 +361,8 @@ class Rooms:
             room = self._server.ydoc.ywebsocket_server.rooms.get(room_id)
             if room is not None and room.ready and hasattr(room, "_document"):
                 self._watch(cast("DocumentRoom", room))
+                if self.on_opened is not None:
+                    self.on_opened(RoomId(room_id))
             return
         watch = self._watches.get(room_id)
         if watch is None:

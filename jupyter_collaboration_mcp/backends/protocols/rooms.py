@@ -144,6 +144,10 @@ class RoomLink(Protocol):
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Set a function to call when somebody joins, or switches autosave on or off."""
 
+    def on_update(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when others have changed something, which `receive` will return
+        once `current` has been awaited. Called for each key press: must be quick."""
+
     def notices(self) -> Sequence[str]:
         """Notices for the next answer about this document, for example after a crash; each once."""
 
