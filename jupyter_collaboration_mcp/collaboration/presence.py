@@ -7,7 +7,7 @@ import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from weakref import WeakSet
 
 from pycrdt import Awareness, Doc, create_awareness_message
@@ -34,7 +34,8 @@ Status = Literal["online", "away", "busy", "offline"]
 class Profile:
     """What an agent tells about itself, in all documents of a server and in its lobby.
 
-    JupyterLab shows a name and no status, so what the agent is doing stands behind the name.
+    JupyterLab shows names and no status. So in the lobby, what the agent is doing stands behind its
+    name; beside its caret there is no room for that.
     """
 
     def __init__(self, key: str, name: str) -> None:
@@ -64,13 +65,13 @@ class Profile:
         said = self._announcement or working or own
         return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1]}…"
 
-    def user(self) -> dict[str, Any]:
+    def user(self, with_doing: bool) -> dict[str, Any]:
         """What an awareness state says about its user."""
-        shown = f"{self.display_name}: {self.doing}" if self.doing else self.display_name
+        doing = f": {self.doing}" if with_doing and self.doing else ""
         return {
             "username": self.username,
             "name": self.name,
-            "display_name": shown,
+            "display_name": f"{self.display_name}{doing}",
             "initials": _initials(self.name),
             "avatar_url": None,
             "color": f"var(--jp-collaborator-color{_number(self.key) % _COLOURS + 1})",
@@ -87,7 +88,8 @@ class Profile:
 
     def set_status(self, status: Status, message: str) -> None:
         self.status, self.message = status, message
-        self._changed()
+        for presence in self._presences:
+            presence.show_soon()
 
     def announce(self, text: str) -> None:
         """Show something for a while."""
@@ -99,7 +101,7 @@ class Profile:
         """Show what the agent is doing, until the returned function is called, and a bit longer."""
         self.last_active = time.time()
         if self.status == "offline":  # who works is not gone
-            self.status = "online"
+            self.set_status("online", self.message)
         token = object()
         shown = self.doing
         self._work[token] = doing
@@ -137,7 +139,8 @@ class Profile:
 
     def _changed(self) -> None:
         for presence in self._presences:
-            presence.show_soon()
+            if presence.shows_doing:
+                presence.show_soon()
 
     def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
         if (timer := self._timers.pop(name, None)) is not None:
@@ -147,6 +150,9 @@ class Profile:
 
 class Presence(ABC):
     """One agent in one awareness, under its own client id."""
+
+    shows_doing: ClassVar[bool]
+    """Whether people read there what the agent is doing."""
 
     def __init__(self, link: AwarenessLink, profile: Profile) -> None:
         self._link = link
@@ -171,7 +177,8 @@ class Presence(ABC):
         if self.profile.status == "offline":
             self._send(None)
         else:
-            self._send({"user": self.profile.user(), "agent": self.profile.facts(), **self.state()})
+            user = self.profile.user(self.shows_doing)
+            self._send({"user": user, "agent": self.profile.facts(), **self.state()})
 
     def leave(self) -> None:
         """Vanish at once."""
@@ -196,6 +203,8 @@ class Presence(ABC):
 
 class DocumentPresence(Presence):
     """An agent in a document: people see its caret there."""
+
+    shows_doing = False
 
     def __init__(self, link: AwarenessLink, profile: Profile) -> None:
         super().__init__(link, profile)
@@ -226,6 +235,8 @@ class DocumentPresence(Presence):
 
 class LobbyPresence(Presence):
     """An agent in the lobby: people see it in the side panel, with its documents."""
+
+    shows_doing = True
 
     def __init__(self, link: AwarenessLink, profile: Profile) -> None:
         super().__init__(link, profile)

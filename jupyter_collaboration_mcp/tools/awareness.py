@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..collaboration.activity.activity import Activity
 from ..collaboration.cursors import Cursor, cursors_in, place
 from ..collaboration.presence import Status
-from ..documents.foreign_text import inline, quoted
+from ..documents.foreign_text import inline, quoted, words
 from ..documents.members import Member
 from ..documents.text_document import WHOLE, TextDocument
 from ..errors import InvalidArgument, SessionNotFound
@@ -116,7 +117,7 @@ class AwarenessTools(SiteTools):
         document_path: str,
         position: Position,
         selection: Selection | None = None,
-        cell_id: Annotated[str | None, Field(description="in a notebook")] = None,
+        cell_id: Annotated[str | int | None, Field(description="in a notebook")] = None,
     ) -> Answer:
         """Show people your caret at a place, or a selection, in a text file or a cell."""
         here = await self._open(call, Level.read, document_path, None)
@@ -304,7 +305,7 @@ class AwarenessTools(SiteTools):
                 return site, session
         raise SessionNotFound.of(session_id)
 
-    def _part(self, here: SiteDocument, cell_id: str | None) -> str:
+    def _part(self, here: SiteDocument, cell_id: str | int | None) -> str:
         document = here.peer.document
         if isinstance(document, TextDocument):
             if cell_id is not None:
@@ -428,13 +429,15 @@ def _cursor_facts(here: SiteDocument, cursor: Cursor) -> dict[str, Any]:
 
 
 def _when(activity: Activity) -> str:
-    return str(activity.event()["time"])
+    return datetime.fromtimestamp(activity.time / 1000, UTC).isoformat(timespec="seconds")
 
 
 def _activity_line(site: Site, activity: Activity) -> str:
-    where = f" in {site.label_of(activity.path)}" if activity.path else ""
-    who = inline(activity.actor) if activity.actor else "Somebody"
-    return f"{_when(activity)} {who}{where}: {inline(activity.description, _DESCRIPTION)}"
+    said, who = activity.description, activity.actor or "Somebody"
+    if not said.startswith(who):
+        said = f"{who}: {said}"
+    where = f"{site.label_of(activity.path)}: " if activity.path else ""
+    return f"{_when(activity)} {where}{words(said, _DESCRIPTION)}"
 
 
 def _session_line(site: Site, session: Session, call: Call) -> str:
