@@ -25,7 +25,7 @@ from ..panics import is_panic
 from .peer import RoomPeer
 
 #: Carets of one person that count: a state may contain anything.
-_MOST_CARETS = 100
+_MOST_CARETS = 20
 
 #: A person whose tab gives no name.
 _NAMELESS = "Somebody"
