@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -140,8 +141,10 @@ class Notebook(CellMirror):
         The beginning is the one place that pycrdt names by its text, whatever the text contains
         (at the end it panics, B10).
         """
-        source: Text = self._cells[index].shared["source"]
-        text_id = source.sticky_index(0, Assoc.BEFORE).to_json()["type"]
+        with self.doc.transaction() as transaction:
+            source = get_value(transaction, self._cells[index].raw, "source")
+            beginning = source.sticky_index(transaction._txn, 0, Assoc.BEFORE)
+        text_id = json.loads(beginning.to_json_string())["type"]
         return int(text_id["client"]), int(text_id["clock"])
 
     def has_count(self, index: int, count: int | None) -> bool:
