@@ -79,9 +79,10 @@ class Seats:
             seat.presence.show()
 
     def hide(self, seat: Seat) -> None:
-        if seat.presence is not None:
-            seat.presence.leave()
-            seat.presence = None
+        # First, because a link may report the farewell at once as a change of who is here.
+        presence, seat.presence = seat.presence, None
+        if presence is not None:
+            presence.leave()
 
     def remove(self, seat: Seat) -> None:
         self._seats.pop(seat.agent, None)

@@ -51,7 +51,7 @@ _SEATS = 500
 _KEPT = 50_000_000
 
 #: Seconds after which what others did is received, even if no agent asks for it.
-_HEARING = 1.0
+_HEARING = 0.5
 
 #: Rooms in which there are people and no agents, and in which we stay.
 _OBSERVED = 20
@@ -310,6 +310,7 @@ class OpenRooms:
         try:
             if await self.activity.used_by_agents(room_id.file_id) and room_id not in self._open:
                 await self._join(room_id)
+                self._log.info("Observing %s, which agents have used before", room_id)
         except CollaborationError as error:
             self._log.debug("%s: %s", room_id, error.happened)
         except Exception:
