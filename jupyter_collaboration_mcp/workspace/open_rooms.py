@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from logging import Logger
-from typing import Any, Generic, TypeVar
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
@@ -27,6 +26,7 @@ from ..collaboration.seats import Seat
 from ..documents.foreign_text import inline
 from ..documents.members import agent_username
 from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
+from ..owned_tasks import TaskPerKey
 from .agent import Agent
 from .lobby import Attendance, Lobby
 
@@ -62,9 +62,6 @@ _RECALL = 1.0
 #: Documents whose notes are kept until somebody opens them again; the oldest are dropped.
 _UNSAID = 500
 
-K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
-
 
 @dataclass(slots=True)
 class OpenRoom:
@@ -81,32 +78,6 @@ class OpenRoom:
     """The paths by which it was opened."""
     unheard: bool = False
     """Whether others have changed something that was not received yet."""
-
-
-class TaskPerKey(Generic[K, T]):
-    """Background tasks, at most one at a time for each key."""
-
-    def __init__(self) -> None:
-        self._tasks: dict[K, asyncio.Task[T]] = {}
-
-    def ensure(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
-        """Return the running task of a key; start one if there is none."""
-        task = self._tasks.get(key)
-        if task is None or task.done():
-            task = self._tasks[key] = asyncio.get_running_loop().create_task(work())
-            task.add_done_callback(lambda done: self._remove(key, done))
-        return task
-
-    def _remove(self, key: K, task: asyncio.Task[T]) -> None:
-        if self._tasks.get(key) is task:
-            del self._tasks[key]
-
-    async def end(self) -> None:
-        """Cancel all tasks, and wait until they have ended."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class OpenRooms:
