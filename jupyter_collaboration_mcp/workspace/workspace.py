@@ -147,10 +147,12 @@ class Workspace:
         links = [opened.peer.link for opened in self.rooms if path in opened.paths]
         for link in links:
             with contextlib.suppress(CollaborationError):
-                while link.alive and link.path == path and time.monotonic() < deadline:
-                    await asyncio.sleep(_MOVING / 20)
+                while link.alive and time.monotonic() < deadline:
                     with contextlib.suppress(DocumentNotFound):
                         await link.stale()  # finds out where its file is
+                    if link.path != path:
+                        break
+                    await asyncio.sleep(_MOVING / 20)
                 if link.alive and link.path != path:
                     await self._require(link.path, link.whereabouts(), permit)
                     return DocumentNotFound.moved(path, link.path)
