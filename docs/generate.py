@@ -129,6 +129,13 @@ line says how much is shown and which argument continues: `start_index`, `start_
 in full the runs that did not complete, and lists which cells were slow, wrote to stderr, or have
 output or pictures.
 
+**People come first.** Cells with `editable: false`, `deletable: false` or the tag
+`agent-protected` in their metadata are
+[protected](architecture.md#protected-and-busy-cells): a call that does what the mark forbids is
+refused as a whole, with `cell_protected`. An agent can set these marks, but not remove them, not
+even by undo. If a person's caret is in a cell that an agent changes, the answer says so; where
+`busy_cells` is `refuse`, the call is refused with `cell_busy`.
+
 **What you could not know.** If others changed a text since you read it, the answer to an edit of a
 part of it has a diff. After a failure, the answer names the variables on the line that failed, if
 the kernel is idle.
@@ -333,6 +340,7 @@ text file are:
 | `mode` | `file` if the server has no live collaboration and its files are used |
 | `collaboration` | `room_id`, and `people`: who else is in the room |
 | `others` | what others changed since this agent last looked, while it is in the room |
+| `carets` | by `cell_id` or `place`, the `people` whose carets are in what the call changed |
 | `notices` | what the agent is notified of once, such as where edits were stored after a crash |
 
 An answer to an edit means that the room has it, and that it would survive a crash of the server.

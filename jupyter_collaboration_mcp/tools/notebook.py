@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.protocols.files import Listing
 from ..documents.text_document import WHOLE, TextDocument
-from ..errors import CollaborationError, InvalidArgument
+from ..errors import CellError, CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
 from ..workspace import call_limits, cell_selection, cell_updates, editing, guards
 from ..workspace.open_document import OpenDocument
@@ -274,7 +274,11 @@ class NotebookTools(SiteTools):
             there, [before[notebook.id_at(index)] for index in there]
         )
         deletion = editing.delete_cells(here, unchanged, limits, guards.RunRequest(False))
-        done = await self._deleted(here, await here.perform(deletion))
+        try:
+            gone = await here.perform(deletion)
+        except CellError as refusal:  # they ran all the same, and whoever reads it has to know
+            return replace(ran, facts={**ran.facts, "deleted": []}, error=refusal)
+        done = await self._deleted(here, gone)
         facts = {**done.facts, "runs": ran.facts["runs"]}
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
 

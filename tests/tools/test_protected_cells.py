@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import count
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.harness.agents import AgentClient
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import eventually
 
-from .conftest import New, Tab, Warm
+from .conftest import MakeGate, New, Tab, Warm
 
 pytestmark = pytest.mark.anyio
 
@@ -151,3 +152,23 @@ async def test_a_mark_that_a_person_sets_counts_at_once_also_for_undo(
 
     await eventually(undo, lambda answer: "error" not in answer)
     await ana.until(lambda: ana.source("marked-1") == "print(6 * 7)")
+
+
+async def test_a_cell_that_is_protected_while_it_runs_is_not_deleted(
+    ada: AgentClient, warm: Warm, gate: MakeGate, tab: Tab
+) -> None:
+    door = gate()
+    path = await warm(door.code)
+    ana = await tab(path)
+    deletion = {"path": path, "cell_ids": ["cell-0"], "exec": True}
+    call = asyncio.create_task(ada.call("batch_delete_notebook_cells", **deletion))
+    await door.reached()
+    ana.set_metadata("cell-0", **TAGGED)
+    await ana.flush()
+    door.open()
+    answer = (await call).structured_content
+    assert answer["error"]["code"] == "cell_protected"
+    assert answer["deleted"] == []
+    (run,) = answer["runs"]  # it ran all the same
+    assert run["state"] == "completed"
+    assert ana.ids() == ["cell-0"]
