@@ -288,6 +288,48 @@ _NOTES: Mapping[str, str] = {
         "objects of unknown classes are named, not printed. Data comes first, then functions and "
         "classes."
     ),
+    "get_online_users": (
+        "Everybody in JupyterLab's own list of collaborators, and everybody in a document that an "
+        "agent of this server has open. A user in several tabs is listed once. The id is the user "
+        "name, which stays the same; agents' ids begin with `agent-`. Documents that the caller "
+        "may not read are left out. From outside a server without the extension, people who were "
+        "there first are known after their next sign of life, within 15 seconds."
+    ),
+    "get_user_presence": (
+        "The status of a person is `online` for as long as a tab is open: JupyterLab knows no "
+        "more. The cell is that of the caret in `document_path`, or in the document that the user "
+        "looks at."
+    ),
+    "set_user_presence": (
+        "People read the status and the message behind your name in JupyterLab's side panel. "
+        "While a call runs, they read what it does instead."
+    ),
+    "get_user_cursors": (
+        "A tab keeps its last caret when it loses the focus. Lines and columns count from 0, "
+        "columns in characters (code points); JupyterLab's status bar counts from 1, in UTF-16 "
+        "units."
+    ),
+    "update_cursor_position": (
+        "The caret follows edits and runs by itself; this is for pointing at something. With "
+        "`selection`, the caret is at the end of it that `position` names."
+    ),
+    "get_user_activity": (
+        "From the [activity log](architecture.md#the-activity-log), which outlives restarts. Times "
+        "are in UTC."
+    ),
+    "broadcast_user_activity": (
+        "`activity_type` is a word of your choice. Without `document_path`, all agents of this "
+        "server are told. `metadata` is recorded with it, at most 2,000 characters of JSON."
+    ),
+    "get_active_sessions": (
+        "A session is one agent at one document, from joining to leaving; other tools join "
+        "automatically. Documents that only people have open are listed, too, without an id."
+    ),
+    "join_session": "Joining a session means joining its document, under a session of your own.",
+    "leave_session": (
+        "Without it, an agent leaves when its connection ends, or some minutes after its last call "
+        "(`idle_timeout`). What it can undo is kept for a while."
+    ),
     "list_servers": (
         "Only in the standalone command; the extension has one server, its own. Each server is "
         "checked, and `state` is `ok` or the code of what is wrong with it. `root` is the "

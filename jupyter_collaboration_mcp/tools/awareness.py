@@ -87,7 +87,7 @@ class AwarenessTools(SiteTools):
                 facts["cursor"] = _cursor_facts(here, found)
         return Answer("\n".join(lines), facts)
 
-    @tool("Set your status", Level.read, idempotent=True)
+    @tool("Set your status", Level.read, idempotent=True, shows=True)
     async def set_user_presence(
         self, call: Call, status: Status = "online", message: str = ""
     ) -> Answer:
@@ -110,7 +110,7 @@ class AwarenessTools(SiteTools):
         facts = {**about(here), "cursors": [_cursor_facts(here, each) for each in cursors]}
         return answer(here, [head, *lines], facts)
 
-    @tool("Move your cursor", Level.read, idempotent=True)
+    @tool("Move your cursor", Level.read, idempotent=True, shows=True)
     async def update_cursor_position(
         self,
         call: Call,
@@ -163,7 +163,7 @@ class AwarenessTools(SiteTools):
         facts = [{**each.event(), "path": site.name(each.path)} for site, each in found[:limit]]
         return Answer("\n".join(lines) or "Nothing is recorded.", {"activities": facts})
 
-    @tool("Announce something", Level.read, only_adds=True)
+    @tool("Announce something", Level.read, shows=True)
     async def broadcast_user_activity(
         self,
         call: Call,
@@ -172,8 +172,8 @@ class AwarenessTools(SiteTools):
         document_path: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Answer:
-        """Tell people and agents what you do: people read it beside your name in JupyterLab for 20
-        seconds, agents with their next answer; it is recorded."""
+        """Announce what you do to people and agents. People read it beside your name in JupyterLab
+        for 20 seconds, agents with their next answer; it is recorded."""
         kind = _one_line(activity_type, 40, "activity_type")
         text = _one_line(description, _DESCRIPTION, "description")
         if not kind or not text:
@@ -214,7 +214,7 @@ class AwarenessTools(SiteTools):
         facts = [_session_facts(site, each, call) for site, each in sessions]
         return Answer("\n".join([head, *lines, *others[:50]]), {"sessions": facts})
 
-    @tool("Join a session", Level.read, idempotent=True)
+    @tool("Join a session", Level.read, idempotent=True, shows=True)
     async def join_session(self, call: Call, session_id: str) -> Answer:
         """Join the document of a session, also of another agent's. Returns your own session id."""
         site, session = await self._session(call, session_id)
@@ -224,7 +224,7 @@ class AwarenessTools(SiteTools):
             return joined(here, f"{len(str(document)):,} characters")
         return joined(here, f"{len(document)} cells", cell_count=len(document))
 
-    @tool("Leave a session", Level.read, idempotent=True)
+    @tool("Leave a session", Level.read, idempotent=True, shows=True)
     async def leave_session(self, call: Call, session_id: str) -> Answer:
         """Leave a document at once: people no longer see you there. Your edits and runs stay. The
         session of another agent needs the level admin."""
