@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -154,16 +156,17 @@ async def agents_see_the_caret(page: LabPage, ada: AgentClient) -> None:
         # JavaScript counts UTF-16 units, we count characters.
         column = len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le"))
 
-        async def seen() -> list[tuple[str, int, int]]:
-            facts = await ada.ask("get_user_cursors", document_path="a.ipynb")
-            return [
-                (each["cell_id"], each["position"]["line"], each["position"]["column"])
-                for each in facts["cursors"]
-                if not each["user_id"].startswith("agent-")
-            ]
-
         expected = [(cell_id, line, column)]
-        await eventually(seen, lambda found, expected=expected: found == expected)
+        await eventually(lambda: carets_of_people(ada), partial(eq, expected))
+
+
+async def carets_of_people(ada: AgentClient) -> list[tuple[str, int, int]]:
+    facts = await ada.ask("get_user_cursors", document_path="a.ipynb")
+    return [
+        (each["cell_id"], each["position"]["line"], each["position"]["column"])
+        for each in facts["cursors"]
+        if not each["user_id"].startswith("agent-")
+    ]
 
 
 async def test_twenty_agents_in_one_notebook_break_no_page(make_server: MakeServer) -> None:
