@@ -72,6 +72,8 @@ class Collaborator:
         self.connections = 0
         """How many times it has been in sync with the server: 2 after one reconnect."""
         self.last_error: Exception | None = None
+        self.awareness_bytes = 0
+        """Bytes of awareness messages from the server."""
         self._server_url = server_url.rstrip("/")
         self._headers = {"Authorization": f"token {token}"}
         self._connection: _Connection | None = None
@@ -356,6 +358,7 @@ class Collaborator:
                         self.awareness.set_local_state(self.awareness.get_local_state())
                     connection.on_answer()
             case YMessageType.AWARENESS:
+                self.awareness_bytes += len(message)
                 self.awareness.apply_awareness_update(read_message(message[1:]), "remote")
             case _:
                 connection.on_raw(message)
