@@ -330,7 +330,7 @@ text file are:
 | `kernel` | `name`, `id` and `state` of the notebook's kernel |
 | `mode` | `file` if the server has no live collaboration and its files are used |
 | `collaboration` | `room_id`, and `people`: who else is in the room |
-| `others` | what others changed since this agent last looked, while it is in the room |
+| `others` | what others changed since this agent last looked, also while it was away |
 | `notices` | what the agent is notified of once, such as where edits were stored after a crash |
 
 An answer to an edit means that the room has it, and that it would survive a crash of the server.
