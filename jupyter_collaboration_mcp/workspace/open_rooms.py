@@ -95,6 +95,10 @@ class TaskPerKey(Generic[K, T]):
             task.add_done_callback(lambda done: self._remove(key, done))
         return task
 
+    def __contains__(self, key: K) -> bool:
+        """Whether a task is running."""
+        return key in self._tasks
+
     def _remove(self, key: K, task: asyncio.Task[T]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
@@ -296,7 +300,8 @@ class OpenRooms:
 
     def observe(self, room_id: RoomId) -> None:
         """Join a room that people have opened, if agents have used its document before."""
-        if self.activity.enabled and room_id not in self._open:
+        known = room_id in self._open or room_id in self._joining
+        if self.activity.enabled and not known:
             self._observing.ensure(room_id, lambda: self._observe(room_id))
 
     async def _observe(self, room_id: RoomId) -> None:
