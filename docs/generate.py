@@ -314,7 +314,7 @@ _NOTES: Mapping[str, str] = {
         "`selection`, the caret is at the end of it that `position` names."
     ),
     "get_user_activity": (
-        "From the [activity log](architecture.md#the-activity-log), which outlives restarts. Times "
+        "From the [activity log](architecture.md#who-did-what), which outlives restarts. Times "
         "are in UTC."
     ),
     "broadcast_user_activity": (
@@ -381,7 +381,7 @@ text file are:
 | `kernel` | `name`, `id` and `state` of the notebook's kernel |
 | `mode` | `file` if the server has no live collaboration and its files are used |
 | `collaboration` | `room_id`, and `people`: who else is in the room |
-| `others` | what others changed since this agent last looked, while it is in the room |
+| `others` | what others changed since this agent last looked, also while it was away |
 | `carets` | by `cell_id` or `place`, the `people` whose carets are in what the call changed |
 | `notices` | what the agent is notified of once, such as where edits were stored after a crash |
 

@@ -49,7 +49,7 @@ class ExtensionAssembly:
 
         data = journal_directory(settings, serverapp.root_dir)
         workspace = make_workspace(settings, backend, data, log)
-        backend.on_room_opened(workspace.rooms.observe)
+        backend.on_room_opened(workspace.observe)
         events = ActivityEvents(serverapp)
         workspace.activity.on_record(lambda activity: events.emit(activity.event()))
         self._closing.push_async_callback(workspace.close)

@@ -272,7 +272,8 @@ class OpenRooms:
 
     def observe(self, room_id: RoomId) -> None:
         """Join a room that people have opened, if agents have used its document before."""
-        if self.activity.enabled and room_id not in self._open:
+        known = room_id in self._open or room_id in self._joining
+        if self.activity.enabled and not known:
             self._observing.ensure(room_id, lambda: self._observe(room_id))
 
     async def _observe(self, room_id: RoomId) -> None:

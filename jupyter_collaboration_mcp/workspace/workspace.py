@@ -298,6 +298,12 @@ class Workspace:
         self._backend.files.forget(path)
         await self.rooms.forget(self.path_and_target(path))
 
+    def observe(self, room_id: RoomId) -> None:
+        """Join a room that people have opened, if agents have used its document and still may."""
+        path = self._backend.path_of(room_id.file_id)
+        if path is not None and self.visible(path):
+            self.rooms.observe(room_id)
+
     async def close(self) -> None:
         """Leave all rooms."""
         await self.rooms.close()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...documents.foreign_text import first_of, inline
+from ...documents.foreign_text import NAME, first_of, inline, quoted
 from .activity import Activity, how_many
 
 #: People and agents that are named, and cells of each.
@@ -54,7 +54,7 @@ class Absence:
 def _done_by(activities: Sequence[Activity], label: Callable[[str], str]) -> str:
     """What one person or agent did."""
     first = activities[0]
-    name = inline(first.actor) if first.actor else "somebody"
+    name = _name(first.actor) if first.actor else "somebody"
     cells: dict[str, dict[str, None]] = {}
     counts: dict[str, int] = {}
     added = removed = 0
@@ -80,6 +80,11 @@ def _done_by(activities: Sequence[Activity], label: Callable[[str], str]) -> str
     amount = f" ({_amount(added, removed)})" if added or removed else ""
     who = f"{name} (agent)" if first.agent else name
     return f"{who} {', '.join(parts) or 'changed something'}{amount}"
+
+
+def _name(name: str) -> str:
+    """A name that cannot be mistaken for the next part of the sentence."""
+    return quoted(name, NAME) if ";" in name else inline(name)
 
 
 def _changes(activity: Activity) -> Mapping[str, Sequence[str]]:
