@@ -14,9 +14,10 @@ from pycrdt import Doc, Map, Text
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.remote.room_state import RoomState
 from jupyter_collaboration_mcp.collaboration.changes import SourceChange
-from jupyter_collaboration_mcp.collaboration.line_merge import merge_lines
+from jupyter_collaboration_mcp.collaboration.line_merge import MergedText, merge_lines
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
 from jupyter_collaboration_mcp.collaboration.seats import Seat
+from jupyter_collaboration_mcp.documents.differ import Edit, patch
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
@@ -89,6 +90,134 @@ def test_a_change_within_a_line_survives_the_loss_of_another() -> None:
 def test_a_change_to_a_line_that_the_file_changed_is_reported(current: str) -> None:
     result = merge_lines(changed("x = 1", "x = 2"), "x = 2", current)
     assert (result.text, result.clash) == (current, True)
+
+
+def rows(text: str) -> str:
+    """A text whose lines are separated by bars."""
+    return text.replace("|", "\n")
+
+
+def merged(before: str, after: str, current: str, said: str | None = None) -> MergedText:
+    """A change, merged into a file; nobody else wrote into the room, unless `said` is given."""
+    step = SourceChange("", rows(before), rows(after))
+    result = merge_lines([step], rows(after if said is None else said), rows(current))
+    assert patch(rows(current), result.edits) == result.text
+    return result
+
+
+def test_a_file_that_has_everything_needs_no_edit() -> None:
+    assert merged("a", "a|x", current="a|x") == MergedText("a\nx", [], 1, False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "current", "expected"),
+    [
+        ("a|b", "x|a|b", "a|b|disk", "x|a|b|disk"),
+        ("a", "a|x|y", "a", "a|x|y"),
+        ("a|b", "a|b|x", "disk|b", "disk|b|x"),
+        ("", "x|y", "", "x|y"),
+        ("a|b|c|d|e", "a|b|x|c|d|e", "a|e", "a|x|e"),
+        ("a|b|c|d|e", "a|b|c|x|d|e", "a|disk|c|e", "a|disk|c|x|e"),
+        ("a|b|c|d", "a|b|x|c|d", "disk|c|other", "disk|x|c|other"),
+        ("a|b|c|d", "a|b|c|x|d", "disk|b|other|d", "disk|b|other|x|d"),
+        ("a|b|c", "a|z|b|y|c", "a|c", "a|z|y|c"),
+        ("a|b|c|d", "a|x|b|c|y|d", "a|b|c|d", "a|x|b|c|y|d"),
+        ("a|b|c|d", "a|b|x|c|d", "a|disk|b|c|more|d", "a|disk|b|x|c|more|d"),
+    ],
+)
+def test_a_new_line_finds_a_place_near_its_old_neighbours(
+    before: str, after: str, current: str, expected: str
+) -> None:
+    result = merged(before, after, current)
+    assert (result.text, result.clash, result.there) == (rows(expected), False, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "current", "expected"),
+    [
+        ("a|b|c", "a|c", "a|b|c|disk", "a|c|disk"),
+        ("a|b", "a", "disk|a|b", "disk|a"),
+        ("a|b|c", "a", "disk|a|b|c", "disk|a"),
+        ("a|b|c", "c", "a|b|c|disk", "c|disk"),
+        ("a|b", "", "a|b", ""),
+        ("a|b|c|d", "a|d", "a|b|disk|c|d", "a|disk|d"),
+        ("a|b|c|d", "d", "a|disk|b|c|d", "disk|d"),
+    ],
+)
+def test_a_deleted_line_that_the_file_brought_back_is_deleted_again(
+    before: str, after: str, current: str, expected: str
+) -> None:
+    result = merged(before, after, current)
+    assert (result.text, result.clash, result.there) == (rows(expected), False, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "current", "expected"),
+    [
+        ("a|x = 1|c", "a|x = 2|c", "new|a|x = 1|c", "new|a|x = 2|c"),
+        ("a|x = 1|y = 1|c", "a|x = 2|y = 2|c", "new|a|x = 1|y = 1|c", "new|a|x = 2|y = 2|c"),
+        ("a|x = 1|c", "a|x = 2|y|c", "disk|x = 1|c", "disk|x = 2|y|c"),
+        ("a|b|c", "d|e|f", "a|b|c", "d|e|f"),
+    ],
+)
+def test_a_changed_line_is_changed_again_if_it_is_still_there(
+    before: str, after: str, current: str, expected: str
+) -> None:
+    result = merged(before, after, current)
+    assert (result.text, result.clash, result.there) == (rows(expected), False, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "current", "expected"),
+    [
+        ("a|x = 1  # of Bob|c", "a|x = 2  # of Bob|c", "new|a|x = 1|c", "new|a|x = 2|c"),
+        (
+            "a|x = 1  # Bob|y = 1  # Bob|c",
+            "a|x = 2  # Bob|y = 2  # Bob|c",
+            "new|a|x = 1|y = 1|c",
+            "new|a|x = 2|y = 2|c",
+        ),
+    ],
+)
+def test_a_changed_line_is_changed_again_without_what_the_file_lost_of_it(
+    before: str, after: str, current: str, expected: str
+) -> None:
+    result = merged(before, after, current)
+    assert (result.text, result.clash, result.there) == (rows(expected), False, 0)
+
+
+@pytest.mark.parametrize("current", ["a|c", "a|x = 3|c", "a||c", "new|a|x = 1, y = 1|c"])
+def test_a_changed_line_that_the_file_changed_or_lost_is_reported(current: str) -> None:
+    result = merged("a|x = 1|c", "a|x = 2|c", current)
+    assert (result.text, result.clash) == (rows(current), True)
+
+
+def test_a_deleted_line_that_the_file_changed_is_reported() -> None:
+    result = merged("a|x = 1|y = 2|c", "a|c", "a|x = 12|y = 2|c")
+    assert (result.text, result.clash) == (rows("a|x = 12|c"), True)
+
+
+def test_a_deleted_line_that_the_file_does_not_have_either_is_not_missed() -> None:
+    result = merged("a|b|c", "a|c", "a|something else|c")
+    assert (result.text, result.clash) == (rows("a|something else|c"), False)
+
+
+def test_edits_leave_the_lines_around_them_alone() -> None:
+    def edits(before: str, after: str, current: str) -> list[Edit]:
+        return merged(before, after, current).edits
+
+    assert edits("a|a", "a|a|a", "disk|a|a") == [Edit(8, 8, "\na")]
+    assert edits("a|b", "a|b|x", "disk|b") == [Edit(6, 6, "\nx")]
+    assert edits("a|b|c", "a|c", "a|b|c|disk") == [Edit(2, 4, "")]
+    assert edits("a|b", "a", "disk|a|b") == [Edit(6, 8, "")]
+    assert edits("a|x = 1", "a|x = 2", "disk|a|x = 1") == [Edit(11, 12, "2")]
+    assert edits("a|b|c", "a|z|b|y|c", "a|c") == [Edit(2, 2, "z\ny\n")]
+
+
+def test_lines_that_the_second_of_two_steps_put_back_in_order_stay_in_order() -> None:
+    steps = changed(rows("a|b|c"), rows("c|b|a"), rows("c|b|a"), rows("a|b|c"))
+    result = merge_lines(steps, rows("a|b|c"), rows("c|b|a"))
+    assert (result.text, result.there, result.clash) == (rows("a|b|c"), 1, False)
 
 
 class Process:
