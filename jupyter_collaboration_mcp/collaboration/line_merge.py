@@ -261,7 +261,7 @@ class _Merge:
                 offset = starts[start]
                 for edit in self._differ.edits(old, new):
                     edits.append(Edit(edit.start + offset, edit.end + offset, edit.text))
-            elif start < last and (end < last or not start):
+            elif end < last or not start:
                 # With the line break after it, or all there is.
                 stop = min(starts[end], starts[last] - 1)
                 edits.append(Edit(starts[start], stop, f"{new}\n" if lines else ""))
