@@ -172,6 +172,7 @@ def test_a_changed_line_is_changed_again_if_it_is_still_there(
     ("before", "after", "current", "expected"),
     [
         ("a|x = 1  # of Bob|c", "a|x = 2  # of Bob|c", "new|a|x = 1|c", "new|a|x = 2|c"),
+        ("x = 1, of Bob, y = 2", "x = 5, of Bob, y = 7", "x = 1, y = 2", "x = 5, y = 7"),
         ("a|x = 1 + 2", "a|x = 1 + 2  # sum", "a|x = 1", "a|x = 1  # sum"),
         (
             "a|x = 1  # Bob|y = 1  # Bob|c",
@@ -212,7 +213,7 @@ def test_edits_leave_the_lines_around_them_alone() -> None:
     assert edits("a|b", "a|b|x", "disk|b") == [Edit(6, 6, "\nx")]
     assert edits("a|b|c", "a|c", "a|b|c|disk") == [Edit(2, 4, "")]
     assert edits("a|b", "a", "disk|a|b") == [Edit(6, 8, "")]
-    assert edits("a|b", "", "a|b") == [Edit(0, 3, "")]
+    assert edits("a|b|", "", "a|b") == [Edit(0, 3, "")]
     assert edits("a|x = 1", "a|x = 2", "disk|a|x = 1") == [Edit(11, 12, "2")]
     assert edits("a|b|c", "a|z|b|y|c", "a|c") == [Edit(2, 2, "z\ny\n")]
 
@@ -328,8 +329,8 @@ def test_a_line_that_others_rewrote_is_reported_if_the_file_lost_their_version()
 
 
 def test_an_own_line_that_lost_what_others_added_to_it_is_no_clash() -> None:
-    result = merged("a", "a|x = 1", said="a|x = 1  # of Bob", current="a|x = 1")
-    assert (result.text, result.clash) == (rows("a|x = 1"), False)
+    result = merged("a|x = 1", "a|x = 2", said="a|x = 2  # of Bob", current="a|x = 2")
+    assert (result.text, result.clash) == (rows("a|x = 2"), False)
 
 
 @pytest.mark.parametrize(
@@ -338,6 +339,7 @@ def test_an_own_line_that_lost_what_others_added_to_it_is_no_clash() -> None:
         ("a|b|c|d", "a|d|x", "a|b|c|d|x", "a|d|x"),
         ("a|b|c|d", "a|d|x|y", "a|b|c|d|other|x|y", "a|d|other|x|y"),
         ("a|b|c|d|e|y", "a|e|z", "a|b|c|d|e|z", "a|e|z"),
+        ("a|b|c|d", "a|d|x|y", "a|b|c|d|x|other", "a|d|x|other|x|y"),  # not all of it
     ],
 )
 def test_a_line_that_somebody_has_written_into_the_file_is_not_written_twice(
@@ -361,6 +363,11 @@ def test_a_new_line_stays_behind_what_the_file_has_instead_of_its_neighbours() -
 def test_a_changed_block_that_the_file_has_in_part_is_reported(current: str) -> None:
     result = merged("a|b|c|d", "a|x|y|d", current)
     assert (result.text, result.clash) == (rows(current), True)
+
+
+def test_a_block_that_the_file_replaced_only_in_part_is_reported() -> None:
+    result = merged("a|b|c|d|e|f", "a|x|f", "a|b|c|d|x|f")
+    assert (result.text, result.clash) == (rows("a|b|c|d|x|f"), True)
 
 
 class Process:
