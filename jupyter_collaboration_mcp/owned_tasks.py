@@ -64,6 +64,10 @@ class TaskPerKey(Generic[K, T]):
             task.add_done_callback(lambda done: self._remove(key, done))
         return task
 
+    def __contains__(self, key: K) -> bool:
+        """Whether a task is running."""
+        return key in self._tasks
+
     def _remove(self, key: K, task: asyncio.Task[T]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
