@@ -109,15 +109,12 @@ def position_in_copy(kind: type[Document], state: bytes, index: int, at: int) ->
 
 
 def offset_of(document: Document, index: int, position: RelativePosition) -> int | None:
-    """After how many characters of a part a place is; None if only a copy can tell."""
+    """After how many characters of a part a place is; None if only a copy can tell, or nothing."""
     source = document.source(index)
     if position.item is None:
         return 0 if position.assoc < 0 else len(source)
-    if not source.isascii():
+    if not source.isascii() or not _has_arrived(document.doc, position.item):
         return None
-    client, clock = position.item
-    if clock >= decode_state(document.doc.get_state()).get(client, 0):
-        return 0  # of somebody whose text has not arrived yet
     with document.doc.transaction() as transaction:
         found = StickyIndex.from_json(_sticky(position)).get_index(transaction)
     return min(max(found, 0), len(source))
@@ -130,6 +127,8 @@ def offset_in_copy(
     assert position.item is not None
     client, clock = position.item
     with _Copy(kind, state, index) as copy:
+        if not _has_arrived(copy.doc, position.item):
+            return None
         with copy.doc.transaction() as transaction:
             near = StickyIndex.from_json(_sticky(position)).get_index(transaction)
         # `near` counts characters of one piece as single bytes, so it is not too far.
@@ -140,6 +139,12 @@ def offset_in_copy(
             if deleted is not None and deleted.client == client and clock in deleted.clocks:
                 return at + 1 if position.assoc < 0 else at
     return None
+
+
+def _has_arrived(doc: Doc[Any], item: Id) -> bool:
+    """Whether a document has a character; pycrdt panics over one that it does not have."""
+    client, clock = item
+    return clock < decode_state(doc.get_state()).get(client, 0)
 
 
 class _Deleted(NamedTuple):

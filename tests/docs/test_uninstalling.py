@@ -11,7 +11,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from jupyter_collaboration_mcp.backends.in_process import journal_file
+from jupyter_collaboration_mcp.backends.disk import aside
+from jupyter_collaboration_mcp.backends.in_process import (
+    journal_file,
+    journal_records,
+    recovery,
+)
 from tests.conftest import EXTENSIONS
 from tests.harness import notebooks
 from tests.harness.agents import agent
@@ -107,10 +112,8 @@ def test_the_installation_puts_its_file_where_the_page_says() -> None:
 
 
 def test_file_names_on_the_page_match_the_code() -> None:
-    code = "".join(
-        Path(journal_file.__file__).with_name(name).read_text()
-        for name in ("journal_file.py", "journal_records.py", "recovery.py")
-    )
+    modules = (aside, journal_file, journal_records, recovery)
+    code = "".join(Path(module.__file__).read_text() for module in modules)
     for name, said in (
         ('f"set-aside-', "`set-aside-*`"),
         ('f"unrecovered-', "`unrecovered-*`"),

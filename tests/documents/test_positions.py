@@ -113,7 +113,9 @@ def test_the_ends_of_a_text_need_no_character() -> None:
 def test_a_character_that_has_not_arrived_is_no_place() -> None:
     document = TextDocument(Doc(), follows=False)
     document.shared_source(0).insert(0, "text")
-    assert offset_of(document, 0, RelativePosition(tname="source", item=(12345, 7))) == 0
+    position = RelativePosition(tname="source", item=(12345, 7))
+    assert offset_of(document, 0, position) is None
+    assert offset_in_copy(TextDocument, document.doc.get_update(), 0, position) is None
 
 
 @pytest.mark.parametrize(
