@@ -113,7 +113,7 @@ def test_the_installation_puts_its_file_where_the_page_says() -> None:
 
 def test_file_names_on_the_page_match_the_code() -> None:
     modules = (aside, journal_file, journal_records, recovery)
-    code = "".join(Path(module.__file__).read_text() for module in modules)
+    code = "".join(Path(str(module.__file__)).read_text() for module in modules)
     for name, said in (
         ('f"set-aside-', "`set-aside-*`"),
         ('f"unrecovered-', "`unrecovered-*`"),

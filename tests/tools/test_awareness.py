@@ -82,6 +82,25 @@ async def test_people_see_agents_in_the_lobby_and_a_late_one_at_once(
         await ada.ask("set_user_presence")
 
 
+async def test_people_read_what_an_agent_is_doing(
+    server: JupyterProcess, ada: AgentClient, warm: Warm
+) -> None:
+    path = await warm("x = 1")
+    async with Lobby(server, "Ana") as ana:
+
+        async def reads(shown: str) -> None:
+            await ana.sees("Ada")
+            await ana.until(lambda: ana.named("Ada")["user"]["display_name"] == shown)
+
+        await ada.ask("get_notebook", path=path)
+        await reads("Ada (agent): reading")
+        await ada.replace(path, "cell-0", "x = 1", "x = 2")
+        await reads("Ada (agent): writing")
+        await ada.ask("execute_notebook_cell", path=path, cell_id="cell-0")
+        await reads("Ada (agent): running code")
+        await reads("Ada (agent)")
+
+
 async def test_an_agent_vanishes_when_its_session_ends_and_when_it_is_offline(
     server: JupyterProcess, new: New
 ) -> None:
