@@ -76,10 +76,7 @@ def merge_lines(changes: Sequence[Rewrite], said: str, current: str) -> MergedTe
         _merged(there, text.split("\n"), first, own, new, differ)
         for there, text in _nearest(stages, current, differ)
     )
-    result = next(results)
-    for other in results:
-        if result.clash and not other.clash:
-            result = other
+    result = min(results, key=lambda merged: merged.clash)
     if mixed and not result.clash:
         lost = any(edit.start < edit.end for edit in differ.edits(said, result.text))
         result = result._replace(clash=lost)
@@ -128,10 +125,8 @@ def _stages(
         else:
             text = without
         end = start
-        if len(stages) <= _STAGES:
+        if len(stages) <= _STAGES or not end:
             stages.append((end, text))
-    if stages[-1][0]:
-        stages.append((0, text))
     return stages, mixed
 
 
@@ -186,14 +181,14 @@ def _nearest(
         made = differ.edits(stage[1], current)
         return sum(len(edit.text) for edit in made), sum(edit.end - edit.start for edit in made)
 
-    numbers = [others(text) for _, text in stages]
-    fewest = min(numbers)
-    nearest = [stage for stage, number in zip(stages, numbers, strict=True) if number == fewest]
-    if not fewest or len(nearest) == 1:
+    numbers = {stage: others(stage[1]) for stage in stages}
+    fewest = min(numbers.values())
+    nearest = [stage for stage in stages if numbers[stage] == fewest]
+    if len(nearest) == 1:
         return nearest
-    distances = [distance(stage) for stage in nearest]
-    least = min(distances)
-    return [stage for stage, number in zip(nearest, distances, strict=True) if number == least]
+    distances = {stage: distance(stage) for stage in nearest}
+    least = min(distances.values())
+    return [stage for stage in nearest if distances[stage] == least]
 
 
 class _Merge:
@@ -266,7 +261,7 @@ class _Merge:
                 offset = starts[start]
                 for edit in self._differ.edits(old, new):
                     edits.append(Edit(edit.start + offset, edit.end + offset, edit.text))
-            elif start < last and (end < last or not start):
+            elif end < last or not start:
                 # With the line break after it, or all there is.
                 stop = min(starts[end], starts[last] - 1)
                 edits.append(Edit(starts[start], stop, f"{new}\n" if lines else ""))
@@ -328,13 +323,13 @@ class _Merge:
             )
             if not new.strip() or not apart or any(edit.text for edit in lost):
                 return None
-            changed.append(patch(base, sorted(lost + made, key=lambda edit: edit[:2])))
+            changed.append(patch(base, sorted(lost + made)))
         return changed
 
     @staticmethod
     def _holds(changed: Sequence[Gap], start: int, end: int) -> bool:
         """Whether a single gap of the file covers all of some lines."""
-        return len(changed) == 1 and changed[0].old_start <= start <= end <= changed[0].old_end
+        return len(changed) == 1 and changed[0].old_start <= start and end <= changed[0].old_end
 
 
 def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
@@ -351,19 +346,15 @@ def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
 def _has(lines: Sequence[str], some: Sequence[str]) -> bool:
     """Whether some lines occur among others, consecutively."""
     size, some = len(some), list(some)
-    return not size or any(
+    return any(
         line == some[0] and list(lines[n : n + size]) == some for n, line in enumerate(lines)
     )
 
 
 def _resemble(lines: Sequence[str], others: Sequence[str]) -> bool:
     """Whether one of some lines may be a changed version of another."""
-    if not lines or not others:
-        return False
-    if len(lines) * len(others) > _COMPARED or max(map(len, [*lines, *others])) > _COMPARED:
-        return True
-    return any(
-        one == other or SequenceMatcher(None, one, other).ratio() > _ALIKE
+    return len(lines) * len(others) > _COMPARED or any(
+        max(len(one), len(other)) > _COMPARED or SequenceMatcher(None, one, other).ratio() > _ALIKE
         for one in lines
         for other in others
     )

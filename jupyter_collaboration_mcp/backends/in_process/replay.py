@@ -20,7 +20,8 @@ class Replay:
         self._document = document_of(file_type, self._doc)
         self._content = content
         self._notebook = Notebook(self._doc) if file_type == "notebook" else None
-        self._suspect = 0  # the cell that differed last is most likely to differ again
+        # The cell that differed last is most likely to differ again.
+        self._suspect: int | None = None
 
     async def passes(self, rows: Sequence[tuple[float, bytes]], since: float) -> bool:
         try:
@@ -45,8 +46,7 @@ class Replay:
         cells = self._content["cells"]
         if len(self._notebook) != len(cells):
             return False
-        order = [self._suspect, *range(len(cells))] if self._suspect < len(cells) else []
-        for index in order or range(len(cells)):
+        for index in sorted(range(len(cells)), key=lambda index: index != self._suspect):
             if self._notebook.source(index) != cells[index]["source"]:
                 self._suspect = index
                 return False

@@ -611,6 +611,15 @@ async def test_replay_does_not_find_a_state_that_never_existed(other: dict[str, 
     assert await passes(other) == (False, 0)
 
 
+async def test_replay_finds_a_notebook_without_cells() -> None:
+    document = YNotebook(Doc())
+    document.set(cells("a"))
+    document.ycells.clear()  # `set` would insert a cell
+    rows = [(0.0, document.ydoc.get_update())]
+    replay = Replay("notebook", cells(), lambda content: content["cells"] == [])
+    assert await replay.passes(rows, 0.0)
+
+
 async def test_states_before_the_last_save_do_not_count() -> None:
     assert await passes(HISTORY[1], since=1.0) == (True, 1)
     assert await passes(HISTORY[1], since=1.5) == (False, 0)
