@@ -78,7 +78,8 @@ def _copy(document: Document) -> Document:
 def _remove(document: Document, client: int, written: Sequence[Clocks]) -> None:
     with document.doc.transaction():
         for start, end in written:
-            document.doc.apply_update(deletion(client, start, end - start))
+            if start < end:
+                document.doc.apply_update(deletion(client, start, end - start))
 
 
 def _keep_removals(found: dict[str, list[Edit]], cell: str, old: str, event: Any) -> None:
