@@ -15,6 +15,7 @@ from ..backends.protocols.rooms import RoomLink
 from ..documents.cell_mirror import CellChange, ChangeKind
 from ..documents.members import Member, people_of
 from .activity.activity import MOST_CELLS, Activity, how_many, now
+from .activity.guard import harmless
 from .activity.log import ActivityLog
 from .peer import RoomPeer
 from .replica import Contribution
@@ -24,6 +25,9 @@ _LOOK = 1.0
 
 #: Seconds of a pause that ends an edit, and that an edit lasts at most.
 _PAUSE, _LONGEST = 3.0, 30.0
+
+#: Seconds in which edits end only once because an agent has seen them.
+_SEEN = 10.0
 
 #: Seconds after which somebody who is gone has left: a tab that reloads is back at once.
 _GRACE = 2.0
@@ -68,16 +72,18 @@ class RoomActivity:
         self._timer: asyncio.TimerHandle | None = None
         self._saved_version = peer.version if self._link.saved else 0
         self._save: Activity | None = None
+        self._seen = -_SEEN  # when edits last ended because an agent had seen them
         if log.enabled:
             peer.on_contribution(self._on_contribution)
             peer.on_members(self._on_members)
-            peer.on_look(self.finish)
+            peer.on_look(self.on_look)
 
     @property
     def has_people(self) -> bool:
         """Whether anybody but agents is in the room, as far as known."""
         return bool(people_of(self._link.states.values()))
 
+    @harmless
     def close(self) -> None:
         """Record what is collected; the room is left."""
         self.finish()
@@ -90,6 +96,7 @@ class RoomActivity:
 
     # -- edits -------------------------------------------------------------------------------
 
+    @harmless
     def _on_contribution(self, part: Contribution) -> None:
         who = part.author or _SOMEBODY
         outputs = [change for change in part.changes if change.kind == "outputs"]
@@ -120,12 +127,22 @@ class RoomActivity:
             collected.added += part.added
             collected.removed += part.removed
 
+    @harmless
+    def on_look(self) -> None:
+        """End what an agent has seen, so that what comes later is another activity."""
+        at = asyncio.get_running_loop().time()
+        if self._collected and at - self._seen >= _SEEN:  # many reads must not make many entries
+            self._seen = at
+            self.finish()
+
+    @harmless
     def finish(self) -> None:
-        """End what is collected: somebody has seen it, so what comes later is another activity."""
+        """End everything that is collected."""
         for collected in self._collected.values():
             self._log.record(self._activity(collected))
         self._collected.clear()
 
+    @harmless
     def look(self) -> None:
         """Write what has come together, and notice a save."""
         at = asyncio.get_running_loop().time()
@@ -197,12 +214,15 @@ class RoomActivity:
 
     # -- members -----------------------------------------------------------------------------
 
+    @harmless
     def agent_joined(self, who: Member) -> None:
         self._log.record(self._of("join", who, f"{who.name} joined"))
 
+    @harmless
     def agent_left(self, who: Member) -> None:
         self._log.record(self._of("leave", who, f"{who.name} left"))
 
+    @harmless
     def _on_members(self) -> None:
         people = people_of(self._link.states.values())
         for who in people.values():
@@ -216,6 +236,7 @@ class RoomActivity:
             self._leaving[gone] = loop.call_later(_GRACE, self._on_left, who)
         self._people = people
 
+    @harmless
     def _on_left(self, who: Member) -> None:
         self._leaving.pop(who.id, None)
         self._log.record(self._of("leave", who, f"{who.name} left"))

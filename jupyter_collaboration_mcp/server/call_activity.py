@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..collaboration.activity.activity import Activity, how_many, now
+from ..collaboration.activity.guard import harmless
 from ..documents.members import Member
 from ..workspace.permissions import Level
 from ..workspace.permits import Call, Visit
@@ -32,6 +33,7 @@ class CallActivity:
     def __init__(self) -> None:
         self._reads: dict[tuple[str, str], Activity] = {}
 
+    @harmless
     def record(
         self,
         call: Call,

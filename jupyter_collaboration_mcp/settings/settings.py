@@ -157,7 +157,7 @@ class Settings:
     )
     activity_limit: int = setting(
         20_000,
-        "Activities of people and agents that are recorded, the oldest are dropped; 0: none.",
+        "Activities of people and agents that the log keeps; 0: nothing is recorded.",
         metavar="COUNT",
     )
     journal_dir: str | None = setting(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ..collaboration.activity.activity import Activity
+from ..collaboration.activity.guard import harmless
 from ..collaboration.activity.log import ActivityLog
 from ..execution.run import Run
 from .open_document import OpenDocument
 
 
+@harmless
 def record_run(log: ActivityLog, here: OpenDocument, run: Run) -> None:
     """Record a run that is over: who ran which cell, how it ended, and how long it took."""
     name, what = here.seat.name, "code" if run.cell_id is None else "1 cell"

@@ -168,3 +168,35 @@ async def test_a_tab_that_reloads_neither_leaves_nor_joins(
     await until(lambda: len(told) == 2)
     assert [(each.kind, each.actor) for each in told] == [("join", "Yuri"), ("leave", "Yuri")]
     watched.activity.close()
+
+
+async def test_what_an_agent_has_seen_is_another_entry_than_what_comes_later(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room_activity, "_SEEN", 0.0)
+    seat = watched.room.seat()
+    seat.seen = watched.room.peer.version
+    watched.room.peer.seat(seat)
+    for index in (0, 1):
+        with watched.room.doc.transaction():
+            watched.room.notebook.set_source(index, "x")
+        await watched.room.peer.catch_up()
+        news = watched.room.peer.news(seat)
+        assert (
+            news == f"Since you last looked, others changed by Ana: [{index}] cell-{index} edited."
+        )
+    edits = await watched.recorded()
+    assert [each.cells for each in edits] == [("cell-0",), ("cell-1",)]
+    assert await watched.log.since("memory", seat.seen) == []
+
+
+async def test_a_failure_to_record_does_not_break_the_room(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watched.activity, "_collect", None)
+    with watched.room.doc.transaction():
+        watched.room.notebook.set_source(0, "x")
+    await watched.room.peer.catch_up()
+    assert watched.room.peer.notebook.source(0) == "x"
+    assert not watched.room.peer.broken
+    assert "could not be recorded" in caplog.text
