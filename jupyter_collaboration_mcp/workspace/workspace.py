@@ -153,9 +153,13 @@ class Workspace:
                     if link.path != path:
                         break
                     await asyncio.sleep(_MOVING / 20)
-                if link.alive and link.path != path:
-                    await self._require(link.path, link.whereabouts(), permit)
-                    return DocumentNotFound.moved(path, link.path)
+                if not link.alive or link.path == path:
+                    continue
+                # A server may have left a file at an earlier path, where the link still is.
+                now = await self._backend.locate(link.room_id.file_id) or link.path
+                if now != path:
+                    await self._require(now, [now, *link.whereabouts()], permit)
+                    return DocumentNotFound.moved(path, now)
         return error
 
     async def again(self, here: D, permit: Permit) -> D:

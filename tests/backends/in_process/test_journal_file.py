@@ -6,6 +6,7 @@ import asyncio
 import errno
 import shutil
 import sqlite3
+import stat
 import sys
 import threading
 import time
@@ -139,6 +140,7 @@ async def test_a_read_only_journal_is_still_used(tmp_path: Path) -> None:
     journal, _ = open_journals(tmp_path)
     assert len(journal.records.unsaved()) == 1
     assert journal.events == []
+    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
     journal.discard()
 
 
