@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.harness import measuring
+from tests.harness import examples, measuring
 from tests.harness.jupyter import QUICK_START, JupyterProcess
 
 #: Server extensions of a live notebook server; what only costs start-up time is left out.
@@ -75,6 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    examples.choose(config.getoption("--all"))
     # With xdist, its workers decide; the process that starts them hands on what they decide by.
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         measuring.choose_processes(everything=config.getoption("--all"))

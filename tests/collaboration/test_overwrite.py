@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jupyter_ydoc import YFile
 from pycrdt import Doc, Text
@@ -42,6 +42,7 @@ from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.cell_updates import CellUpdate
 from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from jupyter_collaboration_mcp.workspace.text_editing import TextChange, change_text
+from tests.harness.examples import examples
 from tests.harness.memory_room import MemoryLink, MemoryRoom, perform
 
 from .changes.documents import notebook
@@ -168,7 +169,7 @@ class Story:
         return found.end() if found else None
 
 
-@settings(max_examples=500, deadline=None)
+@examples(150, 500)
 @given(histories, disks, histories, disks)
 def test_agents_edits_appear_once_or_are_reported_as_lost(
     first: Any, changes: Any, then: Any, more: Any
@@ -196,7 +197,7 @@ def test_agents_edits_appear_once_or_are_reported_as_lost(
             assert str(story).count(line) <= 1
 
 
-@settings(max_examples=500, deadline=None)
+@examples(150, 500)
 @given(
     st.lists(st.sampled_from(["", "", "- item", "- item", "x", "else"]), min_size=1, max_size=6),
     st.lists(st.tuples(st.sampled_from(["within", "within", "cut"]), st.integers(0, 60))),
@@ -224,7 +225,7 @@ def test_no_unsaved_word_is_lost_without_a_note(
     assert sorted(story.words("d")) == on_disk
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100, 300)
 @given(histories)
 def test_touching_the_file_loses_nothing_that_agents_wrote(history: Any) -> None:
     story = Story()

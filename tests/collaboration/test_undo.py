@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_collaboration_mcp.collaboration import undo
@@ -26,6 +26,7 @@ from jupyter_collaboration_mcp.workspace import cell_selection, cell_updates, ed
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from tests.documents.texts import scribble
+from tests.harness.examples import examples
 from tests.harness.growth import calls
 from tests.harness.memory_room import MemoryRoom, perform
 
@@ -115,7 +116,7 @@ def play(history: Any) -> Story:
     return story
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100, 300)
 @given(histories)
 def test_undo_restores_the_exact_original_if_nobody_else_edited(history: Any) -> None:
     story = play([step for step in history if step[0] != "type"])
@@ -126,7 +127,7 @@ def test_undo_restores_the_exact_original_if_nobody_else_edited(history: Any) ->
     assert story.room.notebook.ids == [f"cell-{n}" for n in range(len(START))]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(150, 500)
 @given(histories)
 def test_undo_loses_nothing_that_a_person_wrote_or_does_nothing(history: Any) -> None:
     story = play(history)
@@ -140,7 +141,7 @@ def test_undo_loses_nothing_that_a_person_wrote_or_does_nothing(history: Any) ->
         assert all(after.count(letter) >= visible.count(letter) for letter in "ÄÖ€😀")
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100, 300)
 @given(histories)
 def test_a_forced_undo_keeps_every_character_of_the_others(history: Any) -> None:
     story = play(history)
@@ -151,7 +152,7 @@ def test_a_forced_undo_keeps_every_character_of_the_others(history: Any) -> None
     assert all(after.count(letter) >= visible.count(letter) for letter in "ÄÖ€😀")
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100, 300)
 @given(histories)
 def test_replicas_and_mirrors_agree_after_every_history(history: Any) -> None:
     story = play(history)

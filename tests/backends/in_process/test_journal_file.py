@@ -360,4 +360,4 @@ async def test_a_journal_abandoned_while_its_thread_uses_it_is_opened_again_late
     async with asyncio.timeout(10):
         await journal.durable()
         await journal.close()
-    assert "could not be brought" not in caplog.text
+    assert "could not be synced" not in caplog.text
