@@ -107,7 +107,7 @@ def people_in_lines(
     if not carets or not edits or not source.isascii():
         return found
     for caret in carets:
-        places = [offset_of(document, 0, end) for end in (caret.anchor, caret.head)]
+        places = [offset_of(document, 0, end, source) for end in (caret.anchor, caret.head)]
         offsets = [place for place in places if place is not None]
         if not offsets:
             continue

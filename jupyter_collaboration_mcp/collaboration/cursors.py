@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ..documents.positions import (
     Id,
     RelativePosition,
+    has_arrived,
     line_and_column,
-    offset_in_copy,
     offset_of,
+    offsets_in_copy,
     position_in_copy,
     position_of,
 )
 from ..documents.text_document import WHOLE, Document, TextDocument
-from .carets import all_carets
+from .carets import Caret, all_carets
 from .peer import RoomPeer
 
 #: Cells that are looked at before others have a turn.
 _SLICE = 200
+
+#: Carets that are looked at.
+_MOST = 200
+
+#: Characters from which on others have a turn between two carets.
+_LARGE = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +51,45 @@ class Cursor:
 
 
 async def cursors_in(peer: RoomPeer) -> list[Cursor]:
-    """Everybody's cursors in a document, those of this process's agents included."""
-    carets = list(all_carets(peer.link.states))
+    """Everybody's cursors in a document, those of this process's agents included.
+
+    One whose place is not known is left out: its text has not arrived, or is gone.
+    """
+    carets = list(islice(all_carets(peer.link.states), _MOST))
     parts = await _parts_of(peer.document, {caret.text for caret in carets})
     found = []
+    for part in dict.fromkeys(parts.values()):
+        here = [caret for caret in carets if parts.get(caret.text) == part]
+        if peer.document.has(part):
+            found += await _cursors_at(peer, part, here)
+    return found
+
+
+async def _cursors_at(peer: RoomPeer, part: str, carets: Sequence[Caret]) -> list[Cursor]:
+    document, index = peer.document, peer.document.find(part)
+    source = document.source(index)
+    places = {place for caret in carets for place in (caret.anchor, caret.head)}
+    offsets = {place: offset_of(document, index, place, source) for place in places}
+    unknown = {
+        place.item
+        for place, offset in offsets.items()
+        if offset is None and place.item is not None and has_arrived(peer.doc, place)
+    }
+    if unknown and not source.isascii():
+        state = peer.doc.get_update()
+        at = await asyncio.to_thread(offsets_in_copy, type(document), state, index, unknown)
+        for place in places:
+            if place.item in at:
+                offsets[place] = at[place.item] + (1 if place.assoc < 0 else 0)
+    found = []
     for caret in carets:
-        part = parts.get(caret.text)
-        if part is None or not peer.document.has(part):
+        anchor, head = offsets[caret.anchor], offsets[caret.head]
+        if anchor is None or head is None:
             continue
-        ends = [await _offset(peer, part, each) for each in (caret.anchor, caret.head)]
-        if not peer.document.has(part):  # it was deleted meanwhile
-            continue
-        source = peer.document.source(peer.document.find(part))
-        start, end = (min(each, len(source)) for each in sorted(ends))
-        line, column = line_and_column(source, min(ends[1], len(source)))
+        if len(source) > _LARGE:
+            await asyncio.sleep(0)  # counting its lines takes a millisecond
+        start, end = sorted((anchor, head))
+        line, column = line_and_column(source, head)
         found.append(
             Cursor(
                 caret.client,
@@ -82,16 +115,6 @@ async def place(peer: RoomPeer, part: str, at: int) -> RelativePosition:
     return await asyncio.to_thread(
         position_in_copy, type(peer.document), peer.doc.get_update(), index, at
     )
-
-
-async def _offset(peer: RoomPeer, part: str, position: RelativePosition) -> int:
-    index = peer.document.find(part)
-    found = offset_of(peer.document, index, position)
-    if found is None:
-        found = await asyncio.to_thread(
-            offset_in_copy, type(peer.document), peer.doc.get_update(), index, position
-        )
-    return found or 0
 
 
 async def _parts_of(document: Document, texts: Collection[Id | None]) -> dict[Id | None, str]:

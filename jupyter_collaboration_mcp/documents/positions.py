@@ -8,17 +8,20 @@ the document: the updates name them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from pycrdt import Assoc, Doc, StickyIndex, Text
 
 from .text_document import Document
-from .updates import decode_state, sole_deletion
+from .updates import decode_state, deletions
 
-#: Characters that are compared with the one that is looked for.
-_STEPS = 20_000
+#: Characters that are deleted at once to find out whether one that is looked for is among them.
+_CHUNK = 4_096
+
+#: What Yjs has for clients and clocks.
+_CLIENTS, _CLOCKS = 1 << 53, 1 << 32
 
 Id = tuple[int, int]
 """What a client wrote at one clock."""
@@ -51,16 +54,14 @@ class RelativePosition:
         """What somebody else has sent; None if it is not a position."""
         if not isinstance(value, Mapping):
             return None
+        name, assoc = value.get("tname"), value.get("assoc")
         try:
-            name, assoc = value.get("tname"), value.get("assoc")
-            return cls(
-                _from_json(value.get("type")),
-                None if name is None else str(name),
-                _from_json(value.get("item")),
-                0 if assoc is None else int(assoc),
-            )
+            text, item = _from_json(value.get("type")), _from_json(value.get("item"))
+            before = assoc is not None and int(assoc) < 0
         except (TypeError, ValueError, KeyError, OverflowError):
             return None
+        # yrs knows two values and panics over others.
+        return cls(text, None if name is None else str(name), item, -1 if before else 0)
 
     @property
     def text(self) -> tuple[Id | None, str | None]:
@@ -101,91 +102,100 @@ def position_in_copy(kind: type[Document], state: bytes, index: int, at: int) ->
     """The same, by way of a copy of the document; in any thread."""
     with _Copy(kind, state, index) as copy:
         start = start_of(copy.shared)
-        deleted = copy.delete_at(at - 1)
-        return start if deleted is None else _after(start, deleted.last)
+        if not at:
+            return start
+        before = len(copy.source[: at - 1].encode())
+        ((client, clocks),) = copy.delete(before, copy.source[at - 1])
+        return _after(start, (client, clocks[-1]))  # one beyond U+FFFF has two clocks
 
 
 # -- and back --------------------------------------------------------------------------------
 
 
-def offset_of(document: Document, index: int, position: RelativePosition) -> int | None:
-    """After how many characters of a part a place is; None if only a copy can tell, or nothing."""
-    source = document.source(index)
+def offset_of(
+    document: Document, index: int, position: RelativePosition, source: str | None = None
+) -> int | None:
+    """After how many characters of a part a place is; None if only a copy can tell, or nothing.
+
+    Args:
+        source: The text of the part, if the caller has it: to get a large one takes time.
+    """
+    if source is None:
+        source = document.source(index)
     if position.item is None:
         return 0 if position.assoc < 0 else len(source)
-    if not source.isascii() or not _has_arrived(document.doc, position.item):
+    if not source.isascii() or not has_arrived(document.doc, position):
         return None
     with document.doc.transaction() as transaction:
-        found = StickyIndex.from_json(_sticky(position)).get_index(transaction)
+        json = {"item": _to_json(position.item), "assoc": position.assoc}
+        found = StickyIndex.from_json(json).get_index(transaction)
     return min(max(found, 0), len(source))
 
 
-def offset_in_copy(
-    kind: type[Document], state: bytes, index: int, position: RelativePosition
-) -> int | None:
-    """The same, by way of a copy of the document; None if the character is not there any more."""
-    assert position.item is not None
+def has_arrived(doc: Doc[Any], position: RelativePosition) -> bool:
+    """Whether a document has a place's character; pycrdt panics over one that it does not have."""
+    if position.item is None:
+        return True
     client, clock = position.item
-    with _Copy(kind, state, index) as copy:
-        if not _has_arrived(copy.doc, position.item):
-            return None
-        with copy.doc.transaction() as transaction:
-            near = StickyIndex.from_json(_sticky(position)).get_index(transaction)
-        # `near` counts characters of one piece as single bytes, so it is not too far.
-        content = copy.source.encode()
-        first = max(0, len(content[:near].decode(errors="ignore")) - 2)
-        for at in range(first, min(first + _STEPS, len(copy.source))):
-            deleted = copy.delete_at(first)  # the next one takes its place
-            if deleted is not None and deleted.client == client and clock in deleted.clocks:
-                return at + 1 if position.assoc < 0 else at
-    return None
-
-
-def _has_arrived(doc: Doc[Any], item: Id) -> bool:
-    """Whether a document has a character; pycrdt panics over one that it does not have."""
-    client, clock = item
     return clock < decode_state(doc.get_state()).get(client, 0)
 
 
-class _Deleted(NamedTuple):
-    """A character, which has two clocks if it is beyond U+FFFF."""
+def offsets_in_copy(
+    kind: type[Document], state: bytes, index: int, items: Collection[Id]
+) -> dict[Id, int]:
+    """Before which characters of a part some characters are, by way of copies of the document; in
+    any thread. What is not there any more is left out."""
+    with _Copy(kind, state, index) as copy:
+        source = copy.source
+        hits = {
+            start: here
+            for start in range(0, len(source), _CHUNK)
+            if (here := _among(items, copy.delete(0, source[start : start + _CHUNK])))
+        }
+    found: dict[Id, int] = {}
+    with _Copy(kind, state, index) as copy:
+        for start in sorted(hits, reverse=True):  # so that what comes before stays where it is
+            left, before = set(hits[start]), len(source[:start].encode())
+            for number, character in enumerate(source[start : start + _CHUNK]):
+                if not left:
+                    break
+                for item in _among(left, copy.delete(before, character)):
+                    found[item] = start + number
+                    left.remove(item)
+    return found
 
-    client: int
-    clocks: range
 
-    @property
-    def last(self) -> Id:
-        return self.client, self.clocks[-1]
+def _among(items: Collection[Id], deleted: Sequence[tuple[int, range]]) -> list[Id]:
+    return [
+        (client, clock)
+        for client, clock in items
+        if any(client == other and clock in clocks for other, clocks in deleted)
+    ]
 
 
 class _Copy:
     """A copy of a document, in which characters of one part can be deleted to learn their names."""
 
     def __init__(self, kind: type[Document], state: bytes, index: int) -> None:
-        self.doc: Doc[Any] = Doc()
-        self._document = kind(self.doc, follows=False)
-        self.doc.apply_update(state)
+        self._doc: Doc[Any] = Doc()
+        self._document = kind(self._doc, follows=False)
+        self._doc.apply_update(state)
         self.shared = self._document.shared_source(index)
         self.source = self._document.source(index)
-        self._left = self.source
         self._updates: list[bytes] = []
-        self._subscription = self.doc.observe(lambda event: self._updates.append(event.update))
+        self._subscription = self._doc.observe(lambda event: self._updates.append(event.update))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.doc.unobserve(self._subscription)
+        self._doc.unobserve(self._subscription)
         self._document.close()
 
-    def delete_at(self, at: int) -> _Deleted | None:
-        """Delete a character of what is left; None if there is none."""
-        if not 0 <= at < len(self._left):
-            return None
-        start = len(self._left[:at].encode())  # pycrdt deletes bytes
-        del self.shared[start : start + len(self._left[at].encode())]
-        self._left = self._left[:at] + self._left[at + 1 :]
-        return _Deleted(*sole_deletion(self._updates.pop()))
+    def delete(self, before: int, text: str) -> list[tuple[int, range]]:
+        """Delete a text that begins after some bytes; returns the clients and clocks of it."""
+        del self.shared[before : before + len(text.encode())]
+        return deletions(self._updates.pop())
 
 
 # -- lines and columns -----------------------------------------------------------------------
@@ -193,13 +203,7 @@ class _Copy:
 
 def line_and_column(source: str, at: int) -> tuple[int, int]:
     """A place in a text by its line and the characters before it there, both from 0."""
-    before = source[:at]
-    return before.count("\n"), at - (before.rfind("\n") + 1)
-
-
-def _sticky(position: RelativePosition) -> dict[str, Any]:
-    """What pycrdt needs to know: the character is enough."""
-    return {"item": _to_json(position.item), "assoc": position.assoc}
+    return source.count("\n", 0, at), at - (source.rfind("\n", 0, at) + 1)
 
 
 def _to_json(value: Id | None) -> dict[str, int] | None:
@@ -211,4 +215,7 @@ def _from_json(value: object) -> Id | None:
         return None
     if not isinstance(value, Mapping):
         raise TypeError("not an id")
-    return int(value["client"]), int(value["clock"])
+    client, clock = int(value["client"]), int(value["clock"])
+    if not (0 <= client < _CLIENTS and 0 <= clock < _CLOCKS):
+        raise ValueError("not an id")
+    return client, clock

@@ -43,15 +43,19 @@ def sole_author(update: bytes) -> int | None:
     return client
 
 
-def sole_deletion(update: bytes) -> tuple[int, range]:
-    """What an update deletes, which does nothing else: of which client, from which clocks."""
+def deletions(update: bytes) -> list[tuple[int, range]]:
+    """What an update deletes, which does nothing else: of which clients, from which clocks."""
     _blocks, at = _read(update, 0)
-    _clients, at = _read(update, at)
-    client, at = _read(update, at)
-    _ranges, at = _read(update, at)
-    clock, at = _read(update, at)
-    length, _at = _read(update, at)
-    return client, range(clock, clock + length)
+    clients, at = _read(update, at)
+    found = []
+    for _ in range(clients):
+        client, at = _read(update, at)
+        ranges, at = _read(update, at)
+        for _ in range(ranges):
+            clock, at = _read(update, at)
+            length, at = _read(update, at)
+            found.append((client, range(clock, clock + length)))
+    return found
 
 
 def is_single(update: bytes) -> bool:

@@ -13,8 +13,8 @@ from pycrdt import Doc
 from jupyter_collaboration_mcp.documents.positions import (
     RelativePosition,
     line_and_column,
-    offset_in_copy,
     offset_of,
+    offsets_in_copy,
     position_in_copy,
     position_of,
 )
@@ -46,6 +46,14 @@ def written(seed: int, words: tuple[str, ...]) -> TextDocument:
     return documents[0]
 
 
+def in_copy(document: TextDocument, position: RelativePosition) -> int | None:
+    """Where a place is, as a copy of the document says."""
+    assert position.item is not None
+    state = document.doc.get_update()
+    found = offsets_in_copy(TextDocument, state, 0, [position.item]).get(position.item)
+    return None if found is None else found + (1 if position.assoc < 0 else 0)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_place_is_found_again_after_every_character(seed: int) -> None:
     document = written(seed, UNICODE if seed % 2 else ASCII)
@@ -57,7 +65,7 @@ def test_a_place_is_found_again_after_every_character(seed: int) -> None:
         assert quick is not None or not text[:at].isascii()
         assert offset_of(document, 0, position) in (None, at)
         if position.item is not None:
-            assert offset_in_copy(TextDocument, state, 0, position) == at
+            assert in_copy(document, position) == at
 
 
 @pytest.mark.node
@@ -89,8 +97,7 @@ def test_a_place_stays_where_it_is_while_others_type_before_it() -> None:
     at = len(text) // 2
     position = position_in_copy(TextDocument, document.doc.get_update(), 0, at)
     document.shared_source(0).insert(0, "😀 new\n")
-    found = offset_in_copy(TextDocument, document.doc.get_update(), 0, position)
-    assert found == at + len("😀 new\n")
+    assert in_copy(document, position) == at + len("😀 new\n")
 
 
 def test_a_place_at_a_deleted_character_is_not_found_in_a_copy() -> None:
@@ -98,7 +105,7 @@ def test_a_place_at_a_deleted_character_is_not_found_in_a_copy() -> None:
     document.shared_source(0).insert(0, "é1")
     position = position_in_copy(TextDocument, document.doc.get_update(), 0, 2)
     del document.shared_source(0)[2:3]
-    assert offset_in_copy(TextDocument, document.doc.get_update(), 0, position) is None
+    assert in_copy(document, position) is None
 
 
 def test_the_ends_of_a_text_need_no_character() -> None:
@@ -115,7 +122,7 @@ def test_a_character_that_has_not_arrived_is_no_place() -> None:
     document.shared_source(0).insert(0, "text")
     position = RelativePosition(tname="source", item=(12345, 7))
     assert offset_of(document, 0, position) is None
-    assert offset_in_copy(TextDocument, document.doc.get_update(), 0, position) is None
+    assert in_copy(document, position) is None
 
 
 @pytest.mark.parametrize(
@@ -127,10 +134,34 @@ def test_a_character_that_has_not_arrived_is_no_place() -> None:
         {"item": {"client": 1}},
         {"item": {"client": "a", "clock": 0}},
         {"assoc": "x"},
+        {"item": {"client": 1, "clock": -1}},
+        {"item": {"client": -1, "clock": 1}},
+        {"item": {"client": 1, "clock": 1 << 32}},
+        {"type": {"client": 1 << 53, "clock": 0}},
     ],
 )
 def test_what_is_no_position_is_not_taken_for_one(value: Any) -> None:
     assert RelativePosition.parse(value) is None
+
+
+def test_places_far_apart_in_a_large_text_are_found_together() -> None:
+    document = TextDocument(Doc(), follows=False)
+    text = "日本語のテキスト\n" * 5_000
+    document.shared_source(0).insert(0, text)
+    for at in (30_000, 10_000, 20_001):
+        document.shared_source(0).insert(len(text[:at].encode()), "😀")
+        text = text[:at] + "😀" + text[at:]
+    state = document.doc.get_update()
+    places = [1, 4_096, 10_001, 20_002, 30_003, len(text)]
+    items = [position_in_copy(TextDocument, state, 0, at).item for at in places]
+    assert None not in items
+    found = offsets_in_copy(TextDocument, state, 0, [item for item in items if item is not None])
+    assert [found[item] + 1 for item in items if item is not None] == places
+
+
+def test_any_side_of_a_character_is_one_of_two() -> None:
+    sides = [RelativePosition.parse({"tname": "source", "assoc": side}) for side in (-7, 3, None)]
+    assert [side.assoc for side in sides if side is not None] == [-1, 0, 0]
 
 
 def test_a_position_is_written_with_all_its_keys() -> None:
