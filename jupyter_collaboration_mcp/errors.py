@@ -334,7 +334,7 @@ class AmbiguousUser(PresenceError):
     def among(cls, wanted: str, users: Sequence[tuple[str, str]]) -> AmbiguousUser:
         ids = [user_id for _, user_id in users]
         return cls(
-            f"{len(users)} users are called {wanted!r}: {', '.join(ids[:10])}.",
+            f"{len(users)} users are called {wanted!r}: {', '.join(map(repr, ids[:10]))}.",
             "Name one of them by that id.",
             ids=ids[:10],
         )

@@ -13,6 +13,9 @@ from .presence import DocumentPresence, Profile
 from .seen_sources import KnownRevisions
 from .undo import UndoLog
 
+#: Announcements that an answer repeats.
+_ANNOUNCEMENTS = 10
+
 
 @dataclass(slots=True)
 class Seat:
@@ -34,6 +37,10 @@ class Seat:
     """Runs that it waits for: it does not leave before they are over."""
     notes: list[str] = field(default_factory=list)
     """Notes for its next answer; each is shown once."""
+    announcements: list[str] = field(default_factory=list)
+    """The latest announcements of other agents, for its next answer."""
+    missed: int = 0
+    """How many there were before those."""
     people: dict[str, list[str]] = field(default_factory=dict)
     """For its next answer: by cell or line that it changed, people whose carets are there."""
     known: KnownRevisions = field(default_factory=KnownRevisions)
@@ -107,13 +114,20 @@ class Seats:
     def tell_others(self, agent: str, note: str) -> None:
         for seat in self._seats.values():
             if seat.agent != agent:
-                seat.notes.append(note)
+                seat.announcements.append(note)
+                if len(seat.announcements) > _ANNOUNCEMENTS:
+                    del seat.announcements[0]
+                    seat.missed += 1
 
     def take_notes(self, seat: Seat) -> Sequence[str]:
         """The notes for an answer to an agent; each is returned once."""
-        notes = [*self.notes, *seat.notes]
+        notes = [*self.notes, *seat.notes, *seat.announcements]
+        if seat.missed:
+            notes.append(f"({seat.missed} earlier announcements are left out.)")
         self.notes.clear()
         seat.notes.clear()
+        seat.announcements.clear()
+        seat.missed = 0
         if notes and not any(other.notes for other in self._seats.values()):
             self._link.remember(None)
         return notes

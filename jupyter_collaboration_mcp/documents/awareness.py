@@ -10,15 +10,26 @@ from .members import member_of
 _MOST_PEOPLE = 200
 
 
+States = Mapping[int, Mapping[str, Any]]
+"""What everybody says about themselves, by client id."""
+
+
+def well_formed(states: Mapping[int, Any]) -> States:
+    """The states that say something: any member of a room can send anything."""
+    if all(isinstance(state, Mapping) for state in states.values()):
+        return states
+    return {client: state for client, state in states.items() if isinstance(state, Mapping)}
+
+
 class Arrivals:
     """Notices who comes and goes in an awareness, and who switches autosave on or off."""
 
     def __init__(self) -> None:
         self._wishes: dict[int, Any] = {}
 
-    def noticed(self, states: Mapping[int, Mapping[str, Any]]) -> bool:
+    def noticed(self, states: Mapping[int, Any]) -> bool:
         """Whether anything changed since the last call."""
-        wishes = {client: state.get("autosave") for client, state in states.items() if state}
+        wishes = {client: state.get("autosave") for client, state in well_formed(states).items()}
         changed, self._wishes = wishes != self._wishes, wishes
         return changed
 
@@ -35,7 +46,12 @@ def name_of(state: Mapping[str, Any] | None) -> str | None:
     return None if member is None else member.name
 
 
-def people_in(states: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """Who is in an awareness, by the names that JupyterLab shows."""
-    names = map(name_of, states.values())
-    return sorted({name for name in names if name})[:_MOST_PEOPLE]
+def people_in(states: States, without: str = "") -> list[str]:
+    """Who is in an awareness, by the names that JupyterLab shows.
+
+    Args:
+        without: The user name of somebody who is not meant.
+    """
+    members = map(member_of, states.values())
+    names = {each.name for each in members if each is not None and each.id != without}
+    return sorted(names)[:_MOST_PEOPLE]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .foreign_text import NAME
 
-#: The beginning of every agent's username. A person's is Jupyter's own.
+#: The beginning of every agent's username, and all of it. A person's is Jupyter's own.
 _AGENT = "agent-"
+_USERNAME = re.compile(rf"{_AGENT}[0-9a-f]{{16}}")
 
 
 class Member(NamedTuple):
@@ -37,12 +39,12 @@ def agent_username(key: str) -> str:
 
 def is_agent(username: object) -> bool:
     """Whether a username is an agent's."""
-    return str(username).startswith(_AGENT)
+    return _USERNAME.fullmatch(str(username)) is not None
 
 
 def member_of(state: Mapping[str, Any] | None) -> Member | None:
     """Who is behind an awareness state, if it says so."""
-    user = state.get("user") if state else None
+    user = state.get("user") if isinstance(state, Mapping) else None
     if not isinstance(user, Mapping):
         return None
     name = user.get("display_name") or user.get("name") or user.get("username")

@@ -96,8 +96,7 @@ def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
 def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:
     """Who else is in the room, as a line, if there is anybody, and as facts."""
     link = here.peer.link
-    me = here.seat.profile.display_name
-    others = [name for name in people_in(link.states) if name != me]
+    others = people_in(link.states, without=here.seat.profile.username)
     line = f"Here now: {listed(others)}." if others else ""
     return line, {"room_id": link.room_id, "people": others}
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..collaboration.activity.activity import Activity
 from ..collaboration.cursors import Cursor, cursors_in, place
+from ..collaboration.peer import RoomPeer
 from ..collaboration.presence import Status
-from ..documents.foreign_text import inline, quoted, words
+from ..documents.foreign_text import inline, quoted
 from ..documents.members import Member
 from ..documents.text_document import WHOLE, TextDocument
 from ..errors import InvalidArgument, SessionNotFound
@@ -23,11 +24,28 @@ from ..workspace.permits import Call, require_level
 from ..workspace.sessions import Session, sessions_of
 from ..workspace.sites import Site, SiteDocument
 from .answers import about, answer, joined
+from .awareness_answers import (
+    activity_facts,
+    activity_line,
+    cursor_facts,
+    cursor_line,
+    place_words,
+    session_facts,
+    session_line,
+    user_facts,
+    user_line,
+    when,
+)
 from .places import SiteTools
 from .registry import Answer, tool
 
-#: Characters of a selection that an answer shows, of a status, of an activity and its metadata.
-_SELECTED, _MESSAGE, _DESCRIPTION, _METADATA = 80, 200, 300, 2_000
+#: Characters of a status, of an announcement and of its metadata.
+_MESSAGE, _DESCRIPTION, _METADATA = 200, 300, 2_000
+
+#: Activities that are looked at for those that the caller may see.
+_LOOKED_AT = 500
+
+_INCOMPLETE = "People who were there before this server was joined are listed within 15 seconds."
 
 DocumentPath = Annotated[str | None, Field(description="only this document")]
 
@@ -54,10 +72,13 @@ class AwarenessTools(SiteTools):
     async def get_online_users(self, call: Call, document_path: DocumentPath = None) -> Answer:
         """List the people and agents who are online, with ids, status and documents."""
         users = await self._users(call, document_path)
-        lines = [_user_line(user, call) for _, user in users]
+        lines = [user_line(site, user, call) for site, user in users]
         where = f" in {inline(document_path)}" if document_path else ""
         head = f"Online{where}: {len(lines)}." if lines else f"Nobody is online{where}."
-        return Answer("\n".join([head, *lines]), {"users": [_facts(user) for _, user in users]})
+        if not all(site.workspace.rooms.lobby.complete for site in self._sites):
+            lines.append(_INCOMPLETE)
+        facts = [user_facts(site, user) for site, user in users]
+        return Answer("\n".join([head, *lines]), {"users": facts})
 
     @tool("Look up a user", Level.read)
     async def get_user_presence(
@@ -68,23 +89,22 @@ class AwarenessTools(SiteTools):
         users = await self._users(call, document_path)
         user = find_user([user for _, user in users], user_id)
         site = next(site for site, each in users if each is user)
-        facts = _facts(user)
-        lines = [_user_line(user, call)]
+        facts = user_facts(site, user)
+        lines = [user_line(site, user, call)]
         last = await self._last_activity(call, site, user)
         if last is not None:
-            facts["last_activity"] = _when(last)
-            lines.append(f"Last activity: {_activity_line(site, last)}")
+            facts["last_activity"] = when(last)
+            lines.append(f"Last activity: {activity_line(site, last)}")
         elif user.last_active:
             facts["last_activity"] = user.last_active
             lines.append(f"Last activity: {user.last_active}")
-        path = document_path or (user.current and site.name(user.current))
-        if path:
-            cursor = await self._cursor_of(call, path, user)
-            if cursor is not None:
-                here, found = cursor
-                lines.append(f"Caret: {_cursor_line(here, found)}")
-                facts["active_cell"] = found.part or None
-                facts["cursor"] = _cursor_facts(here, found)
+        path = user.documents[0] if document_path else user.current
+        found = None if path is None else await self._cursor_of(site, path, user)
+        if found is not None:
+            peer, cursor = found
+            lines.append(f"Caret: {cursor_line(peer.document, cursor)}")
+            facts["active_cell"] = cursor.part or None
+            facts["cursor"] = cursor_facts(peer.document, cursor)
         return Answer("\n".join(lines), facts)
 
     @tool("Set your status", Level.read, idempotent=True, shows=True)
@@ -92,10 +112,10 @@ class AwarenessTools(SiteTools):
         self, call: Call, status: Status = "online", message: str = ""
     ) -> Answer:
         """Set the status and message that people see beside your name in JupyterLab. offline hides
-        you until your next call."""
+        you until your next call about a document."""
         message = _one_line(message, _MESSAGE, "message")
         for site in self._sites:
-            site.workspace.rooms.lobby.profile(call.agent).set_status(status, message)
+            site.workspace.rooms.lobby.visit(call.agent).set_status(status, message)
         said = f": {quoted(message)}" if message else ""
         return Answer(f"You are {status}{said}.", {"status": status, "message": message})
 
@@ -105,9 +125,11 @@ class AwarenessTools(SiteTools):
         selected."""
         here = await self._open(call, Level.read, document_path, None)
         cursors = await cursors_in(here.peer)
-        lines = [_cursor_line(here, each) for each in cursors]
+        mine = here.seat.presence.client if here.seat.presence is not None else None
+        document = here.peer.document
+        lines = [cursor_line(document, each, mine) for each in cursors]
         head = f"Cursors in {here.label}: {len(lines)}." if lines else "Nobody has a cursor here."
-        facts = {**about(here), "cursors": [_cursor_facts(here, each) for each in cursors]}
+        facts = {**about(here), "cursors": [cursor_facts(document, each) for each in cursors]}
         return answer(here, [head, *lines], facts)
 
     @tool("Move your cursor", Level.read, idempotent=True, shows=True)
@@ -123,15 +145,14 @@ class AwarenessTools(SiteTools):
         here = await self._open(call, Level.read, document_path, None)
         part = self._part(here, cell_id)
         source = here.peer.document.source(here.peer.document.find(part))
-        wanted = [selection.start, selection.end] if selection is not None else [position]
-        offsets = [_offset(source, each) for each in (position, *wanted)][1:]
-        ends = [await place(here.peer, part, offset) for offset in offsets]
+        head = _offset(source, position)
+        anchor = head if selection is None else _other_end(source, selection, head)
+        ends = [await place(here.peer, part, offset) for offset in (anchor, head)]
         presence = here.seat.presence
         if presence is not None:
-            if selection is not None and position == selection.start:
-                ends.reverse()  # the caret is at the end that `position` names
             presence.move_to(*ends)
-        where = _place(here, part, position.line, position.column)
+            presence.show()
+        where = place_words(here.peer.document, part, position.line, position.column)
         return answer(
             here, [f"Your caret is at {where}."], {**about(here), "cell_id": part or None}
         )
@@ -151,16 +172,18 @@ class AwarenessTools(SiteTools):
             path = place_.permit.path
             file_id = place_.site.workspace.file_id(path)
             recent = await place_.site.activity.recent(path, file_id=file_id, limit=limit)
-            found = [(place_.site, each) for each in recent]
+            # Where it was before, the caller may not look.
+            found = [(place_.site, replace(each, path=path)) for each in recent]
         else:
             await call.authorize(Level.read)
             for site in self._sites:
-                for each in await site.activity.recent(limit=limit):
+                # More than are shown: the caller may not see all of them.
+                for each in await site.activity.recent(limit=max(limit, _LOOKED_AT)):
                     if await self._may_see(call, site, each.path):
                         found.append((site, each))
         found.sort(key=lambda pair: pair[1].time, reverse=True)
-        lines = [_activity_line(site, each) for site, each in found[:limit]]
-        facts = [{**each.event(), "path": site.name(each.path)} for site, each in found[:limit]]
+        lines = [activity_line(site, each) for site, each in found[:limit]]
+        facts = [activity_facts(site, each) for site, each in found[:limit]]
         return Answer("\n".join(lines) or "Nothing is recorded.", {"activities": facts})
 
     @tool("Announce something", Level.read, shows=True)
@@ -185,7 +208,7 @@ class AwarenessTools(SiteTools):
             await call.authorize(Level.read)
             for site in self._sites:
                 site.activity.record(Activity.of("broadcast", who, text, **more))
-                site.workspace.rooms.lobby.profile(call.agent).announce(text)
+                site.workspace.rooms.lobby.visit(call.agent).announce(text)
                 for opened in site.workspace.rooms:
                     opened.peer.tell_others(call.agent.key, note)
             return Answer("Everybody online is told.", {"broadcast": True})
@@ -201,17 +224,21 @@ class AwarenessTools(SiteTools):
     async def get_active_sessions(self, call: Call, document_path: DocumentPath = None) -> Answer:
         """List which agents are in which documents, with session ids, and who else is there."""
         sessions = await self._sessions(call, document_path)
-        lines = [_session_line(site, each, call) for site, each in sessions]
-        documents = {(site.alias, each.path) for site, each in sessions}
-        users = await self._users(call, document_path)
+        lines = [session_line(site, each, call) for site, each in sessions]
+        named = {(site.alias, each.path) for site, each in sessions}
+        if document_path is not None:
+            only = await self._place(call, Level.read, document_path)
+            wanted = {(only.site.alias, only.permit.path)} - named
         others = [
-            f"{user.name} has {site.label_of(path)} open"
-            for site, user in users
+            f"{inline(user.name)} has {site.label_of(path)} open."
+            for site, user in await self._users(call, None)
             for path in user.documents
-            if (site.alias, path) not in documents and not user.agent
+            if not user.agent
+            and (site.alias, path) not in named
+            and (document_path is None or (site.alias, path) in wanted)
         ]
         head = f"Sessions: {len(lines)}." if lines else "There are no sessions of agents."
-        facts = [_session_facts(site, each, call) for site, each in sessions]
+        facts = [session_facts(site, each, call) for site, each in sessions]
         return Answer("\n".join([head, *lines, *others[:50]]), {"sessions": facts})
 
     @tool("Join a session", Level.read, idempotent=True, shows=True)
@@ -242,18 +269,17 @@ class AwarenessTools(SiteTools):
     # -- finding -----------------------------------------------------------------------------
 
     async def _users(self, call: Call, path: str | None) -> list[tuple[Site, User]]:
-        """Who is online, with only those documents that the caller may know of."""
+        """Who is online, or in a document, with only those paths that the caller may know of."""
+        found: list[tuple[Site, User]] = []
         if path is not None:
             here = await self._open(call, Level.read, path, None)
-            link = here.peer.link
-            found = [(here.site, user) for user in users_in({}, [(here.path, link)])]
-            lobby = {user.id: user for user in users_in(here.site.workspace.rooms.lobby.states, ())}
-            for _, user in found:
-                if user.id in lobby:
-                    user.current = lobby[user.id].current
+            everybody = users_in(here.site.workspace.rooms.lobby.states, ())
+            current = {user.id: user.current for user in everybody}
+            for user in users_in({}, [(here.path, here.peer.link)]):
+                user.current = current.get(user.id)
+                found.append((here.site, user))
         else:
             await call.authorize(Level.read)
-            found = []
             for site in self._sites:
                 rooms = site.workspace.rooms
                 await rooms.lobby.enter()
@@ -263,23 +289,26 @@ class AwarenessTools(SiteTools):
             user.documents = [p for p in user.documents if await self._may_see(call, site, p)]
             if user.current and not await self._may_see(call, site, user.current):
                 user.current = None
+            await asyncio.sleep(0)
         return found
 
     async def _may_see(self, call: Call, site: Site, path: str) -> bool:
         return not path or (site.workspace.visible(path) and await call.may_see(path))
 
     async def _last_activity(self, call: Call, site: Site, user: User) -> Activity | None:
-        for each in await site.activity.recent(actor_id=user.id, limit=20):
+        for each in await site.activity.recent(actor_id=user.id, limit=_LOOKED_AT):
             if await self._may_see(call, site, each.path):
                 return each
         return None
 
-    async def _cursor_of(
-        self, call: Call, path: str, user: User
-    ) -> tuple[SiteDocument, Cursor] | None:
-        here = await self._open(call, Level.read, path, None)
-        cursors = [each for each in await cursors_in(here.peer) if each.user == user.id]
-        return (here, cursors[0]) if cursors else None
+    async def _cursor_of(self, site: Site, path: str, user: User) -> tuple[RoomPeer, Cursor] | None:
+        """Where somebody's caret is, if we are in that room."""
+        for opened in site.workspace.rooms:
+            if opened.peer.link.path == path:
+                for cursor in await cursors_in(opened.peer):
+                    if cursor.user == user.id:
+                        return opened.peer, cursor
+        return None
 
     async def _sessions(self, call: Call, path: str | None) -> list[tuple[Site, Session]]:
         if path is None:
@@ -340,6 +369,21 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
+def _other_end(source: str, selection: Selection, head: int) -> int:
+    """The end of a selection at which the caret is not.
+
+    Raises:
+        InvalidArgument: The caret is at neither, or the selection ends before it starts.
+    """
+    start, end = _offset(source, selection.start), _offset(source, selection.end)
+    if start > end or head not in (start, end):
+        raise InvalidArgument(
+            "A selection goes from start to end, and position is one of the two.",
+            "Give position as the end of the selection, and start before end.",
+        )
+    return start if head == end else end
+
+
 def _offset(source: str, position: Position) -> int:
     """The characters before a place.
 
@@ -362,100 +406,3 @@ def _offset(source: str, position: Position) -> int:
             length=len(line),
         )
     return sum(len(each) + 1 for each in lines[: position.line]) + position.column
-
-
-# -- what answers say ------------------------------------------------------------------------
-
-
-def _user_line(user: User, call: Call) -> str:
-    is_caller = user.id == Member.agent(call.agent.key, call.agent.name).id
-    parts = [f"{inline(user.name)} [{inline(user.id)}]{' (you)' if is_caller else ''}: "]
-    parts.append(user.status if not user.message else f"{user.status}, {quoted(user.message)}")
-    if user.doing:
-        parts.append(f", {inline(user.doing)}")
-    if user.current:
-        parts.append(f", looks at {inline(user.current)}")
-    others = [path for path in user.documents if path != user.current]
-    if others:
-        parts.append(f", has open: {', '.join(map(inline, others[:5]))}")
-    return "".join(parts)
-
-
-def _facts(user: User) -> dict[str, Any]:
-    return {
-        "id": user.id,
-        "name": user.name,
-        "agent": user.agent,
-        "status": user.status,
-        "message": user.message,
-        "current_document": user.current,
-        "documents": user.documents,
-    }
-
-
-def _place(here: SiteDocument, part: str, line: int, column: int) -> str:
-    where = f"line {line}, column {column}"
-    document = here.peer.document
-    if isinstance(document, TextDocument):
-        return where
-    return f"{document.label(part)}, {where}"
-
-
-def _cursor_line(here: SiteDocument, cursor: Cursor) -> str:
-    mine = here.seat.presence is not None and cursor.client == here.seat.presence.client
-    name = f"{inline(cursor.name)}{' (you)' if mine else ''}"
-    said = f"{name} at {_place(here, cursor.part, cursor.line, cursor.column)}"
-    if cursor.selected:
-        more = "..." if len(cursor.selected) > _SELECTED else ""
-        said += f", {len(cursor.selected):,} characters selected: "
-        said += f"{cursor.selected[:_SELECTED]!r}{more}"
-    return said
-
-
-def _cursor_facts(here: SiteDocument, cursor: Cursor) -> dict[str, Any]:
-    facts: dict[str, Any] = {"user_id": cursor.user, "name": cursor.name}
-    if cursor.part:
-        facts["cell_id"] = cursor.part
-        facts["cell_index"] = here.peer.document.find(cursor.part)
-    facts["position"] = {"line": cursor.line, "column": cursor.column}
-    if cursor.selected:
-        ends: Sequence[tuple[Literal["start", "end"], tuple[int, int]]] = (
-            ("start", cursor.start),
-            ("end", cursor.end),
-        )
-        facts["selection"] = {name: {"line": at[0], "column": at[1]} for name, at in ends}
-        facts["selected_text"] = cursor.selected[:_SELECTED]
-    return facts
-
-
-def _when(activity: Activity) -> str:
-    return datetime.fromtimestamp(activity.time / 1000, UTC).isoformat(timespec="seconds")
-
-
-def _activity_line(site: Site, activity: Activity) -> str:
-    said, who = activity.description, activity.actor or "Somebody"
-    if not said.startswith(who):
-        said = f"{who}: {said}"
-    where = f"{site.label_of(activity.path)}: " if activity.path else ""
-    return f"{_when(activity)} {where}{words(said, _DESCRIPTION)}"
-
-
-def _session_line(site: Site, session: Session, call: Call) -> str:
-    mine = " (you)" if session.agent == call.agent.key else ""
-    others = f" with {', '.join(map(inline, session.people[:10]))}" if session.people else ""
-    return (
-        f"{session.id}: {inline(session.name)}{mine} in {site.label_of(session.path)}{others}, "
-        f"last used {session.idle:.0f} s ago"
-    )
-
-
-def _session_facts(site: Site, session: Session, call: Call) -> dict[str, Any]:
-    return {
-        "session_id": session.id,
-        "agent": session.name,
-        "yours": session.agent == call.agent.key,
-        "path": site.name(session.path),
-        "room_id": session.room_id,
-        "file_id": session.room_id.file_id,
-        "participants": session.people,
-    }

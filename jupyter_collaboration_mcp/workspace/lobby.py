@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from logging import Logger
 from typing import Any, NamedTuple
 
-from ..backends.protocols.awareness import AwarenessLink
+from ..backends.protocols.awareness import LobbyLink
 from ..backends.protocols.rooms import Backend
 from ..collaboration.presence import LobbyPresence, Profile
 from ..errors import CollaborationError
@@ -16,6 +16,9 @@ from .agent import Agent
 
 #: Agents of which a status is kept after they left.
 _PROFILES = 500
+
+#: Seconds for which an agent is shown that is in no document.
+_VISIT = 45.0
 
 
 class Attendance(NamedTuple):
@@ -36,7 +39,8 @@ class Lobby:
         self._profiles: dict[str, Profile] = {}
         self._presences: dict[str, LobbyPresence] = {}
         self._attending: list[Attendance] = []
-        self._link: AwarenessLink | None = None
+        self._visitors: dict[str, asyncio.TimerHandle] = {}  # by agent, until when
+        self._link: LobbyLink | None = None
         self._entering: asyncio.Task[None] | None = None
         self._tasks = OwnedTasks()
 
@@ -45,26 +49,56 @@ class Lobby:
         """What everybody says about themselves, by client id."""
         return {} if self._link is None else self._link.states
 
+    @property
+    def complete(self) -> bool:
+        """Whether everybody who is online is known."""
+        return self._link is not None and self._link.complete
+
     def profile(self, agent: Agent) -> Profile:
         """What an agent tells about itself."""
         profile = self._profiles.pop(agent.key, None) or Profile(agent.key, agent.name)
         self._profiles[agent.key] = profile
         for key in list(self._profiles)[: max(0, len(self._profiles) - _PROFILES)]:
-            if key not in self._presences:
+            if key not in self._presences and key not in self._visitors:
                 self._profiles.pop(key).close()
         return profile
 
+    def visit(self, agent: Agent) -> Profile:
+        """Show an agent for a while, even if it is in no document."""
+        profile = self.profile(agent)
+        if (timer := self._visitors.pop(agent.key, None)) is not None:
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._visitors[agent.key] = loop.call_later(_VISIT, self.leave, agent.key)
+        self.update(self._attending)
+        return profile
+
+    def leave(self, key: str) -> None:
+        """Do not show an agent any longer that is in no document."""
+        if (timer := self._visitors.pop(key, None)) is not None:
+            timer.cancel()
+            self.update(self._attending)
+
     def update(self, attending: Iterable[Attendance]) -> None:
-        """Show those who are in some document, and nobody else."""
+        """Show those who are in some document, and visitors."""
         self._attending = list(attending)
+        present = {each.profile.key for each in self._attending}
+        visitors = [
+            Attendance(self._profiles[key], None, [])
+            for key in self._visitors
+            if key not in present and key in self._profiles
+        ]
+        self._show([*self._attending, *visitors])
+
+    def _show(self, attending: list[Attendance]) -> None:
         if self._link is None:
-            if self._attending and (self._entering is None or self._entering.done()):
+            if attending and (self._entering is None or self._entering.done()):
                 self._entering = self._tasks.start(self._enter())
             return
-        keys = {each.profile.key for each in self._attending}
+        keys = {each.profile.key for each in attending}
         for key in [key for key in self._presences if key not in keys]:
             self._presences.pop(key).leave()
-        for profile, current, documents in self._attending:
+        for profile, current, documents in attending:
             presence = self._presences.get(profile.key)
             if presence is None:
                 presence = self._presences[profile.key] = LobbyPresence(self._link, profile)
@@ -94,6 +128,9 @@ class Lobby:
 
     async def close(self) -> None:
         """Leave the lobby."""
+        for timer in self._visitors.values():
+            timer.cancel()
+        self._visitors.clear()
         await self._tasks.close()
         for presence in self._presences.values():
             presence.leave()

@@ -374,6 +374,7 @@ class OpenRooms:
         for opened in self._open.values():
             if (seat := opened.agents.get(agent)) is not None:
                 self._hide(opened, seat)
+        self.lobby.leave(agent)
         self._tell_lobby()
 
     def _hide(self, opened: OpenRoom, seat: Seat) -> None:
@@ -418,21 +419,28 @@ class OpenRooms:
     async def _sweep(self) -> None:
         while self._open:
             await asyncio.sleep(min(_HEARTBEAT, self.idle_timeout / 10))
-            now = time.monotonic()
-            idle_since, silent_since = now - self.idle_timeout, now - _SILENCE
             for room_id, opened in list(self._open.items()):
-                for seat in list(opened.agents.values()):
-                    if seat.used < idle_since and not seat.runs:
-                        self._unseat(opened, seat)
-                    elif seat.used < silent_since and not (seat.runs or seat.bound):
-                        self._hide(opened, seat)
-                if opened.agents:
-                    opened.peer.show_presence()
-                elif opened.since < idle_since and not self._observes(opened):
-                    # Otherwise its opener is about to take a seat.
-                    await self._leave(room_id, opened)
+                try:
+                    await self._look_after(room_id, opened)
+                except Exception:  # the other rooms still need attention
+                    self._log.exception("Could not look after %s", room_id)
             self._tell_lobby()
             self.lobby.announce()
+
+    async def _look_after(self, room_id: RoomId, opened: OpenRoom) -> None:
+        """Announce the agents in a room, hide those who are silent, and leave it if it is idle."""
+        now = time.monotonic()
+        idle_since, silent_since = now - self.idle_timeout, now - _SILENCE
+        for seat in list(opened.agents.values()):
+            if seat.used < idle_since and not seat.runs:
+                self._unseat(opened, seat)
+            elif seat.used < silent_since and not (seat.runs or seat.bound):
+                self._hide(opened, seat)
+        if opened.agents:
+            opened.peer.show_presence()
+        elif opened.since < idle_since and not self._observes(opened):
+            # Otherwise its opener is about to take a seat.
+            await self._leave(room_id, opened)
 
     async def _leave(self, room_id: RoomId, opened: OpenRoom) -> None:
         if not await self._nothing_unsaved(room_id, opened):

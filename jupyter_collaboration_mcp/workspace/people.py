@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from itertools import islice
+from typing import Any, get_args
 
 from ..backends.protocols.awareness import AwarenessLink
-from ..documents.foreign_text import NAME, PATH
+from ..collaboration.presence import Status
+from ..documents.awareness import States
 from ..documents.members import member_of
-from ..errors import AmbiguousUser, UserNotFound
+from ..errors import AmbiguousUser, PathRefused, UserNotFound
+from .permissions import clean_path
 
 #: How the drive of collaborative documents is named in paths of older clients.
 _DRIVE = "RTC:"
 
-#: Characters of what somebody says about themselves, and documents of one user.
-_MESSAGE, _DOCUMENTS = 200, 50
+#: Tabs of JupyterLab that show documents.
+_DOCUMENT_TABS = ("notebook", "editor")
+
+#: Characters of what somebody says about themselves, and of a path; documents of one user.
+_MESSAGE, _LONG, _DOCUMENTS = 200, 1_000, 50
+
+#: States and users that are looked at: anybody can send many.
+_STATES, _USERS = 1_000, 300
 
 
 @dataclass(slots=True)
@@ -37,22 +46,22 @@ class User:
     documents: list[str] = field(default_factory=list)
 
 
-def users_in(lobby: Mapping[int, Mapping[str, Any]], rooms: Iterable[Room]) -> list[User]:
-    """Everybody in the lobby or in one of some rooms."""
+def users_in(lobby: States, rooms: Iterable[Room]) -> list[User]:
+    """Everybody in the lobby or in one of some rooms; of very many, the first."""
     users: dict[str, User] = {}
-    for state in lobby.values():
-        if (user := _add(users, state)) is None:
-            continue
-        current = _path(str(state.get("current") or "").partition(":")[2])
-        if current:
-            user.current = current
-        documents = state.get("documents")
-        for path in documents[:_DOCUMENTS] if isinstance(documents, list) else ():
-            _open(user, _path(str(path)))
     for path, link in rooms:
-        for state in link.states.values():
+        for state in islice(link.states.values(), _STATES):
             if (user := _add(users, state)) is not None:
                 _open(user, path)
+    for state in islice(lobby.values(), _STATES):
+        if (user := _add(users, state)) is None:
+            continue
+        kind, _, current = str(state.get("current") or "")[:_LONG].partition(":")
+        if kind in _DOCUMENT_TABS and (path := _path(current)):
+            user.current = path
+        documents = state.get("documents")
+        for each in documents[:_DOCUMENTS] if isinstance(documents, list) else ():
+            _open(user, _path(str(each)[:_LONG]))
     return sorted(users.values(), key=lambda user: (user.agent, user.name.casefold(), user.id))
 
 
@@ -72,7 +81,7 @@ def find_user(users: Sequence[User], wanted: str) -> User:
             return user
     name = wanted.strip().casefold()
     named = [user for user in users if name in _names(user)]
-    named = named or [user for user in users if len(name) > 5 and user.id.startswith(name)]
+    named = named or [user for user in users if len(name) > 9 and user.id.startswith(name)]
     if len(named) == 1:
         return named[0]
     if named:
@@ -91,10 +100,15 @@ def _add(users: dict[str, User], state: Mapping[str, Any] | None) -> User | None
     member = member_of(state)
     if member is None or state is None:
         return None
-    user = users.setdefault(member.id, User(member.id, member.name, member.is_agent))
+    user = users.get(member.id)
+    if user is None:
+        if len(users) >= _USERS:
+            return None
+        user = users[member.id] = User(member.id, member.name, member.is_agent)
     facts = state.get("agent")
     if user.agent and isinstance(facts, Mapping):
-        user.status = str(facts.get("status") or "online")[:NAME]
+        status = facts.get("status")
+        user.status = str(status) if status in get_args(Status) else "online"
         user.message = str(facts.get("message") or "")[:_MESSAGE]
         user.doing = str(facts.get("doing") or "")[:_MESSAGE]
         active = facts.get("last_active")
@@ -109,7 +123,11 @@ def _open(user: User, path: str) -> None:
 
 
 def _path(path: str) -> str:
-    return path.removeprefix(_DRIVE)[:PATH]
+    """A path that somebody says they have open; empty if it is none."""
+    try:
+        return clean_path(path.removeprefix(_DRIVE))
+    except PathRefused:
+        return ""
 
 
 def _time(seconds: float) -> str | None:

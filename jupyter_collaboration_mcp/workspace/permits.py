@@ -92,6 +92,7 @@ class Call:
     visits: list[Visit] = field(default_factory=list)
     """What it was permitted to use so far."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)
+    _visible: dict[str, bool] = field(default_factory=dict)
     _rechecks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     _endings: list[Callable[[], None]] = field(default_factory=list)
 
@@ -146,11 +147,13 @@ class Call:
 
     async def may_see(self, path: str) -> bool:
         """Whether the authorizer lets the caller know about a path that the path rules show."""
-        try:
-            await self.authorize(Level.read, path)
-        except PermissionRefused:
-            return False
-        return True
+        if path not in self._visible:
+            try:
+                await self.authorize(Level.read, path)
+                self._visible[path] = True
+            except PermissionRefused:
+                self._visible[path] = False
+        return self._visible[path]
 
     def recheck(self, check: Callable[[], Awaitable[None]]) -> None:
         """Register a check to repeat before the answer is returned."""

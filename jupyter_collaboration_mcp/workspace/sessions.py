@@ -30,8 +30,10 @@ class Session:
 def sessions_of(rooms: OpenRooms) -> Iterator[Session]:
     """All sessions of agents of this process on a server."""
     for opened, seat in rooms.sessions():
+        if seat.presence is None:  # it has gone without leaving
+            continue
         link = opened.peer.link
-        people = [name for name in people_in(link.states) if name != seat.profile.display_name]
+        people = people_in(link.states, without=seat.profile.username)
         idle = time.monotonic() - seat.used
         yield Session(
             seat.session, seat.agent, seat.profile.name, link.path, link.room_id, people, idle

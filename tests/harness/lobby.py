@@ -29,11 +29,13 @@ class Lobby:
         name: str,
         current: str | None = None,
         documents: list[str] | None = None,
+        state: Any = None,
     ) -> None:
         self._server = server
         self._awareness = Awareness(Doc())
         user = {"username": name.lower(), "name": name, "display_name": name, "initials": name[:2]}
-        self._state = {"user": user, "current": current, "documents": documents or []}
+        told = {"user": user, "current": current, "documents": documents or []}
+        self._state = told if state is None else state
         self._changed = asyncio.Event()
         self._awareness.observe(lambda topic, change: self._changed.set())
         self._websocket: ClientConnection | None = None
@@ -61,7 +63,8 @@ class Lobby:
     def named(self, name: str) -> Any:
         """What somebody says about themselves; None if they are not here."""
         for state in self._awareness.states.values():
-            if state.get("user", {}).get("name") == name:
+            user = state.get("user") if isinstance(state, dict) else None
+            if isinstance(user, dict) and user.get("name") == name:
                 return state
         return None
 

@@ -11,7 +11,7 @@ from ...documents import well_formed
 from ...documents.awareness import people_in
 from ...documents.foreign_text import listed
 from ...errors import InUse
-from ..protocols.awareness import AwarenessLink
+from ..protocols.awareness import LobbyLink
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from ..upstream.loadable_notebooks import LoadableNotebooks
@@ -118,7 +118,7 @@ class InProcessBackend:
         self._rooms.keep(watch.room)
         return link
 
-    async def enter_lobby(self) -> AwarenessLink:
+    async def enter_lobby(self) -> LobbyLink:
         lobby = InProcessLobby(await self._rooms.lobby())
         await lobby.enter(self._server.ydoc.ywebsocket_server)
         return lobby

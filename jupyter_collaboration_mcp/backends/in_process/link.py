@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pycrdt import Doc, YMessageType, handle_sync_message
 
+from ...documents.awareness import well_formed
 from ...documents.foreign_text import inline, words
 from ...errors import DocumentNotFound, RoomUnavailable
 from ..disk.open_files import Load
@@ -130,7 +131,7 @@ class InProcessLink:
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
-        return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
+        return well_formed(self._room.awareness.states)
 
     def attach(self, doc: Doc[Any]) -> None:
         """Do nothing: this room passes on every update at once."""

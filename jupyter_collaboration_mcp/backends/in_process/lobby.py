@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from ...documents.awareness import well_formed
 from ..protocols.awareness import LOBBY
 from .memory_channel import MemoryChannel, observe_arrivals
 
@@ -26,10 +27,14 @@ class InProcessLobby:
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
-        return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
+        return well_formed(self._room.awareness.states)
 
     def send(self, message: bytes) -> None:
         self._channel.feed(message)
+
+    @property
+    def complete(self) -> bool:
+        return True
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         self._arrivals = observe_arrivals(self._room.awareness, tell)

@@ -18,7 +18,7 @@ class AwarenessLink(Protocol):
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
-        """What everybody says about themselves, by client id."""
+        """What everybody says about themselves, by client id. They may say anything."""
 
     def send(self, message: bytes) -> None:
         """Send an awareness message."""
@@ -28,3 +28,11 @@ class AwarenessLink(Protocol):
 
     async def close(self) -> None:
         """Leave, unless already left."""
+
+
+class LobbyLink(AwarenessLink, Protocol):
+    """A seat in the lobby."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everybody who is there is known."""

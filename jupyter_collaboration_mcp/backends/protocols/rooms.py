@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pycrdt import Doc
 
-from .awareness import AwarenessLink
+from .awareness import LobbyLink
 from .files import Files
 from .room_ids import Kind, RoomId
 
@@ -249,7 +249,7 @@ class Backend(Protocol):
             RoomUnavailable: There is no collaboration on this server.
         """
 
-    async def enter_lobby(self) -> AwarenessLink:
+    async def enter_lobby(self) -> LobbyLink:
         """Take a seat in the lobby, where people see who is online.
 
         Raises:

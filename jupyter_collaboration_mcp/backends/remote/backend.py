@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...documents import well_formed
 from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
-from ..protocols.awareness import AwarenessLink
+from ..protocols.awareness import LobbyLink
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from .file_room import FILE_FORMAT, FileRooms
@@ -111,7 +111,7 @@ class RemoteBackend:
         self._seats.add(link, path)
         return link
 
-    async def enter_lobby(self) -> AwarenessLink:
+    async def enter_lobby(self) -> LobbyLink:
         lobby = RemoteLobby(self._api, self._log)
         lobby.start()
         return lobby

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Mapping
 from logging import Logger
 from typing import Any
@@ -19,8 +20,12 @@ from .jupyter_api import JupyterApi
 from .room_awareness import RoomAwareness
 from .server_errors import Refused
 
-#: The pause before a reconnect grows from the first to the second, in seconds.
-_SOON, _LATER = 0.5, 30.0
+#: The pause before a reconnect grows from the first to the second, in seconds; a server that has no
+#: lobby is asked again after the third.
+_SOON, _LATER, _REFUSED = 0.5, 30.0, 120.0
+
+#: Seconds in which everybody gives a sign of life: nobody is told who is there already.
+_SIGNS = 16.0
 
 #: Seconds to send the last messages on leaving.
 _GOODBYE = 2.0
@@ -35,6 +40,7 @@ class RemoteLobby:
         self._awareness = RoomAwareness()
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._connected = False
+        self._since = time.monotonic()
         self._closed = False
         self._tasks = OwnedTasks()
 
@@ -46,6 +52,10 @@ class RemoteLobby:
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
         return self._awareness.states
+
+    @property
+    def complete(self) -> bool:
+        return self._connected and time.monotonic() - self._since > _SIGNS
 
     def send(self, message: bytes) -> None:
         self._awareness.apply(message, "own")
@@ -68,23 +78,24 @@ class RemoteLobby:
     async def _stay(self) -> None:
         pause = _SOON
         while not self._closed:
+            before = self._since
             try:
                 with contained():
                     await self._connect_once()
-                pause = _SOON
             except Refused as refused:
                 self._log.debug("There is no lobby: %s", refused)
-                if 400 <= refused.status < 500 and refused.status != 429:
-                    return  # a server without collaboration
+                pause = _REFUSED / 2
             except (CollaborationError, ConnectionClosed, OSError, TimeoutError) as error:
                 self._log.debug("No connection to the lobby: %s", error)
+            except Exception:
+                self._log.exception("The connection to the lobby failed")
+            pause = _SOON if self._since != before else min(2 * pause, max(pause, _LATER))
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-            pause = min(2 * pause, _LATER)
 
     async def _connect_once(self) -> None:
         websocket = await self._api.websocket("api", "collaboration", "room", LOBBY)
         self._queue = asyncio.Queue()
-        self._connected = True
+        self._connected, self._since = True, time.monotonic()
         self._awareness.announce()
         sending = self._tasks.start(self._send_queued(websocket))
         try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pycrdt import Awareness, Doc, read_message
 
-from ...documents.awareness import Arrivals
+from ...documents.awareness import Arrivals, well_formed
+
+_log = logging.getLogger(__name__)
 
 
 class RoomAwareness:
@@ -23,7 +26,7 @@ class RoomAwareness:
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
         """The awareness states by client id."""
-        return cast("Mapping[int, Mapping[str, Any]]", self._awareness.states)
+        return well_formed(self._awareness.states)
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Set a function to call when somebody joins, or switches autosave on or off."""
@@ -36,7 +39,10 @@ class RoomAwareness:
 
     def apply(self, message: bytes, origin: Literal["own", "room"]) -> None:
         """Apply an awareness message that we send, or that the room sends."""
-        self._awareness.apply_awareness_update(read_message(message[1:]), origin)
+        try:
+            self._awareness.apply_awareness_update(read_message(message[1:]), origin)
+        except Exception:  # any member of the room can send anything
+            _log.debug("An awareness message is malformed", exc_info=True)
 
     async def run(self) -> None:
         """Drop the states of clients that are silent for too long, until cancelled."""
