@@ -52,7 +52,7 @@ def test_carets_are_found_in_their_cells_whatever_these_say() -> None:
         2: state("Bo", in_cell(made, 2, 0)),
         3: state("Bo", in_cell(made, 2, 1)),  # in another tab
         4: state("Cy"),
-        5: state("Ada", in_cell(made, 0), username="agent-0123"),
+        5: state("Ada", in_cell(made, 0), username="agent-0123456789abcdef"),
     }
     everywhere = people_at(made.peer, [f"cell-{n}" for n in range(4)])
     assert everywhere == {"cell-1": ["Ana"], "cell-2": ["Ana", "Bo"]}
