@@ -162,8 +162,9 @@ class NotebookRound:
     def place(self, how: int, result: CallToolResult) -> str:
         if how:
             return ("cell log", "cell lines")[how - 1]
-        (cell,) = result.structured_content["cells"]
-        return f"cell {brief_id(cell['id'])}"
+        cells = result.structured_content["cells"]
+        # The file may have overwritten it before the answer.
+        return f"cell {brief_id(cells[0]['id'])}" if cells else "cell "
 
     async def read(self, writer: Writer, path: str) -> str:
         result = await writer.call("get_notebook", path=path)
