@@ -298,7 +298,7 @@ _NOTES: Mapping[str, str] = {
     "get_user_presence": (
         "The status of a person is `online` for as long as a tab is open: JupyterLab knows no "
         "more. The cell is that of the caret in `document_path`, or in the document that the user "
-        "looks at."
+        "looks at, if an agent of this server has that open."
     ),
     "set_user_presence": (
         "People read the status and the message behind your name in JupyterLab's side panel. "
@@ -319,11 +319,14 @@ _NOTES: Mapping[str, str] = {
     ),
     "broadcast_user_activity": (
         "`activity_type` is a word of your choice. Without `document_path`, all agents of this "
-        "server are told. `metadata` is recorded with it, at most 2,000 characters of JSON."
+        "server are told; an agent that is in no document is then shown to people for 45 seconds. "
+        "An answer repeats the latest ten announcements. `metadata` is recorded, at most 2,000 "
+        "characters of JSON."
     ),
     "get_active_sessions": (
         "A session is one agent at one document, from joining to leaving; other tools join "
-        "automatically. Documents that only people have open are listed, too, without an id."
+        "automatically. Documents that only people have open are listed, too, without an id. Two "
+        "connections with the same token and the same agent name are one agent."
     ),
     "join_session": "Joining a session means joining its document, under a session of your own.",
     "leave_session": (

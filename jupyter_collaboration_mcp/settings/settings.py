@@ -96,8 +96,8 @@ class Settings:
     )
     busy_cells: str = setting(
         "warn",
-        "What happens if an agent changes a cell, or a line of a text file, that a person's caret "
-        "is in: allow, warn (the answer says whose) or refuse.",
+        "What happens if an agent changes a cell, or a line of an ASCII text file, that a person's "
+        "caret is in: allow, warn (the answer says whose) or refuse.",
         choices=("allow", "warn", "refuse"),
     )
     structured: bool = setting(
