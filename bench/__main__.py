@@ -25,6 +25,7 @@ BENCHMARKS = (
     "standalone",
     "noop",
     "agents",
+    "presence",
     "memory",
     "tokens",
     "day",

@@ -28,9 +28,12 @@ _LINES = "\n".join(f"total_{n} = sum(values[{n}:{n + 10}]) / 10" for n in range(
 
 
 @asynccontextmanager
-async def jupyter(config: Mapping[str, Any] | None = None) -> AsyncIterator[JupyterProcess]:
+async def jupyter(
+    config: Mapping[str, Any] | None = None, extensions: Mapping[str, bool] | None = None
+) -> AsyncIterator[JupyterProcess]:
     """Jupyter with our extension, whose MCP server has the no-op tool as well."""
-    extensions = {**EXTENSIONS, "noop_extension": True, stall_meter.NAME: True}
+    more = {"noop_extension": True, stall_meter.NAME: True, **(extensions or {})}
+    extensions = {**EXTENSIONS, **more}
     with tempfile.TemporaryDirectory(prefix="bench-") as root:
         async with JupyterProcess(
             Path(root), extensions=extensions, extra_path=[_EXTENSION_PATH], config=config

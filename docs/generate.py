@@ -129,6 +129,13 @@ line says how much is shown and which argument continues: `start_index`, `start_
 in full the runs that did not complete, and lists which cells were slow, wrote to stderr, or have
 output or pictures.
 
+**People come first.** Cells with `editable: false`, `deletable: false` or the tag
+`agent-protected` in their metadata are
+[protected](architecture.md#protected-and-busy-cells): a call that does what the mark forbids is
+refused as a whole, with `cell_protected`. An agent can set these marks, but not remove them, not
+even by undo. If a person's caret is in a cell that an agent changes, the answer says so; where
+`busy_cells` is `refuse`, the call is refused with `cell_busy`.
+
 **What you could not know.** If others changed a text since you read it, the answer to an edit of a
 part of it has a diff. After a failure, the answer names the variables on the line that failed, if
 the kernel is idle.
@@ -281,6 +288,51 @@ _NOTES: Mapping[str, str] = {
         "objects of unknown classes are named, not printed. Data comes first, then functions and "
         "classes."
     ),
+    "get_online_users": (
+        "Everybody in JupyterLab's own list of collaborators, and everybody in a document that an "
+        "agent of this server has open. A user in several tabs is listed once. The id is the user "
+        "name, which stays the same; agents' ids begin with `agent-`. Documents that the caller "
+        "may not read are left out. From outside a server without the extension, people who were "
+        "there first are known after their next sign of life, within 15 seconds."
+    ),
+    "get_user_presence": (
+        "The status of a person is `online` for as long as a tab is open: JupyterLab knows no "
+        "more. The cell is that of the caret in `document_path`, or in the document that the user "
+        "looks at, if an agent of this server has that open."
+    ),
+    "set_user_presence": (
+        "People read the status and the message behind your name in JupyterLab's side panel. "
+        "While a call runs, they read what it does instead."
+    ),
+    "get_user_cursors": (
+        "A tab keeps its last caret when it loses the focus. Lines and columns count from 0, "
+        "columns in characters (code points); JupyterLab's status bar counts from 1, in UTF-16 "
+        "units."
+    ),
+    "update_cursor_position": (
+        "The caret follows edits and runs by itself; this is for pointing at something. With "
+        "`selection`, the caret is at the end of it that `position` names."
+    ),
+    "get_user_activity": (
+        "From the [activity log](architecture.md#who-did-what), which outlives restarts. Times "
+        "are in UTC."
+    ),
+    "broadcast_user_activity": (
+        "`activity_type` is a word of your choice. Without `document_path`, all agents of this "
+        "server are told; an agent that is in no document is then shown to people for 45 seconds. "
+        "An answer repeats the latest ten announcements. `metadata` is recorded, at most 2,000 "
+        "characters of JSON."
+    ),
+    "get_active_sessions": (
+        "A session is one agent at one document, from joining to leaving; other tools join "
+        "automatically. Documents that only people have open are listed, too, without an id. Two "
+        "connections with the same token and the same agent name are one agent."
+    ),
+    "join_session": "Joining a session means joining its document, under a session of your own.",
+    "leave_session": (
+        "Without it, an agent leaves when its connection ends, or some minutes after its last call "
+        "(`idle_timeout`). What it can undo is kept for a while."
+    ),
     "list_servers": (
         "Only in the standalone command; the extension has one server, its own. Each server is "
         "checked, and `state` is `ok` or the code of what is wrong with it. `root` is the "
@@ -332,7 +384,8 @@ text file are:
 | `kernel` | `name`, `id` and `state` of the notebook's kernel |
 | `mode` | `file` if the server has no live collaboration and its files are used |
 | `collaboration` | `room_id`, and `people`: who else is in the room |
-| `others` | what others changed since this agent last looked, while it is in the room |
+| `others` | what others changed since this agent last looked, also while it was away |
+| `carets` | by `cell_id` or `place`, the `people` whose carets are in what the call changed |
 | `notices` | what the agent is notified of once, such as where edits were stored after a crash |
 
 An answer to an edit means that the room has it, and that it would survive a crash of the server.

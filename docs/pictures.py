@@ -1,13 +1,14 @@
-"""Takes the picture of a running notebook for the documentation: `python -m docs.pictures`.
+"""Takes the pictures for the documentation: `python -m docs.pictures [running] [presence]`.
 
-It writes docs/images/running.png, from a real JupyterLab with a real agent in it. Chromium and
-matplotlib have to be installed.
+It writes docs/images/running.png and presence.png, from a real JupyterLab with real agents in it.
+Chromium has to be installed, and matplotlib for the first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+import sys
 import tempfile
 from pathlib import Path
 
@@ -32,6 +33,13 @@ _CELLS = [
         'f"{sum(rain):,} mm in a year"',
     ),
 ]
+
+_WETTEST = notebooks.code(
+    "wettest",
+    "by_month = dict(zip(months, rain))\n"
+    "wettest = sorted(by_month.items(), key=lambda month: -month[1])[:3]\n"
+    "wettest",
+)
 
 _PLOT = """\
 import matplotlib.pyplot as plt
@@ -86,14 +94,54 @@ async def running(target: Path) -> None:
             await page.screenshot(target)
 
 
-async def _tidy(page: LabPage) -> None:
+async def presence(target: Path) -> None:
+    """Two agents in the notebook that a person has open, and in the list of collaborators."""
+    with tempfile.TemporaryDirectory(prefix="picture-") as root:
+        notebooks.write(Path(root) / _PATH, notebooks.notebook([*_CELLS, _WETTEST]))
+        extensions = {**EXTENSIONS, "jupyterlab": True, "notebook_shim": True}
+        lab = JupyterProcess(Path(root), extra_args=[EXPOSE_APP], app="lab", extensions=extensions)
+        async with (
+            lab,
+            open_notebook(lab, _PATH) as page,
+            agent(lab, "Claude") as claude,
+            agent(lab, "Codex") as codex,
+        ):
+            await _tidy(page, height=420)
+            await page.page.evaluate("jupyterapp.shell.activateById('jp-collaboration-panel')")
+            await page.cell(1).locator(".cm-content").click()
+            await claude.ask("set_user_presence", status="busy", message="checking the sums")
+            await codex.ask("set_user_presence", message="looking for trends")
+            start = {"line": 1, "column": 17}
+            await claude.ask(
+                "update_cursor_position",
+                document_path=_PATH,
+                cell_id="wettest",
+                position=start,
+                selection={"start": start, "end": {"line": 1, "column": 33}},
+            )
+            await codex.ask(
+                "update_cursor_position",
+                document_path=_PATH,
+                cell_id="data",
+                position={"line": 1, "column": 8},
+            )
+            await page.page.get_by_text("Codex (agent): looking for trends").wait_for()
+            await page.page.get_by_text("Claude (agent): busy: checking the sums").wait_for()
+            await page.page.locator(".jp-remote-selection").wait_for(state="attached")
+            await page.screenshot(target)
+
+
+async def _tidy(page: LabPage, height: int = 800) -> None:
     """No side bar, no news."""
-    await page.page.set_viewport_size({"width": 1280, "height": 800})
+    await page.page.set_viewport_size({"width": 1280, "height": height})
     await page.page.add_style_tag(content=_STYLE)
     await page.page.evaluate("jupyterapp.commands.execute('application:toggle-left-area')")
 
 
 if __name__ == "__main__":
-    if importlib.util.find_spec("matplotlib") is None:
+    wanted = sys.argv[1:] or ["running", "presence"]
+    if "running" in wanted and importlib.util.find_spec("matplotlib") is None:
         raise SystemExit("The picture has a plot in it: install matplotlib first.")
-    asyncio.run(running(IMAGES / "running.png"))
+    for name, take in (("running", running), ("presence", presence)):
+        if name in wanted:
+            asyncio.run(take(IMAGES / f"{name}.png"))

@@ -31,7 +31,13 @@
     │   ├── CellNotFound         no such id or index
     │   ├── AmbiguousCell        an id prefix or text that matches several cells
     │   ├── StaleRevision        the cell or text changed since the caller read it
+    │   ├── CellProtected        a mark of the cell forbids it to agents
+    │   ├── CellBusy             a person's caret is there
     │   └── TextMismatch         the text to replace is missing, or occurs more than once
+    ├── PresenceError
+    │   ├── UserNotFound         nobody online has that id or name
+    │   ├── AmbiguousUser        several people or agents have that name
+    │   └── SessionNotFound      no such session, or it has ended
     ├── DocumentBusy             others kept changing the same cells
     ├── UndoError
     │   ├── NothingToUndo
@@ -51,7 +57,7 @@ Each error has a code, says what happened and what is true now, and names one ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from .remedies import Intent, Remedy
@@ -308,6 +314,77 @@ class TextMismatch(CellError):
     code = "text_mismatch"
 
 
+class PresenceError(CollaborationError):
+    code = "presence_error"
+
+
+class UserNotFound(PresenceError):
+    code = "user_not_found"
+
+    @classmethod
+    def among(cls, wanted: str, names: Sequence[str]) -> UserNotFound:
+        online = ", ".join(map(repr, names[:10])) or "nobody"
+        return cls(f"Nobody online is called {wanted!r}. Online: {online}.", Intent.LIST_USERS)
+
+
+class AmbiguousUser(PresenceError):
+    code = "ambiguous_user"
+
+    @classmethod
+    def among(cls, wanted: str, users: Sequence[tuple[str, str]]) -> AmbiguousUser:
+        ids = [user_id for _, user_id in users]
+        return cls(
+            f"{len(users)} users are called {wanted!r}: {', '.join(map(repr, ids[:10]))}.",
+            "Name one of them by that id.",
+            ids=ids[:10],
+        )
+
+
+class SessionNotFound(PresenceError):
+    code = "session_not_found"
+
+    @classmethod
+    def of(cls, session: str) -> SessionNotFound:
+        return cls(
+            f"There is no session {session!r}, or it has ended.",
+            Intent.LIST_SESSIONS,
+            session_id=session,
+        )
+
+
+class CellProtected(CellError):
+    code = "cell_protected"
+
+    @classmethod
+    def by_marks(cls, cells: Sequence[tuple[str, str, str]], note: str = "") -> CellProtected:
+        """Of cells by handle, id and what forbids it; nothing of the call was done.
+
+        Args:
+            note: A sentence about all of them.
+        """
+        named = [f"{handle} ({reason})" for handle, _, reason in cells]
+        return cls(
+            f"Protected from agents: {_some(named)}. Nothing was changed.{note and f' {note}'}",
+            Intent.LEAVE_OUT_OR_ASK,
+            cells=[
+                {"cell_id": cell_id, "mark": reason} for _, cell_id, reason in cells[:_DETAILED]
+            ],
+        )
+
+
+class CellBusy(CellError):
+    code = "cell_busy"
+
+    @classmethod
+    def with_carets(cls, sentence: str, places: Sequence[Mapping[str, Any]]) -> CellBusy:
+        """Of places with the carets of people; nothing of the call was done."""
+        return cls(
+            f"{sentence} Nothing was changed.",
+            Intent.WAIT_FOR_PERSON,
+            carets=list(places[:_DETAILED]),
+        )
+
+
 class DocumentBusy(CollaborationError):
     code = "document_busy"
 
@@ -381,6 +458,15 @@ class NoCollaboration(CollaborationError):
 
 class RoomUnavailable(CollaborationError):
     code = "room_unavailable"
+
+
+#: Things that an error names, and gives as facts.
+_NAMED, _DETAILED = 20, 100
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _named(error: BaseException) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Generic, TypeVar
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
@@ -47,3 +48,33 @@ class OwnedTasks:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # counts as retrieved: a caller who wanted it may have gone away
+
+
+class TaskPerKey(Generic[K, T]):
+    """Background tasks, at most one at a time for each key."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[K, asyncio.Task[T]] = {}
+
+    def ensure(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
+        """Return the running task of a key; start one if there is none."""
+        task = self._tasks.get(key)
+        if task is None or task.done():
+            task = self._tasks[key] = asyncio.get_running_loop().create_task(work())
+            task.add_done_callback(lambda done: self._remove(key, done))
+        return task
+
+    def __contains__(self, key: K) -> bool:
+        """Whether a task is running."""
+        return key in self._tasks
+
+    def _remove(self, key: K, task: asyncio.Task[T]) -> None:
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+
+    async def end(self) -> None:
+        """Cancel all tasks, and wait until they have ended."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

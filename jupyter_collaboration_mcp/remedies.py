@@ -27,6 +27,10 @@ class Intent(Enum):
     COPY_OR_ASK = "Ask the person to allow writing it, or work on a copy."
     RENAME_FIRST = "Rename it, then open it."
     SEE_CELLS = "Read the outline of the notebook to see its cells."
+    LEAVE_OUT_OR_ASK = (
+        "Leave these cells out of the call, or ask the person to remove the mark from the metadata."
+    )
+    WAIT_FOR_PERSON = "Try again later, or ask the person."
     READ_OUTPUTS = "Read the cell with its outputs to see what is there."
     RERUN_OR_READ_OUTPUTS = "Run the cell again, or read the outputs that are there."
     LIST_KERNELS = "List the kernels to see what is there."
@@ -45,6 +49,8 @@ class Intent(Enum):
     WAIT_OR_INTERRUPT = "Wait for the run, or interrupt it."
     RUN_CODE = "Run code in the kernel instead."
     RUN_OWN_CODE = "Run code in the kernel, with the means of its language."
+    LIST_USERS = "List who is online."
+    LIST_SESSIONS = "List the active sessions."
     LIST_SERVERS = "List the connected servers."
     LIST_SERVERS_OR_ESCAPE = (
         "List the connected servers. If the name itself has a colon, write ./{path}"

@@ -60,6 +60,7 @@ LONGEST = [
     "tests/browser/test_running.py",
     "tests/tools/test_notebook.py",
     "tests/backends/in_process/test_backend.py",
+    "tests/tools/test_activity.py",
     "tests/tools/test_bad_files.py",
     "tests/tools/test_large_folders.py",
     "tests/transport/test_conformance.py",

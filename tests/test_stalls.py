@@ -324,6 +324,8 @@ async def writer(large: JupyterProcess) -> AsyncIterator[AgentClient]:
 @pytest.fixture(scope="module")
 async def person(large: JupyterProcess) -> AsyncIterator[Collaborator]:
     async with Collaborator(large.url, large.token, NOTEBOOK) as ana:
+        ana.put_caret(TYPED)  # so that each call has to find out which cell that is
+        await ana.flush()
         yield ana
 
 

@@ -89,9 +89,9 @@ class RemoteSites:
         api = JupyterApi(address, self._answers)
         backend = RemoteBackend(api, self._log, _root_of(address.base, root))
         kernels = RemoteKernels(api, self._log)
-        workspace = make_workspace(self._settings, backend, self._log, alias)
-        outputs = _outputs_directory(address, root)
-        runs = make_runs(self._settings, workspace, kernels, outputs, self._log)
+        data = _server_directory(address, root)
+        workspace = make_workspace(self._settings, backend, data, self._log, alias)
+        runs = make_runs(self._settings, workspace, kernels, data / "outputs", self._log)
 
         async def close() -> None:
             await kernels.close()
@@ -126,13 +126,13 @@ def _data_directory() -> Path:
     return Path(jupyter_data_dir()) / "collaboration-mcp"
 
 
-def _outputs_directory(address: ServerAddress, root: Path | None) -> Path:
-    """Where the outputs of a server are set aside. A server that a command starts for itself has
-    another port each time, but the same root."""
+def _server_directory(address: ServerAddress, root: Path | None) -> Path:
+    """Where outputs and the activity log of a server are kept. A server that a command starts for
+    itself has another port each time, but the same root."""
     own = root is not None and urlsplit(address.base).path == EMBEDDED_BASE
     named = str(root) if own else address.base
     digest = hashlib.sha256(named.encode()).hexdigest()
-    return _data_directory() / f"remote-{digest[:16]}" / "outputs"
+    return _data_directory() / f"remote-{digest[:16]}"
 
 
 def _root_of(url: str, root: Path | None) -> Callable[[], Path | None] | None:

@@ -7,6 +7,7 @@ import logging
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from ..backends.in_process.activity_events import ActivityEvents
 from ..backends.in_process.backend import InProcessBackend
 from ..backends.in_process.kernels import InProcessKernels
 from ..server import MODULES
@@ -46,15 +47,18 @@ class ExtensionAssembly:
         backend.start(renames)
         self._closing.push_async_callback(backend.stop)
 
-        workspace = make_workspace(settings, backend, log)
+        data = journal_directory(settings, serverapp.root_dir)
+        workspace = make_workspace(settings, backend, data, log)
+        backend.on_room_opened(workspace.observe)
+        events = ActivityEvents(serverapp)
+        workspace.activity.on_record(lambda activity: events.emit(activity.event()))
         self._closing.push_async_callback(workspace.close)
 
         kernels = InProcessKernels(serverapp, backend.workarounds)
         kernels.start_watching()
         self._closing.push_async_callback(kernels.close)
 
-        outputs = journal_directory(settings, serverapp.root_dir) / "outputs"
-        runs = make_runs(settings, workspace, kernels, outputs, log)
+        runs = make_runs(settings, workspace, kernels, data / "outputs", log)
         serverapp.io_loop.add_callback(runs.side_files.sweep)
         self._closing.push_async_callback(runs.close)
 

@@ -8,20 +8,26 @@ from pathlib import Path
 
 from ..backends.protocols.kernels import Kernels
 from ..backends.protocols.rooms import Backend
+from ..collaboration.activity.log import ActivityLog
 from ..documents.output_log import OutputLimits
 from ..execution.executor import ExecutorSettings
 from ..execution.side_files import SideFiles, SideLimits
 from ..settings.settings import Settings
 from ..workspace.call_limits import Limits
+from ..workspace.etiquette import BusyCells, Etiquette
 from ..workspace.permissions import PathRules
 from ..workspace.runs import Runs
 from ..workspace.workspace import Workspace
 
 
 def make_workspace(
-    settings: Settings, backend: Backend, log: logging.Logger, alias: str = ""
+    settings: Settings, backend: Backend, data: Path, log: logging.Logger, alias: str = ""
 ) -> Workspace:
-    """The documents of a server, within the limits and path rules of the settings."""
+    """The documents of a server, within the limits and path rules of the settings.
+
+    Args:
+        data: The directory for what is kept about this server.
+    """
     return Workspace(
         backend,
         PathRules(settings.allowed_paths, settings.denied_paths),
@@ -29,6 +35,8 @@ def make_workspace(
         settings.idle_timeout,
         log,
         alias,
+        Etiquette(settings.protect_cells, BusyCells(settings.busy_cells)),
+        ActivityLog(data / "activity.db", settings.activity_limit),
     )
 
 

@@ -42,6 +42,11 @@ class CallRecord:
         """Whether the last action was to insert text into a cell."""
         self.written: tuple[int, int] | None = None
         """The last character that was written, by client and clock, if known."""
+        self.recheck: Callable[[Any], None] | None = None
+        """Raises an error if the document no longer lets the call do what it did to a copy of it:
+        people protect cells, and put their carets into them, without changing their text."""
+        self.people: dict[str, list[str]] = {}
+        """By cell, or by line of a text: people whose carets are where the call changes it."""
 
     def __call__(
         self, change: Change, wrote_text: bool = False, written: tuple[int, int] | None = None

@@ -10,18 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pycrdt import Doc
 
 from ..backends.protocols.rooms import RoomLink
 from ..documents.notebook import Notebook
+from ..documents.positions import start_of
 from ..documents.text_document import Document, TextDocument
 from ..errors import CollaborationError, DocumentBusy
 from .change_log import ChangeLog
 from .changes import Step
 from .edits import CallRecord, Edit, PreparedEdit, prepare
-from .replica import Replica
+from .presence import DocumentPresence
+from .replica import Contribution, Replica
 from .room_sync import RoomSync
 from .seats import Seat, Seats
 from .seen_sources import SeenSources
@@ -51,10 +54,13 @@ class RoomPeer:
         """Notes for the next answer, whichever agent gets it."""
         self._sync = RoomSync(link, self._replica, self._seats.notify)
         self._preparing = asyncio.Lock()
+        self._on_members: Callable[[], None] | None = None
+        self._on_look: Callable[[], None] | None = None
         link.attach(self.doc)
         self._sync.receive()  # the whole document; before anybody observes changes
         self._replica.follow()
-        link.on_arrival(self.show_presence)
+        self._replica.meet()
+        link.on_arrival(self._meet)
 
     def close(self) -> None:
         """Release a peer that is no longer used, whose link is closed."""
@@ -117,7 +123,7 @@ class RoomPeer:
     def edit(self, seat: Seat, call: str) -> Iterator[CallRecord]:
         """The changes of one call: one transaction, one step to undo, one author."""
         record = CallRecord()
-        self._replica.author = seat.name
+        self._replica.author = seat.member
         with self._replica.transaction(seat.agent):
             yield record
         self._finish(seat, call, record)
@@ -165,18 +171,21 @@ class RoomPeer:
         await self.catch_up()
         # Our own writes use the same clocks as the prepared update.
         same_clocks = self._replica.writes == writes
-        fits = same_clocks and self.document.is_unchanged(mark, prepared.record.touched)
-        return prepared if fits else None
+        if not same_clocks or not self.document.is_unchanged(mark, prepared.record.touched):
+            return None
+        if prepared.record.recheck is not None:
+            prepared.record.recheck(self.document)
+        return prepared
 
     def _apply(self, seat: Seat, call: str, prepared: PreparedEdit[Any]) -> None:
-        self._replica.author = seat.name
+        self._replica.author = seat.member
         if prepared.update is not None:
             with self._replica.transaction(seat.agent):
                 self.doc.apply_update(prepared.update)
         self._finish(seat, call, prepared.record)
 
     def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
-        """Record the author of a call's changes, and how to undo them."""
+        """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
         written = self._replica.attribute(seat.agent, call)
         if record.changes or record.undone:
@@ -186,15 +195,30 @@ class RoomPeer:
             else:
                 seat.undo.push(step)
             self._sync.keep(step, self.link.at_once, written)
-        if seat.presence is not None and record.written is not None:
-            seat.presence.write_at(*record.written)
-        elif seat.presence is not None and record.wrote_text:
-            seat.presence.write_at(self.doc.client_id, written[1] - 1)
+        seat.people |= record.people
+        if seat.presence is not None and record.changes:
+            character = record.written
+            if character is None and record.wrote_text:
+                character = self.doc.client_id, written[1] - 1
+            self._move_caret(seat.presence, record.changes[-1].cell_id, character)
+
+    def _move_caret(
+        self, presence: DocumentPresence, part: str, character: tuple[int, int] | None
+    ) -> None:
+        """Show an agent after a character, or at the start of a cell."""
+        if self.document.has(part):
+            start = start_of(self.document.shared_source(self.document.find(part)))
+            presence.move_to(start if character is None else replace(start, item=character))
+
+    def point_at(self, seat: Seat, cell_id: str) -> None:
+        """Show an agent at a cell that it works with."""
+        if seat.presence is not None:
+            self._move_caret(seat.presence, cell_id, None)
 
     @contextmanager
     def output(self, seat: Seat) -> Iterator[None]:
         """Write what a run shows in its cell: no step to undo, no caret."""
-        self._replica.author = seat.name
+        self._replica.author = seat.member
         with self._replica.transaction(f"{seat.agent} run"):
             yield
         self._replica.attribute(seat.agent, "run")
@@ -234,18 +258,46 @@ class RoomPeer:
         """Set a function to call when there is something that no file has yet."""
         self._sync.on_edit = tell
 
+    def on_contribution(self, tell: Callable[[Contribution], None]) -> None:
+        """Set a function to call with what others do to the document, once it is received."""
+        self._replica.on_contribution = tell
+
+    def on_members(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when somebody comes or goes."""
+        self._on_members = tell
+
+    def on_look(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when an agent has seen what others did."""
+        self._on_look = tell
+
     def inherit(self, lost: RoomPeer) -> None:
         """Reapply what the room has lost of another peer's edits."""
         self._sync.inherit(lost._sync)
 
     # -- agents ------------------------------------------------------------------------------
 
+    def tell_others(self, agent: str, note: str) -> None:
+        """Add a note to the next answers of all other agents that are here."""
+        self._seats.tell_others(agent, note)
+
     def take_notes(self, seat: Seat) -> Sequence[str]:
         """The notes for an answer to an agent; each is returned once."""
         return self._seats.take_notes(seat)
 
+    def news(self, seat: Seat) -> str | None:
+        """What others did since an agent last looked, in a line; it has looked now."""
+        label = self.document.label
+        absence, seat.absence = seat.absence, None
+        away = None if absence is None else absence.describe(label)
+        news = self.changes.summary(seat.seen, seat.member.id, label, away)
+        seat.seen = self.version
+        if self._on_look is not None:
+            self._on_look()
+        return news
+
     def seat(self, seat: Seat, visible: bool = True) -> None:
         """Seat an agent; people see it, unless it has already left."""
+        self._replica.own_agents.add(seat.member.id)
         self._seats.add(seat, visible)
 
     def shows(self, seat: Seat) -> bool:
@@ -263,3 +315,9 @@ class RoomPeer:
     def show_presence(self) -> None:
         """Announce who is here: regularly, and whenever somebody joins who cannot know."""
         self._seats.show_presence()
+
+    def _meet(self) -> None:
+        self._replica.meet()
+        self.show_presence()
+        if self._on_members is not None:
+            self._on_members()

@@ -1,59 +1,170 @@
-"""An agent as people see it: a name, a colour, and a caret where it wrote last."""
+"""An agent as people see it: a name, a colour, what it is doing, and a caret where it works."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import Any
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+from weakref import WeakSet
 
 from pycrdt import Awareness, Doc, create_awareness_message
 
-from ..backends.protocols.rooms import RoomLink
+from ..backends.protocols.awareness import AwarenessLink
+from ..documents.awareness import is_agent
+from ..documents.members import agent_username
+from ..documents.positions import RelativePosition
 
 #: Seconds between updates of a moving caret: edits must not wait for their picture.
 _DELAY = 0.05
 
+#: Seconds that people can read what an agent was doing, or what it has announced.
+_LINGER, _ANNOUNCED = 2.0, 20.0
+
+#: Characters of what an agent is doing that people read beside its name.
+_SHOWN = 60
+
 _COLOURS = 7
 
+Status = Literal["online", "away", "busy", "offline"]
 
-class Presence:
-    """One agent in the awareness of one room, under its own client id."""
 
-    def __init__(self, link: RoomLink, key: str, name: str) -> None:
-        self._link = link
-        self._awareness = Awareness(Doc())
-        digest = hashlib.sha256(key.encode()).hexdigest()
-        self._user = {
-            # Must differ from every person's: JupyterLab hides whoever has the user's own.
-            "username": f"agent-{digest[:16]}",
-            "name": name,
-            "display_name": f"{name} (agent)",
-            "initials": _initials(name),
-            "avatar_url": None,
-            "color": f"var(--jp-collaborator-color{int(digest, 16) % _COLOURS + 1})",
-        }
-        self._caret: dict[str, Any] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+class Profile:
+    """What an agent tells about itself, in all documents of a server and in its lobby.
+
+    JupyterLab shows names and no status. So in the lobby, what the agent is doing stands behind its
+    name; beside its caret there is no room for that.
+    """
+
+    def __init__(self, key: str, name: str) -> None:
+        self.key = key
+        self.name = name
+        self.username = agent_username(key)
+        self.status: Status = "online"
+        self.message = ""
+        self.last_active = time.time()
+        self._announcement = ""
+        self._work: dict[object, str] = {}
+        self._lingering = ""
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._presences: WeakSet[Presence] = WeakSet()
 
     @property
     def display_name(self) -> str:
         """The name that people read."""
-        return str(self._user["display_name"])
+        return f"{self.name} (agent)"
 
-    def write_at(self, client: int, clock: int) -> None:
-        """Show the caret after a character, which is identified by client and clock.
+    @property
+    def doing(self) -> str:
+        """What it is doing, in a few words; empty if nothing."""
+        working = next(reversed(self._work.values()), self._lingering)
+        status = "" if self.status == "online" else self.status
+        own = f"{status}: {self.message}" if status and self.message else status or self.message
+        said = self._announcement or working or own
+        return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1]}…"
 
-        A sticky index would do, but pycrdt's is wrong, or panics, in text that is not ASCII.
-        """
-        position = {
-            # All keys, even empty ones: JupyterLab's editor throws without them (B11).
-            "type": None,
-            "tname": None,
-            "item": {"client": client, "clock": clock},
-            "assoc": -1,
+    def user(self, with_doing: bool) -> dict[str, Any]:
+        """What an awareness state says about its user."""
+        doing = f": {self.doing}" if with_doing and self.doing else ""
+        return {
+            "username": self.username,
+            "name": self.name,
+            "display_name": f"{self.display_name}{doing}",
+            "initials": _initials(self.name),
+            "avatar_url": None,
+            "color": f"var(--jp-collaborator-color{_number(self.key) % _COLOURS + 1})",
         }
-        self._caret = {"anchor": position, "head": position, "primary": True, "empty": True}
-        self.show_soon()
+
+    def facts(self) -> dict[str, Any]:
+        """What other agents read: JupyterLab ignores it."""
+        return {
+            "status": self.status,
+            "message": self.message,
+            "doing": next(reversed(self._work.values()), ""),
+            "last_active": self.last_active,
+        }
+
+    def set_status(self, status: Status, message: str) -> None:
+        self.status, self.message = status, message
+        for presence in self._presences:
+            presence.show_soon()
+
+    def announce(self, text: str) -> None:
+        """Show something for a while."""
+        self._announcement = text
+        self._later("announcement", _ANNOUNCED, self._end_announcement)
+        self._changed()
+
+    def work(self, doing: str) -> Callable[[], None]:
+        """Show what the agent is doing, until the returned function is called, and a bit longer."""
+        self.last_active = time.time()
+        if self.status == "offline":  # who works is not gone
+            self.set_status("online", self.message)
+        token = object()
+        shown = self.doing
+        self._work[token] = doing
+        self._lingering = doing
+        if self.doing != shown:
+            self._changed()
+
+        def end() -> None:
+            if self._work.pop(token, None) is not None and not self._work:
+                self.last_active = time.time()
+                self._later("work", _LINGER, self._end_work)
+
+        return end
+
+    def close(self) -> None:
+        """Forget what was to be shown later."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def attach(self, presence: Presence) -> None:
+        self._presences.add(presence)
+
+    def detach(self, presence: Presence) -> None:
+        self._presences.discard(presence)
+
+    def _end_work(self) -> None:
+        if not self._work and self._lingering:
+            self._lingering = ""
+            self._changed()
+
+    def _end_announcement(self) -> None:
+        self._announcement = ""
+        self._changed()
+
+    def _changed(self) -> None:
+        for presence in self._presences:
+            if presence.shows_doing:
+                presence.show_soon()
+
+    def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
+        if (timer := self._timers.pop(name, None)) is not None:
+            timer.cancel()
+        self._timers[name] = asyncio.get_running_loop().call_later(seconds, call)
+
+
+class Presence(ABC):
+    """One agent in one awareness, under its own client id."""
+
+    shows_doing: ClassVar[bool]
+    """Whether people read there what the agent is doing."""
+
+    def __init__(self, link: AwarenessLink, profile: Profile) -> None:
+        self._link = link
+        self.profile = profile
+        self._awareness = Awareness(Doc())
+        self._timer: asyncio.TimerHandle | None = None
+        profile.attach(self)
+
+    @property
+    def client(self) -> int:
+        """The client id of its state."""
+        return self._awareness.client_id
 
     def show_soon(self) -> None:
         """Announce the state soon; several calls in between are sent as one message."""
@@ -63,26 +174,21 @@ class Presence:
     def show(self) -> None:
         """Announce the state now. Must be repeated, or others think that the agent has left."""
         self._stop_timer()
-        state: dict[str, Any] = {"user": self._user, "autosave": self._autosave()}
-        if self._caret is not None:
-            state["cursors"] = [self._caret]
-        self._send(state)
+        if self.profile.status == "offline":
+            self._send(None)
+        else:
+            user = self.profile.user(self.shows_doing)
+            self._send({"user": user, "agent": self.profile.facts(), **self.state()})
 
     def leave(self) -> None:
         """Vanish at once."""
+        self.profile.detach(self)
         self._stop_timer()
         self._send(None)
 
-    def _autosave(self) -> bool:
-        # B16: a state without `autosave` would switch it on for people who want it off.
-        wishes = [
-            state.get("autosave", True)
-            for client, state in self._link.states.items()
-            if client != self._awareness.client_id
-            and not str((state.get("user") or {}).get("username", "")).startswith("agent-")
-            and "user" in state
-        ]
-        return any(wishes) if wishes else True
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """What the state says besides who the agent is."""
 
     def _send(self, state: dict[str, Any] | None) -> None:
         self._awareness.set_local_state(state)
@@ -93,6 +199,66 @@ class Presence:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class DocumentPresence(Presence):
+    """An agent in a document: people see its caret there."""
+
+    shows_doing = False
+
+    def __init__(self, link: AwarenessLink, profile: Profile) -> None:
+        super().__init__(link, profile)
+        self._cursor: dict[str, Any] | None = None
+
+    def move_to(self, anchor: RelativePosition, head: RelativePosition | None = None) -> None:
+        """Show the caret at a place, or a selection that ends there."""
+        start = anchor.to_json()
+        end = start if head is None else head.to_json()
+        self._cursor = {"anchor": start, "head": end, "primary": True, "empty": start == end}
+        self.show_soon()
+
+    def state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"autosave": self._autosave()}
+        if self._cursor is not None:
+            state["cursors"] = [self._cursor]
+        return state
+
+    def _autosave(self) -> bool:
+        # B16: a state without `autosave` would switch it on for people who want it off.
+        wishes = [
+            state.get("autosave", True)
+            for state in self._link.states.values()
+            if "user" in state and not is_agent(state)
+        ]
+        return any(wishes) if wishes else True
+
+
+class LobbyPresence(Presence):
+    """An agent in the lobby: people see it in the side panel, with its documents."""
+
+    shows_doing = True
+
+    def __init__(self, link: AwarenessLink, profile: Profile) -> None:
+        super().__init__(link, profile)
+        self._current: str | None = None
+        self._documents: list[str] = []
+
+    def update(self, current: str | None, documents: list[str]) -> None:
+        """Show which documents the agent is in.
+
+        Args:
+            current: The one that it works on, as JupyterLab names its tabs: `notebook:a.ipynb`.
+        """
+        if (current, documents) != (self._current, self._documents):
+            self._current, self._documents = current, documents
+            self.show_soon()
+
+    def state(self) -> dict[str, Any]:
+        return {"current": self._current, "documents": self._documents}
+
+
+def _number(key: str) -> int:
+    return int(hashlib.sha256(key.encode()).hexdigest(), 16)
 
 
 def _initials(name: str) -> str:

@@ -7,18 +7,19 @@ one update, or not at all.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from pycrdt import Doc, Subscription, TransactionEvent, create_update_message
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Authorship, RoomLink
 from ..documents.cell_mirror import CellChange
+from ..documents.members import Member, member_of
 from ..documents.notebook import Notebook
 from ..documents.text_document import Document, TextDocument
-from ..documents.updates import decode_state, sole_author
+from ..documents.updates import decode_state, first_block, sole_author
 from ..errors import CollaborationError, InternalError
 from ..panics import contained, is_panic
 from .change_log import ChangeLog
@@ -28,6 +29,26 @@ _ROOM = "room"
 
 Clocks = tuple[int, int]
 """What a client wrote: from one clock up to another, half-open."""
+
+
+#: Texts that are looked at to count what one update writes; it may change thousands of cells.
+_COUNTED = 200
+
+#: Members whose names are remembered after they have left.
+_KNOWN = 1_000
+
+
+class Contribution(NamedTuple):
+    """What somebody else has done to the document in one update."""
+
+    author: Member | None
+    """None if nobody knows who it was."""
+    changes: Sequence[CellChange]
+    version: int
+    added: int
+    """Characters; of very many cells, those of the first."""
+    removed: int
+    """The same; of characters that are not ASCII, their bytes."""
 
 
 class Replica:
@@ -40,8 +61,12 @@ class Replica:
         self.version = _now()
         """Grows with every change; milliseconds, so that it stays comparable after a restart."""
         self.changes = ChangeLog(self.version)
-        self.author: str | None = None
+        self.author: Member | None = None
         """The author of the next changes."""
+        self.own_agents: set[str] = set()
+        """The usernames of the agents that have written or could have written here."""
+        self.on_contribution: Callable[[Contribution], None] | None = None
+        """Called with what others do, whenever it is received."""
         self.updates = 0
         """Transactions that changed something."""
         self.writes = 0
@@ -49,6 +74,8 @@ class Replica:
         self.broken = False
         """Whether it differs from the room: an edit or an update failed halfway."""
         self._clock = 0
+        self._members: dict[int, Member] = {}  # by client, also those who have left
+        self._texts = self._added = self._removed = 0  # of the update that is being received
         self._receiving = False
         self._withholding = False
         self._subscription: Subscription | None = None
@@ -98,6 +125,8 @@ class Replica:
     def receiving(self) -> Iterator[None]:
         """A round of updates from the room, passed to `receive`."""
         self._receiving = True
+        if self.on_contribution is not None:
+            self.document.on_text = self._on_text
         try:
             yield
         except BaseException:
@@ -105,11 +134,13 @@ class Replica:
             raise
         finally:
             self._receiving = False
+            self.document.on_text = None
 
     def receive(self, update: bytes) -> bool:
         """Apply an update from the room; returns whether it changed anything."""
         known = self.updates
-        self.author = self._name_of(sole_author(update))
+        self.author = self._author_of(update)
+        self._texts = self._added = self._removed = 0
         with contained(), self.doc.transaction(origin=_ROOM):
             self.doc.apply_update(update)
         return self.updates > known
@@ -142,11 +173,38 @@ class Replica:
     def _on_change(self, changes: list[CellChange]) -> None:
         self.version = max(self.version + 1, _now())
         self.changes.add(self.version, self.author, changes)
+        if self._receiving and self.on_contribution is not None:
+            part = Contribution(self.author, changes, self.version, self._added, self._removed)
+            self._added = self._removed = 0
+            self.on_contribution(part)
 
-    def _name_of(self, client: int | None) -> str | None:
-        state = self._link.states.get(client) if client is not None else None
-        user = state.get("user") if state else None
-        return str(user.get("display_name") or user.get("name")) if user else None
+    def _on_text(self, event: Any) -> None:
+        self._texts += 1
+        if self._texts <= _COUNTED:
+            for operation in event.delta:
+                self._added += len(operation.get("insert", ""))
+                self._removed += int(operation.get("delete", 0))
+
+    def meet(self) -> None:
+        """Remember who is here: what they did may arrive when they have left."""
+        for client, state in self._link.states.items():
+            if (member := member_of(state)) is not None:
+                self._members.pop(client, None)
+                self._members[client] = member
+        while len(self._members) > _KNOWN:
+            del self._members[next(iter(self._members))]
+
+    def _author_of(self, update: bytes) -> Member | None:
+        client = sole_author(update)
+        if client is not None:
+            return member_of(self._link.states.get(client)) or self._members.get(client)
+        # A deletion does not say whose it is. It can only be that of the only one who is here.
+        return self._only_person() if first_block(update) is None else None
+
+    def _only_person(self) -> Member | None:
+        members = {member_of(state) for state in self._link.states.values() if state}
+        others = [who for who in members if who is None or who.id not in self.own_agents]
+        return others[0] if len(others) == 1 and others[0] and not others[0].is_agent else None
 
 
 def _document(room_id: RoomId, doc: Doc[Any]) -> Document:

@@ -7,33 +7,61 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..backends.protocols.rooms import RoomLink
-from .presence import Presence
+from ..documents.members import Member
+from .activity.absence import Absence
+from .presence import DocumentPresence, Profile
 from .seen_sources import KnownRevisions
 from .undo import UndoLog
+
+#: Announcements that an answer repeats.
+_ANNOUNCEMENTS = 10
 
 
 @dataclass(slots=True)
 class Seat:
     """One agent at one document."""
 
-    agent: str
-    """The agent's key, which is also the origin of its transactions."""
-    name: str
-    """The agent's name as people see it."""
+    profile: Profile
+    """What the agent tells about itself."""
     undo: UndoLog = field(default_factory=UndoLog)
     seen: int = 0
     """The version of the document that the agent last looked at."""
     used: float = field(default_factory=time.monotonic)
-    presence: Presence | None = None
+    presence: DocumentPresence | None = None
     """How people see the agent, while it is here."""
+    session: str = ""
+    """The id of its session at the document, from joining to leaving; empty if it is not here."""
     bound: bool = False
     """Whether the agent stays as long as this process runs."""
     runs: int = 0
     """Runs that it waits for: it does not leave before they are over."""
     notes: list[str] = field(default_factory=list)
     """Notes for its next answer; each is shown once."""
+    announcements: list[str] = field(default_factory=list)
+    """The latest announcements of other agents, for its next answer."""
+    missed: int = 0
+    """How many there were before those."""
+    people: dict[str, list[str]] = field(default_factory=dict)
+    """For its next answer: by cell or line that it changed, people whose carets are there."""
     known: KnownRevisions = field(default_factory=KnownRevisions)
     """What the agent knows about the document's text."""
+    absence: Absence | None = None
+    """What others did while it was away, until it is told."""
+
+    @property
+    def member(self) -> Member:
+        """The agent, as others know it."""
+        return Member.agent(self.agent, self.name)
+
+    @property
+    def agent(self) -> str:
+        """The agent's key, which is also the origin of its transactions."""
+        return self.profile.key
+
+    @property
+    def name(self) -> str:
+        """The agent's own name."""
+        return self.profile.name
 
 
 class Seats:
@@ -54,13 +82,14 @@ class Seats:
     def add(self, seat: Seat, visible: bool) -> None:
         self._seats[seat.agent] = seat
         if visible:
-            seat.presence = Presence(self._link, seat.agent, seat.name)
+            seat.presence = DocumentPresence(self._link, seat.profile)
             seat.presence.show()
 
     def hide(self, seat: Seat) -> None:
-        if seat.presence is not None:
-            seat.presence.leave()
-            seat.presence = None
+        # First, because a link may report the farewell at once as a change of who is here.
+        presence, seat.presence = seat.presence, None
+        if presence is not None:
+            presence.leave()
 
     def remove(self, seat: Seat) -> None:
         self._seats.pop(seat.agent, None)
@@ -82,11 +111,23 @@ class Seats:
         if keep:
             self._link.remember(note)
 
+    def tell_others(self, agent: str, note: str) -> None:
+        for seat in self._seats.values():
+            if seat.agent != agent:
+                seat.announcements.append(note)
+                if len(seat.announcements) > _ANNOUNCEMENTS:
+                    del seat.announcements[0]
+                    seat.missed += 1
+
     def take_notes(self, seat: Seat) -> Sequence[str]:
         """The notes for an answer to an agent; each is returned once."""
-        notes = [*self.notes, *seat.notes]
+        notes = [*self.notes, *seat.notes, *seat.announcements]
+        if seat.missed:
+            notes.append(f"({seat.missed} earlier announcements are left out.)")
         self.notes.clear()
         seat.notes.clear()
+        seat.announcements.clear()
+        seat.missed = 0
         if notes and not any(other.notes for other in self._seats.values()):
             self._link.remember(None)
         return notes

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from ..documents.protection import CellAction
 from ..documents.text_document import Document
 from ..errors import NothingToUndo, UndoRefused
 from .changes import SourceChange, Step
@@ -76,6 +77,7 @@ def plan_undo(document: Document, steps: Sequence[Step], force: bool) -> UndoPla
                 before = document.source(document.find(cell_id))
             if before != source:
                 plan.changes.append(SourceChange(cell_id, before, source))
+                plan.touch(cell_id, CellAction.EDIT)
     if plan.conflicts and not force:
         raise UndoRefused(
             "Undoing this would remove or tear apart what others wrote; nothing was changed.\n"

@@ -93,6 +93,8 @@ class CellMirror:
     def __init__(self, doc: Doc[Any], follows: bool = True) -> None:
         self.doc = doc
         self.on_change: Callable[[list[CellChange]], None] | None = None
+        self.on_text: Callable[[Any], None] | None = None
+        """Called with each change of a source, before `on_change`, as pycrdt reports it."""
         self.structure = 0
         """Grows whenever cells come, go or are renamed."""
         self._changes = 0  # inside of cells
@@ -358,6 +360,8 @@ class CellMirror:
         changed = self._changed[cell.id] = self._changed.pop(cell.id, {})
         if path := event.path:
             changed[str(path[0])] = self._changes
+            if self.on_text is not None and path[0] == "source":
+                self.on_text(event)
             if (kind := _KIND_OF_KEY.get(str(path[0]))) is not None:
                 yield CellChange(kind, cell.id)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from .cell_mirror import CellMirror
 from .cell_view import CellView
 from .differ import Differ
 from .handles import cell_handle, revision
+from .protection import MARK_KEYS, Mark, marks_in
 from .shared_cells import get_source, get_value, has_any, plain, shared_cell, shared_output, with_id
 
 CellType = Literal["code", "markdown", "raw"]
@@ -120,6 +122,30 @@ class Notebook(CellMirror):
     def metadata(self, index: int) -> dict[str, Any]:
         """A cell's metadata."""
         return dict(plain(self._cells[index].shared.get("metadata")) or {})
+
+    def marks(self, index: int) -> tuple[Mark, ...]:
+        """The marks that protect a cell; cheap enough to ask about thousands of cells."""
+        with self.doc.transaction() as transaction:
+            metadata = get_value(transaction, self._cells[index].raw, "metadata")
+            if metadata is None:
+                return ()
+            if not isinstance(metadata, dict):
+                metadata = {key: get_value(transaction, metadata, key) for key in MARK_KEYS}
+            if not isinstance(metadata.get("tags"), list | None):  # a shared list
+                metadata = self.metadata(index)
+            return marks_in(metadata)
+
+    def source_id(self, index: int) -> tuple[int, int]:
+        """The client and clock of a cell's shared text: positions in it refer to the text by them.
+
+        The beginning is the one place that pycrdt names by its text, whatever the text contains
+        (at the end it panics, B10).
+        """
+        with self.doc.transaction() as transaction:
+            source = get_value(transaction, self._cells[index].raw, "source")
+            beginning = source.sticky_index(transaction._txn, 0, Assoc.BEFORE)
+        text_id = json.loads(beginning.to_json_string())["type"]
+        return int(text_id["client"]), int(text_id["clock"])
 
     def has_count(self, index: int, count: int | None) -> bool:
         """Whether a code cell shows this execution count."""

@@ -43,6 +43,8 @@ class TextDocument:
     def __init__(self, doc: Doc[Any], follows: bool = True) -> None:
         self.doc = doc
         self.on_change: Callable[[list[CellChange]], None] | None = None
+        self.on_text: Callable[[Any], None] | None = None
+        """Called with each change of the text, before `on_change`, as pycrdt reports it."""
         self._changes = 0
         self._shared: Text = doc.get("source", type=Text)
         self._events = [self._shared.observe(self._on_event)] if follows else []
@@ -121,6 +123,8 @@ class TextDocument:
 
     def _on_event(self, event: Any) -> None:
         self._changes += 1
+        if self.on_text is not None:
+            self.on_text(event)
         if self.on_change is not None:
             lines = _touched(event.delta, str(self))
             self.on_change([CellChange("edited", f"line {line}") for line in lines])

@@ -43,6 +43,21 @@ def sole_author(update: bytes) -> int | None:
     return client
 
 
+def deletions(update: bytes) -> list[tuple[int, range]]:
+    """What an update deletes, which does nothing else: of which clients, from which clocks."""
+    _blocks, at = _read(update, 0)
+    clients, at = _read(update, at)
+    found = []
+    for _ in range(clients):
+        client, at = _read(update, at)
+        ranges, at = _read(update, at)
+        for _ in range(ranges):
+            clock, at = _read(update, at)
+            length, at = _read(update, at)
+            found.append((client, range(clock, clock + length)))
+    return found
+
+
 def is_single(update: bytes) -> bool:
     """Whether an update brings one piece of one client, and no more."""
     clients, at = _read(update, 0)

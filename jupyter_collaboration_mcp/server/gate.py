@@ -19,6 +19,7 @@ from ..workspace.permissions import Level
 from ..workspace.permits import Call, require_level
 from ..workspace.sites import Sites
 from .attendance import Attendance
+from .call_activity import CallActivity
 from .caller import SCOPE_KEY, Caller
 
 
@@ -46,6 +47,7 @@ class Gate:
         self._tools = tools
         self._sites = sites
         self._attendance = Attendance(sites.leave)
+        self.activity = CallActivity()
         self.ready = sites.ready
         self.news = sites.news
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mcp.server.caching import CacheHint
@@ -17,6 +17,7 @@ from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, Resou
 from pydantic import AnyUrl, PrivateAttr
 
 from .. import __version__
+from ..collaboration.activity.activity import now
 from ..errors import CollaborationError, InternalError, InvalidArgument
 from ..panics import contained
 from ..prompts import PROMPTS
@@ -30,7 +31,10 @@ from ..tools.parts import Host, Parts
 from ..tools.registration import Registration, make_all
 from ..tools.registry import RegisteredTool, all_tools, select
 from ..tools.wording import WORDING
+from ..workspace.permissions import Level
+from ..workspace.permits import Call
 from ..workspace.sites import Sites
+from .call_activity import OK
 from .call_log import log_call
 from .gate import Gate, ServerOptions
 from .results import add_news, compute, error_text, failure, resource_contents, success
@@ -112,11 +116,12 @@ class CollaborationServer(MCPServer[Any]):
         return resource_contents(contents)
 
     async def _read(self, context: Context[Any, Any], uri: str) -> Sequence[Content]:
-        call = self.gate.call(context, _READ)
+        call, began = self.gate.call(context, _READ), now()
         async with call.recheck_before_answer():
             for _, kind in self.resources:
                 contents = await kind.read(call, uri)
                 if contents is not None:
+                    self.gate.activity.record(call, Level.read, began)
                     return contents
         templates = " or ".join(kind.template for _, kind in self.resources)
         raise InvalidArgument(
@@ -160,8 +165,9 @@ class _ServedTool(Tool):
         context: Context[Any, Any],
         convert_result: bool = False,
     ) -> CallToolResult:
-        registered = self._registered
+        registered, began = self._registered, now()
         echoes = Echoes({})
+        call: Call | None = None
         try:
             await limits.check_json(registered.json_texts(arguments))
             parsed = registered.parsed(arguments)
@@ -176,11 +182,28 @@ class _ServedTool(Tool):
                     answer = await registered.function(call, **validated)
             answer = add_news(answer, self._gate.news(call.agent.key))
         except CollaborationError as error:
+            self._record(call, began, error)
             return failure(error, echoes, registered.wording)
         except Exception as error:
             _log.exception("%s failed", registered.name)
-            return failure(InternalError.of(error), echoes, registered.wording)
+            internal = InternalError.of(error)
+            self._record(call, began, internal)
+            return failure(internal, echoes, registered.wording)
+        self._record(call, began, answer.error, answer.facts)
         return success(answer, echoes, registered.wording)
+
+    def _record(
+        self,
+        call: Call | None,
+        began: int,
+        error: CollaborationError | None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record a call that was let in."""
+        if call is not None:
+            outcome = OK if error is None else error.code
+            level = self._registered.declaration.level
+            self._gate.activity.record(call, level, began, outcome, facts)
 
 
 def _serve(registered: RegisteredTool, gate: Gate) -> Tool:

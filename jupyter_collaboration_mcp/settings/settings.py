@@ -89,6 +89,17 @@ class Settings:
         metavar="GLOB",
         check=_glob,
     )
+    protect_cells: bool = setting(
+        True,
+        "Whether agents leave cells alone that are marked in their metadata: editable: false, "
+        "deletable: false, or the tag agent-protected.",
+    )
+    busy_cells: str = setting(
+        "warn",
+        "What happens if an agent changes a cell, or a line of an ASCII text file, that a person's "
+        "caret is in: allow, warn (the answer says whose) or refuse.",
+        choices=("allow", "warn", "refuse"),
+    )
     structured: bool = setting(
         False,
         "Whether answers also have structuredContent. Many clients show a model that JSON instead "
@@ -143,6 +154,11 @@ class Settings:
         300.0,
         "Seconds that code which called input() waits for an agent's answer.",
         metavar="SECONDS",
+    )
+    activity_limit: int = setting(
+        20_000,
+        "Activities of people and agents that the log keeps; 0: nothing is recorded.",
+        metavar="COUNT",
     )
     journal_dir: str | None = setting(
         None,

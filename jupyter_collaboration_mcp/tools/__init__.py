@@ -12,6 +12,7 @@ TOOLSETS: tuple[Registration[object], ...] = (
     Registration("document", f"{__name__}.documents:DocumentTools"),
     Registration("files", f"{__name__}.files:FileTools"),
     Registration("kernel", f"{__name__}.kernel:KernelTools"),
+    Registration("awareness", f"{__name__}.awareness:AwarenessTools"),
     Registration("server", f"{__name__}.servers:ServerTools", standalone=True),
 )
 

@@ -13,6 +13,7 @@ from ..documents.handles import cell_handle
 from ..documents.render import fenced
 from ..documents.text_diff import unified
 from ..documents.text_document import TextView
+from ..workspace.etiquette import caret_facts, caret_line
 from ..workspace.open_document import OpenDocument
 from .registry import Answer
 
@@ -62,11 +63,14 @@ def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **mo
         facts.setdefault("notices", []).append(notice)
     if peer.link.limitation is not None:
         lines.append(peer.link.limitation.notice)
-    others = peer.changes.summary(seat.seen, seat.name, peer.document.label)
+    if seat.people:
+        lines.append(caret_line(peer.document, seat.people))
+        facts["carets"] = caret_facts(peer.document, seat.people)
+        seat.people = {}
+    others = peer.news(seat)
     if others is not None:
         lines.append(others)
         facts["others"] = others
-    seat.seen = peer.version
     return Answer("\n".join(lines), facts, **more)
 
 
@@ -77,21 +81,22 @@ def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:
         "path": here.name,
         "room_id": link.room_id,
         "file_id": link.room_id.file_id,
-        "session_id": link.session_id,
+        "session_id": here.seat.session,
         "agent": here.seat.name,
     }
     text = (
         f"You are in the room of {here.label} as {inline(here.seat.name)} "
-        f"(room {link.room_id}, session {link.session_id}, {size})."
+        f"(session {here.seat.session}, room {link.room_id}, {size})."
     )
-    return answer(here, [text], {**handle, **about(here), **facts})
+    line, company_facts = company(here)
+    handle["people"] = company_facts["people"]
+    return answer(here, [text, *([line] if line else [])], {**handle, **about(here), **facts})
 
 
 def company(here: OpenDocument) -> tuple[str, dict[str, Any]]:
     """Who else is in the room, as a line, if there is anybody, and as facts."""
     link = here.peer.link
-    me = here.seat.presence.display_name if here.seat.presence is not None else None
-    others = [name for name in people_in(link.states) if name != me]
+    others = people_in(link.states, without=here.seat.profile.username)
     line = f"Here now: {listed(others)}." if others else ""
     return line, {"room_id": link.room_id, "people": others}
 

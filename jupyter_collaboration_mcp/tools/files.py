@@ -75,12 +75,16 @@ class FileTools(SiteTools):
         kind = _TYPES[type]
         made = await self._content(call, site, kind, content, template, kernel)
         filing = site.workspace.filing
-        entry, folders, saved = await filing.create(permit, kind, made, overwrite)
+        created = await filing.create(permit, kind, made, overwrite)
+        entry, folders, saved = created.entry, list(created.folders), created.saved
         facts = {"created_document": True, **file_facts(site, entry), "folders": folders}
         text = f"Created the {_word(entry)} {site.label_of(entry.path)}{_also(folders)}."
         if not saved:
             facts["saved"] = False
             text += " People see it, but the server has not saved it yet."
+        if created.carets:
+            facts["notices"] = [created.carets]
+            text += f"\n{created.carets}"
         return Answer(text, facts)
 
     @tool("Describe a document", Level.read)

@@ -12,7 +12,7 @@ from ..backends.protocols.kernels import KernelInfo, KernelSpec
 from ..documents import render
 from ..documents.awareness import people_in
 from ..documents.foreign_text import ID, inline, listed
-from ..errors import InvalidArgument
+from ..errors import CellError, InvalidArgument
 from ..execution.run import Run
 from ..workspace import cell_selection, editing
 from ..workspace.open_document import OpenDocument
@@ -65,15 +65,16 @@ class KernelTools(SiteTools):
         here = await self._open(call, Level.execute, path)
         if clear_outputs:
             await call.permit(here.site, Level.write, here.path)
-            editing.to_clear(
-                here.peer.notebook, None, here.site.workspace.limits
-            )  # before anything is lost
+            editing.check_clear(here, here.site.workspace.limits)  # before anything is lost
         info = await here.site.runs.restart(here)
         await here.peer.catch_up()
         lines = [f"Restarted {_kernel(info)}; all variables are gone."]
         facts: dict[str, Any] = {**about(here), "kernel": {"id": info.id, "name": info.name}}
         if clear_outputs:
-            cleared = await self._cleared(here, None)
+            try:
+                cleared = await self._cleared(here, None)
+            except CellError as refusal:  # meanwhile: whoever reads it has to know of the restart
+                return answer(here, lines, facts, error=refusal)
             lines.append(f"Cleared the outputs of {how_many(len(cleared))}.")
             facts["cleared"] = cleared
         if not exec:

@@ -30,6 +30,8 @@ _OTHER_TOOLS = {
     "get_run": "wait_for_run run_status",
     "inspect_variables": "get_variables list_variables",
     "list_kernels": "kernels",
+    "get_online_users": "who list_users get_users collaborators list_collaborators",
+    "get_user_activity": "history log recent_activity activity_log",
 }
 
 #: Words in the names of tools that mean the same.

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.protocols.files import Listing
 from ..documents.text_document import WHOLE, TextDocument
-from ..errors import CollaborationError, InvalidArgument
+from ..errors import CellError, CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
 from ..workspace import call_limits, cell_selection, cell_updates, editing, guards
 from ..workspace.open_document import OpenDocument
@@ -254,6 +254,7 @@ class NotebookTools(SiteTools):
         notebook, limits, indexes = here.peer.notebook, here.site.workspace.limits, targets.indexes
         call_limits.check_count(limits, len(indexes))
         guards.guard_cells(here, targets)
+        editing.check_deletion(here, indexes)  # before anything runs
         before = {notebook.id_at(i): notebook.revision(i) for i in indexes}
         code = [notebook.id_at(i) for i in indexes if notebook.cell_type(i) == "code"]
         for _ in code:
@@ -273,7 +274,11 @@ class NotebookTools(SiteTools):
             there, [before[notebook.id_at(index)] for index in there]
         )
         deletion = editing.delete_cells(here, unchanged, limits, guards.RunRequest(False))
-        done = await self._deleted(here, await here.perform(deletion))
+        try:
+            gone = await here.perform(deletion)
+        except CellError as refusal:  # they ran all the same, and whoever reads it has to know
+            return replace(ran, facts={**ran.facts, "deleted": []}, error=refusal)
+        done = await self._deleted(here, gone)
         facts = {**done.facts, "runs": ran.facts["runs"]}
         return replace(ran, text=f"{ran.text}\n{done.text}", facts=facts)
 

@@ -132,6 +132,7 @@ def tool(
     only_adds: bool = False,
     idempotent: bool = False,
     reads: bool = False,
+    shows: bool = False,
 ) -> Callable[[_Method], _Method]:
     """Declare a method as a tool. Its docstring is what the model reads.
 
@@ -141,11 +142,21 @@ def tool(
         up_to: The level that some arguments need, such as `exec`; by default `level`.
         only_adds: Whether it leaves everything that is there as it is.
         reads: Whether it changes nothing, although its level allows more.
+        shows: Whether it changes what others see of the agent, and nothing else.
     """
     most = level if up_to is None else up_to
 
     def mark(method: _Method) -> _Method:
-        annotations = _annotations(title, most, only_adds, idempotent, reads)
+        if shows:
+            annotations = ToolAnnotations(
+                title=title,
+                read_only_hint=False,
+                destructive_hint=False,
+                idempotent_hint=idempotent,
+                open_world_hint=False,
+            )
+        else:
+            annotations = _annotations(title, most, only_adds, idempotent, reads)
         setattr(method, _MARK, Declaration(title, level, most, core, annotations))
         return method
 

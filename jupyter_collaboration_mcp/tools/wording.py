@@ -24,6 +24,10 @@ WORDING: Mapping[Intent, str] = {
     Intent.COPY_OR_ASK: "Ask the person to allow writing it, or work on a copy (copy_document).",
     Intent.RENAME_FIRST: "Rename it with rename_document, then open it.",
     Intent.SEE_CELLS: "Call get_notebook with format=outline to see the cells.",
+    Intent.LEAVE_OUT_OR_ASK: (
+        "Leave these cells out of the call, or ask the person to remove the mark from the metadata."
+    ),
+    Intent.WAIT_FOR_PERSON: "Try again later, or ask the person.",
     Intent.READ_OUTPUTS: (
         "Read the cell with get_notebook(include_outputs=true) to see what is there."
     ),
@@ -52,6 +56,8 @@ WORDING: Mapping[Intent, str] = {
     Intent.WAIT_OR_INTERRUPT: "Wait for it with get_run, or interrupt it.",
     Intent.RUN_CODE: "Use run_code instead.",
     Intent.RUN_OWN_CODE: "Use run_code, with the language's own functions for it.",
+    Intent.LIST_USERS: "Call get_online_users.",
+    Intent.LIST_SESSIONS: "Call get_active_sessions.",
     Intent.LIST_SERVERS: "Call list_servers.",
     Intent.LIST_SERVERS_OR_ESCAPE: (
         "Call list_servers. If the name itself has a colon, write ./{path}"

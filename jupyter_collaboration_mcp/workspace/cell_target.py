@@ -39,6 +39,7 @@ class CellTarget:
     def begin(self) -> None:
         with self._peer.output(self._seat):
             self._peer.notebook.begin_run(self._peer.notebook.find(self._cell_id))
+        self._peer.point_at(self._seat, self._cell_id)
 
     async def write(self, log: OutputLog) -> bool:
         if self._over:

@@ -12,6 +12,7 @@ from ..documents import json_values
 from ..documents.differ import Differ
 from ..documents.handles import revision
 from ..documents.notebook import CellType, Notebook
+from ..documents.protection import CellAction, metadata_actions
 from ..documents.text_search import replace_once
 from ..errors import (
     InvalidArgument,
@@ -58,6 +59,15 @@ class CellChanges:
     whole: bool = False
     """Whether the caller gave the whole text."""
 
+    def actions(self, notebook: Notebook, index: int) -> set[CellAction]:
+        """What they do to the cell; nothing if it is like that already."""
+        done = {CellAction.EDIT} if self.source != self.before else set()
+        if self.cell_type is not None and self.cell_type != notebook.cell_type(index):
+            done.add(CellAction.RETYPE)
+        if self.metadata:
+            done |= metadata_actions(notebook.metadata(index), self.metadata)
+        return done
+
 
 def update_cells(
     here: OpenDocument, updates: Sequence[CellUpdate], limits: Limits, running: RunRequest
@@ -85,6 +95,8 @@ def update_cells(
         for index, wanted in pending.items():
             check_source(limits, wanted.source)
             running.check(wanted.cell_type or notebook.cell_type(index))
+        touched = {index: wanted.actions(notebook, index) for index, wanted in pending.items()}
+        here.check_cells(notebook, record, touched, "Agents can set marks, but not remove them.")
         ids = [notebook.id_at(index) for index in indexes]
         differ = Differ()
         unexpected = {}

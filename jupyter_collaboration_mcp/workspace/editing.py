@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..collaboration import changes
+from ..collaboration.carets import carets_in
+from ..collaboration.changes.change import UndoPlan
 from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..collaboration.undo import plan_undo
 from ..documents.differ import Differ
 from ..documents.notebook import Notebook
+from ..documents.protection import CellAction
 from ..documents.shared_cells import new_cell
-from ..documents.text_document import Document
+from ..documents.text_document import WHOLE, Document, TextDocument
 from ..errors import (
     InvalidArgument,
     KernelBusy,
@@ -34,6 +37,7 @@ from .cell_selection import (
     targets,
 )
 from .cell_updates import CellChanges, apply_changes
+from .etiquette import caret_line
 from .guards import RunRequest, guard_cells, guard_place, guard_text
 from .open_document import OpenDocument
 
@@ -65,8 +69,14 @@ def insert_cells(
         ids: list[str] = [""] * len(cells)
         groups: dict[int, list[int]] = {}
         anywhere = positions is None and after_cell is None
-        filled = anywhere and bool(cells[0].content) and _is_blank(notebook)
+        filled = (
+            anywhere
+            and bool(cells[0].content)
+            and _is_blank(notebook)
+            and not here.etiquette.keeps_out(here.peer.link, notebook, 0)
+        )
         if filled:  # and the others come after it
+            here.check_cells(notebook, record, {0: [CellAction.EDIT]})
             ids[0] = notebook.id_at(0)
             wanted = CellChanges(cells[0].content, "", cells[0].cell_type)
             apply_changes(notebook, 0, wanted, Differ(), record)
@@ -108,6 +118,7 @@ def delete_cells(
         ids = [notebook.id_at(index) for index in indexes]
         for index in indexes:
             running.check(notebook.cell_type(index))
+        here.check_cells(notebook, record, dict.fromkeys(indexes, (CellAction.DELETE,)))
         # Last first: when this is undone in reverse, each cell finds its predecessor in place.
         for index in sorted(indexes, reverse=True):
             value = notebook.value(index)
@@ -141,6 +152,7 @@ def move_cells(
     def work(notebook: Notebook, record: CallRecord) -> list[str]:
         target = insertion_point(notebook, to_index, after_cell)
         indexes = chosen.indexes(notebook)
+        here.check_cells(notebook, record, dict.fromkeys(indexes, (CellAction.MOVE,)))
         for index in sorted(indexes, reverse=True):
             record(changes.CellMove(notebook.id_at(index), cell_before(notebook, index)))
         notebook.move(indexes, target)
@@ -181,6 +193,7 @@ def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit
 
         def work(document: Document, record: CallRecord) -> UndoResult:
             made = plan_undo(document, taken, force)
+            _check_undo(here, document, record, made)
             made.apply()
             record.undone, record.changes = taken, made.changes
             return UndoResult(
@@ -232,6 +245,39 @@ def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits
     return [index for index in found if index not in running]
 
 
+def check_clear(here: OpenDocument, limits: Limits) -> None:
+    """Check that the outputs of all cells may be cleared; changes nothing.
+
+    Raises:
+        CollaborationError: They may not.
+    """
+    notebook = here.peer.notebook
+    indexes = to_clear(notebook, None, limits)
+    here.check_cells(notebook, CallRecord(), dict.fromkeys(indexes, (CellAction.CLEAR,)))
+
+
+def check_deletion(here: OpenDocument, indexes: Sequence[int]) -> dict[str, list[str]]:
+    """Check that cells may be deleted; changes nothing. Returns people with carets in them.
+
+    Raises:
+        CellError: They may not.
+    """
+    record = CallRecord()
+    touched = dict.fromkeys(indexes, (CellAction.DELETE,))
+    here.check_cells(here.peer.notebook, record, touched)
+    return record.people
+
+
+def check_overwrite(here: OpenDocument) -> str:
+    """Check that a whole notebook may be overwritten. Returns whose carets are in it, as a line.
+
+    Raises:
+        CellError: It has cells that may not be deleted.
+    """
+    notebook = here.peer.notebook
+    return caret_line(notebook, check_deletion(here, range(len(notebook))))
+
+
 def clear_outputs(
     here: OpenDocument, cells: Sequence[CellRef] | None, limits: Limits
 ) -> Edit[list[str]]:
@@ -239,6 +285,7 @@ def clear_outputs(
 
     def work(notebook: Notebook, record: CallRecord) -> list[str]:
         indexes = to_clear(notebook, cells, limits)
+        here.check_cells(notebook, record, dict.fromkeys(indexes, (CellAction.CLEAR,)))
         ids = [notebook.id_at(index) for index in indexes]
         for index, cell_id in zip(indexes, ids, strict=True):
             record(changes.OutputClearing(cell_id, notebook.value(index)))
@@ -252,6 +299,23 @@ def clear_outputs(
 
     count = len(here.peer.notebook) if cells is None else len(cells)
     return Edit(begin, count > LARGE_CELLS)
+
+
+def _check_undo(here: OpenDocument, document: Document, record: CallRecord, plan: UndoPlan) -> None:
+    """Check what an undo is about to do. Cells that it restores were not protected."""
+    if isinstance(document, TextDocument):
+        if carets_in(here.peer.link.states):  # otherwise do not compare texts once more
+            now = str(document)
+            here.check_text(document, record, now, Differ().edits(now, plan.source(WHOLE)))
+        return
+    touched = {
+        document.find(cell_id): actions
+        for cell_id, actions in plan.touched.items()
+        if document.has(cell_id)
+    }
+    here.check_cells(
+        document, record, touched, "You set the mark yourself, but only a person can remove it."
+    )
 
 
 class _Selection:

@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ..backends.protocols.files import (
@@ -38,6 +38,8 @@ from ..errors import (
 )
 from ..remedies import Intent
 from .call_limits import Limits
+from .editing import check_overwrite
+from .etiquette import caret_line
 from .file_rollback import create_parents, find_entry, remove_on_failure, require_empty
 from .open_document import OpenDocument
 from .permissions import Level, PathRules
@@ -69,6 +71,18 @@ class OpenDocuments(Protocol):
     async def open(self, permit: Permit, kind: Kind | None = "notebook") -> OpenDocument: ...
 
     async def forget(self, path: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What was created or overwritten."""
+
+    entry: FileEntry
+    folders: Sequence[str] = field(default_factory=list)
+    """Folders that were created for it."""
+    saved: bool = True
+    carets: str = ""
+    """Whose carets are in what was overwritten, as a line."""
 
 
 class Filing:
@@ -171,13 +185,12 @@ class Filing:
 
     async def create(
         self, permit: Permit, kind: FileType, content: Any, overwrite: bool
-    ) -> tuple[FileEntry, list[str], bool]:
+    ) -> Creation:
         """Write a new file, or create a folder.
-
-        Returns the entry, the folders that were created for it, and whether it is saved.
 
         Raises:
             AlreadyExists: Something is there, and `overwrite` is not set.
+            CellError: What is there has protected cells, or busy ones.
         """
         _require_name(permit.path)
         async with self._changing:
@@ -185,45 +198,49 @@ class Filing:
 
     async def _create(
         self, permit: Permit, kind: FileType, content: Any, overwrite: bool
-    ) -> tuple[FileEntry, list[str], bool]:
+    ) -> Creation:
         path = permit.path
         canonical = await self._permitted_path(permit, follow=True)
         there = await find_entry(self._files, canonical)
         if there is None:
             await self._workspace.forget(canonical)
             async with (
-                create_parents(self._files, path, canonical) as made,
+                create_parents(self._files, path, canonical) as folders,
                 remove_on_failure(self._files, canonical),
             ):
                 entry = await self._files.create(canonical, kind, content)
-                return replace(entry, path=path), made, True
+                return Creation(replace(entry, path=path), folders)
         if not overwrite or there.type != kind or kind == "directory":
             raise AlreadyExists.at(path, there.type)
         if not there.writable:
             raise ReadOnly.at(path)
-        entry, saved = await self._overwrite(permit.at(canonical), kind, content)
-        return replace(entry, path=path), [], saved
+        made = await self._overwrite(permit.at(canonical), kind, content)
+        return replace(made, entry=replace(made.entry, path=path))
 
-    async def _overwrite(self, permit: Permit, kind: Kind, content: Any) -> tuple[FileEntry, bool]:
+    async def _overwrite(self, permit: Permit, kind: Kind, content: Any) -> Creation:
         """Change a text in its room: people see it at once, and the agent can undo it."""
         path = permit.path
         try:
             here = await self._workspace.open(permit, kind)
         except (NotText, TooLarge, CorruptDocument):
-            return await self._files.create(path, kind, content), True
+            return Creation(await self._files.create(path, kind, content))
         if kind == "file":
             replaced = replace_text(here, content, self._workspace.limits)
             await here.perform(replaced)
             await here.peer.wait_acknowledged()
             await here.peer.link.flush()
             await here.peer.catch_up()
-            return await self._files.look(path), here.peer.link.saved
+            people, here.seat.people = here.seat.people, {}
+            carets = caret_line(here.peer.text, people)
+            entry = await self._files.look(path)
+            return Creation(entry, saved=here.peer.link.saved, carets=carets)
         # The room then loads what is on disk. No earlier edit may be reapplied to that.
         await here.peer.link.flush()
         await here.peer.refresh()
+        carets = check_overwrite(here)
         entry = await self._files.create(path, kind, content)
         await here.peer.refresh()
-        return entry, True
+        return Creation(entry, carets=carets)
 
     async def delete(self, permit: Permit, recursive: bool) -> tuple[FileEntry, bool | None]:
         """Delete a file or folder; returns what it was, and whether it is in the trash.

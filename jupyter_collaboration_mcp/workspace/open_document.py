@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..collaboration.edits import Edit
+from ..collaboration.edits import CallRecord, Edit
 from ..collaboration.peer import RoomPeer
 from ..collaboration.seats import Seat
+from ..documents.differ import Edit as TextEdit
 from ..documents.foreign_text import PATH, inline
+from ..documents.notebook import Notebook
+from ..documents.text_document import TextDocument
+from .etiquette import Etiquette, Touched
 
 T = TypeVar("T")
 
@@ -32,10 +37,31 @@ class OpenDocument:
     """The path of the room when it was opened; outdated if the file was renamed since."""
     expected: str | None = None
     """The revision that the caller has read, if its handle gives one."""
+    etiquette: Etiquette = field(default_factory=Etiquette)
 
     async def perform(self, edit: Edit[T]) -> T:
         """Make an edit, all or nothing."""
         return await self.peer.perform(self.seat, self.tool, edit)
+
+    def check_cells(
+        self, notebook: Notebook, record: CallRecord, touched: Touched, note: str = ""
+    ) -> None:
+        """Check what a call is about to do to cells of this notebook, or of a copy of it.
+
+        Raises:
+            CellError: They are protected or busy.
+        """
+        self.etiquette.check_cells(self.peer.link, notebook, record, touched, note)
+
+    def check_text(
+        self, document: TextDocument, record: CallRecord, source: str, edits: Sequence[TextEdit]
+    ) -> None:
+        """Check edits of this text, or of a copy of it, which says `source`.
+
+        Raises:
+            CellError: A person is busy where they are.
+        """
+        self.etiquette.check_text(self.peer.link, document, record, source, edits)
 
     @property
     def room_path(self) -> str:

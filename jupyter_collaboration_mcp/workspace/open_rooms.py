@@ -1,23 +1,34 @@
 """The rooms that this process has joined: keeps them alive, watches until edits are saved, and
-leaves them when idle."""
+leaves them when idle.
+
+A room that agents have used is not left while people are in it: we stay as an observer whom nobody
+sees, so that agents that come back learn what happened.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from logging import Logger
-from typing import Any, Generic, TypeVar
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..collaboration.activity.absence import Absence
+from ..collaboration.activity.activity import CHANGES
+from ..collaboration.activity.log import ActivityLog
 from ..collaboration.changes import Step
 from ..collaboration.peer import RoomPeer
+from ..collaboration.room_activity import RoomActivity
 from ..collaboration.seats import Seat
 from ..documents.foreign_text import inline
+from ..documents.members import agent_username
 from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
+from ..owned_tasks import TaskPerKey
 from .agent import Agent
+from .lobby import Attendance, Lobby
 
 #: Seconds between announcements of presence. After 30 seconds without one, a member counts as gone.
 _HEARTBEAT = 10.0
@@ -39,11 +50,17 @@ _SEATS = 500
 #: Characters in all of these steps.
 _KEPT = 50_000_000
 
+#: Seconds after which what others did is received, even if no agent asks for it.
+_HEARING = 0.5
+
+#: Rooms in which there are people and no agents, and in which we stay.
+_OBSERVED = 20
+
+#: Seconds that an agent who comes back may have to wait for what the log has.
+_RECALL = 1.0
+
 #: Documents whose notes are kept until somebody opens them again; the oldest are dropped.
 _UNSAID = 500
-
-K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -51,47 +68,29 @@ class OpenRoom:
     """A room with our peer in it, and the agents that use it."""
 
     peer: RoomPeer
+    activity: RoomActivity
+    """Records what people do in it."""
     agents: dict[str, Seat] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     gone: bool = False
     """Whether the document no longer exists."""
     paths: set[str] = field(default_factory=set)
     """The paths by which it was opened."""
-
-
-class TaskPerKey(Generic[K, T]):
-    """Background tasks, at most one at a time for each key."""
-
-    def __init__(self) -> None:
-        self._tasks: dict[K, asyncio.Task[T]] = {}
-
-    def ensure(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
-        """Return the running task of a key; start one if there is none."""
-        task = self._tasks.get(key)
-        if task is None or task.done():
-            task = self._tasks[key] = asyncio.get_running_loop().create_task(work())
-            task.add_done_callback(lambda done: self._remove(key, done))
-        return task
-
-    def _remove(self, key: K, task: asyncio.Task[T]) -> None:
-        if self._tasks.get(key) is task:
-            del self._tasks[key]
-
-    async def end(self) -> None:
-        """Cancel all tasks, and wait until they have ended."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    unheard: bool = False
+    """Whether others have changed something that was not received yet."""
 
 
 class OpenRooms:
     """One peer for each room, however many agents are at it."""
 
-    def __init__(self, backend: Backend, idle_timeout: float, log: Logger) -> None:
+    def __init__(
+        self, backend: Backend, idle_timeout: float, log: Logger, activity: ActivityLog
+    ) -> None:
+        self.activity = activity
         self.idle_timeout = idle_timeout
         self.on_join: Callable[[RoomPeer], Awaitable[None]] | None = None
         """Called with a peer that has just joined its room."""
+        self.lobby = Lobby(backend, log)
         self._backend = backend
         self._log = log
         self._open: dict[RoomId, OpenRoom] = {}
@@ -99,6 +98,9 @@ class OpenRooms:
         self._seats: dict[tuple[str, str], Seat] = {}  # kept after an idle agent has left
         self._rejoining = TaskPerKey[RoomId, None]()
         self._following = TaskPerKey[RoomId, None]()
+        self._current: dict[str, RoomId] = {}  # where each agent was last
+        self._hearing = TaskPerKey[RoomId, None]()
+        self._observing = TaskPerKey[RoomId, None]()
         self._unsaid: dict[str, list[str]] = {}  # notes by room, for whoever opens it again
         self._sweeping = TaskPerKey[None, None]()
 
@@ -124,8 +126,15 @@ class OpenRooms:
 
     async def close(self) -> None:
         """Leave all rooms."""
-        for tasks in (self._sweeping, self._rejoining, self._following):
+        for tasks in (
+            self._sweeping,
+            self._rejoining,
+            self._following,
+            self._hearing,
+            self._observing,
+        ):
             await tasks.end()
+        await self.lobby.close()
         for opened in self._open.values():
             await self._close(opened)
         self._open.clear()
@@ -153,9 +162,12 @@ class OpenRooms:
             await link.close()
             raise
         peer.notes += self._unsaid.pop(room_id, [])
-        self._open[room_id] = OpenRoom(peer, agents)
+        opened = OpenRoom(peer, RoomActivity(self.activity, peer), agents)
+        self._open[room_id] = opened
         if before is not None:
-            self._open[room_id].paths |= before.paths
+            opened.paths |= before.paths
+        if self.activity.enabled:
+            link.on_update(lambda: self._hear_soon(room_id, opened))
         return peer
 
     async def _take_over(
@@ -170,6 +182,7 @@ class OpenRooms:
             await self.on_join(peer)
         if before is None:
             return peer, {}
+        before.activity.close()
         agents = dict(before.agents)
         visible = {key for key, seat in agents.items() if seat.presence is not None}
         await self._leave_room(before)
@@ -237,27 +250,161 @@ class OpenRooms:
                     "the latest edits are in the live document only."
                 )
 
-    def seat(self, room_id: RoomId, opened: OpenRoom, agent: Agent) -> Seat:
-        """The seat of an agent in a room: the one that it had, if it was there before."""
+    # -- what others do --------------------------------------------------------------------
+
+    def _hear_soon(self, room_id: RoomId, opened: OpenRoom) -> None:
+        """Receive what others did within a second, even if no agent asks for it."""
+        if not opened.unheard:
+            opened.unheard = True
+            self._hearing.ensure(room_id, lambda: self._hear(room_id, opened))
+
+    async def _hear(self, room_id: RoomId, opened: OpenRoom) -> None:
+        while opened.unheard and self._open.get(room_id) is opened:
+            await asyncio.sleep(_HEARING)
+            opened.unheard = False
+            try:
+                await opened.peer.catch_up()
+            except CollaborationError as error:
+                self._log.debug("%s: %s", room_id, error.happened)
+            except Exception:
+                self._log.exception("Could not receive what others did in %s", room_id)
+            opened.activity.look()
+
+    def observe(self, room_id: RoomId) -> None:
+        """Join a room that people have opened, if agents have used its document before."""
+        known = room_id in self._open or room_id in self._joining
+        if self.activity.enabled and not known:
+            self._observing.ensure(room_id, lambda: self._observe(room_id))
+
+    async def _observe(self, room_id: RoomId) -> None:
+        if len(self._observed()) >= _OBSERVED:
+            return
+        try:
+            if await self.activity.used_by_agents(room_id.file_id) and room_id not in self._open:
+                await self._join(room_id)
+                self._log.info("Observing %s, which agents have used before", room_id)
+        except CollaborationError as error:
+            self._log.debug("%s: %s", room_id, error.happened)
+        except Exception:
+            self._log.exception("Could not observe %s", room_id)
+
+    def _observed(self) -> list[OpenRoom]:
+        """The rooms without agents, in the order in which they were joined."""
+        return [opened for opened in self._open.values() if not opened.agents]
+
+    def _observes(self, opened: OpenRoom) -> bool:
+        """Whether to stay in a room without agents, to see what people do in it."""
+        return (
+            self.activity.enabled
+            and opened.peer.link.alive
+            and not opened.gone
+            and opened.activity.has_people
+            and any(each is opened for each in self._observed()[-_OBSERVED:])
+        )
+
+    # -- agents ----------------------------------------------------------------------------
+
+    async def absence(self, room_id: RoomId, opened: OpenRoom, agent: Agent) -> Absence | None:
+        """What others did after an agent last looked and before our peer joined the room.
+
+        None if the agent has missed nothing, or if nothing is known.
+        """
+        start, file_id = opened.peer.changes.start, room_id.file_id
+        seat = opened.agents.get(agent.key) or self._seats.get((room_id, agent.key))
+        if not self.activity.enabled or (seat is not None and seat.seen >= start):
+            return None
+        username = agent_username(agent.key)
+        try:
+            async with asyncio.timeout(_RECALL):
+                if seat is not None and seat.seen:
+                    since = seat.seen
+                elif (last := await self.activity.last_of(username, file_id)) is not None:
+                    since = last.time
+                else:
+                    return None
+                activities = await self.activity.since(
+                    file_id, since, username, until=start, kinds=CHANGES
+                )
+        except TimeoutError:
+            return None
+        return Absence(since, activities) if activities or seat is None else None
+
+    def seat(
+        self, room_id: RoomId, opened: OpenRoom, agent: Agent, absence: Absence | None = None
+    ) -> Seat:
+        """The seat of an agent in a room: the one that it had, if it was there before.
+
+        Args:
+            absence: What it is told with its next answer.
+        """
         seat = opened.agents.get(agent.key)
         if seat is None:
-            seat = self._seats.setdefault((room_id, agent.key), Seat(agent.key, agent.name))
+            seat = self._seats.setdefault((room_id, agent.key), Seat(self.lobby.profile(agent)))
             if not seat.seen:
-                seat.seen = opened.peer.version
+                seat.seen = opened.peer.version if absence is None else absence.since
             opened.agents[agent.key] = seat
-        if not opened.peer.shows(seat):  # it has left, or the room died while it joined
+            seat.session = seat.session or f"s-{secrets.token_hex(5)}"
+        if absence is not None:
+            seat.absence = absence
+        came = not opened.peer.shows(seat)
+        if came:  # it has left, or the room died while it joined
             opened.peer.seat(seat)
+            opened.activity.agent_joined(seat.member)
             self._forget_seats()
         seat.bound = agent.bound
         seat.used = time.monotonic()
+        if came or self._current.get(agent.key) != room_id:
+            self._current[agent.key] = room_id
+            self._tell_lobby()
         return seat
+
+    def _tell_lobby(self) -> None:
+        """Show in the lobby who is in which documents."""
+        seats: dict[str, list[tuple[Seat, RoomLink]]] = {}
+        for opened in self._open.values():
+            for key, seat in opened.agents.items():
+                if seat.presence is not None:
+                    seats.setdefault(key, []).append((seat, opened.peer.link))
+        self._current = {key: room for key, room in self._current.items() if key in seats}
+        self.lobby.update(_attendance(each) for each in seats.values())
 
     def leave(self, agent: str) -> None:
         """Hide an agent that has ended its session. Its runs continue, and its seats are kept for a
         while because it may come back."""
         for opened in self._open.values():
             if (seat := opened.agents.get(agent)) is not None:
-                opened.peer.hide(seat)
+                self._hide(opened, seat)
+        self.lobby.leave(agent)
+        self._tell_lobby()
+
+    def _hide(self, opened: OpenRoom, seat: Seat) -> None:
+        if seat.presence is not None:
+            opened.activity.agent_left(seat.member)
+        opened.peer.hide(seat)
+
+    def sessions(self) -> Iterator[tuple[OpenRoom, Seat]]:
+        """Who is at which document."""
+        for opened in self._open.values():
+            for seat in opened.agents.values():
+                yield opened, seat
+
+    def end_session(self, session: str) -> bool:
+        """Take an agent out of a document at once; returns whether there was such a session.
+
+        Its runs continue, and what it can undo is kept for a while.
+        """
+        for opened, seat in self.sessions():
+            if seat.session == session:
+                self._unseat(opened, seat)
+                self._tell_lobby()
+                return True
+        return False
+
+    def _unseat(self, opened: OpenRoom, seat: Seat) -> None:
+        opened.agents.pop(seat.agent, None)
+        self._hide(opened, seat)
+        opened.peer.unseat(seat)
+        seat.session = ""
 
     def _forget_seats(self) -> None:
         """Limit what is kept for agents that have left; drops the longest gone first."""
@@ -272,19 +419,28 @@ class OpenRooms:
     async def _sweep(self) -> None:
         while self._open:
             await asyncio.sleep(min(_HEARTBEAT, self.idle_timeout / 10))
-            now = time.monotonic()
-            idle_since, silent_since = now - self.idle_timeout, now - _SILENCE
             for room_id, opened in list(self._open.items()):
-                for key, seat in list(opened.agents.items()):
-                    if seat.used < idle_since and not seat.runs:
-                        del opened.agents[key]
-                        opened.peer.unseat(seat)
-                    elif seat.used < silent_since and not (seat.runs or seat.bound):
-                        opened.peer.hide(seat)
-                if opened.agents:
-                    opened.peer.show_presence()
-                elif opened.since < idle_since:  # otherwise its opener is about to take a seat
-                    await self._leave(room_id, opened)
+                try:
+                    await self._look_after(room_id, opened)
+                except Exception:  # the other rooms still need attention
+                    self._log.exception("Could not look after %s", room_id)
+            self._tell_lobby()
+            self.lobby.announce()
+
+    async def _look_after(self, room_id: RoomId, opened: OpenRoom) -> None:
+        """Announce the agents in a room, hide those who are silent, and leave it if it is idle."""
+        now = time.monotonic()
+        idle_since, silent_since = now - self.idle_timeout, now - _SILENCE
+        for seat in list(opened.agents.values()):
+            if seat.used < idle_since and not seat.runs:
+                self._unseat(opened, seat)
+            elif seat.used < silent_since and not (seat.runs or seat.bound):
+                self._hide(opened, seat)
+        if opened.agents:
+            opened.peer.show_presence()
+        elif opened.since < idle_since and not self._observes(opened):
+            # Otherwise its opener is about to take a seat.
+            await self._leave(room_id, opened)
 
     async def _leave(self, room_id: RoomId, opened: OpenRoom) -> None:
         if not await self._nothing_unsaved(room_id, opened):
@@ -314,6 +470,9 @@ class OpenRooms:
         return opened.gone or not peer.unsaved
 
     async def _close(self, opened: OpenRoom) -> None:
+        for seat in opened.agents.values():
+            self._hide(opened, seat)
+        opened.activity.close()
         await self._leave_room(opened)
         opened.peer.close()
 
@@ -321,3 +480,11 @@ class OpenRooms:
         for seat in opened.agents.values():
             opened.peer.unseat(seat)
         await opened.peer.link.close()
+
+
+def _attendance(seats: Sequence[tuple[Seat, RoomLink]]) -> Attendance:
+    """Where one agent is."""
+    seat, link = max(seats, key=lambda each: each[0].used)
+    kind = "notebook" if link.room_id.kind == "notebook" else "editor"
+    documents = sorted({link.path for _, link in seats})
+    return Attendance(seat.profile, f"{kind}:{link.path}", documents)

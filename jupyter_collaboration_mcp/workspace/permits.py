@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..errors import PermissionRefused
 from .agent import Agent
@@ -22,6 +22,9 @@ _AUTHORIZER = {
     Level.execute: ("execute", "kernels"),
     Level.admin: ("write", "contents"),
 }
+
+#: Paths of one call that are noted.
+_VISITS = 50
 
 Authorizer = Callable[[str, str, str | None], Awaitable[bool]]
 """Jupyter's authorizer: whether the caller may take an action on a resource, perhaps at a path."""
@@ -60,6 +63,16 @@ def require_level(level: Level, allowed: Level) -> None:
         )
 
 
+class Visit(NamedTuple):
+    """A path that a call was permitted to use."""
+
+    server: Server
+    level: Level
+    path: str
+    file_id: str = ""
+    """The document that was opened, if one was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One tool call, or one read of a resource: the caller, and what it may do."""
@@ -76,8 +89,12 @@ class Call:
     """Whether the authorizer's decision may depend on the path."""
     report: Callable[[float, str], Awaitable[None]]
     """Reports progress to a client that wants it, which also keeps the client from giving up."""
+    visits: list[Visit] = field(default_factory=list)
+    """What it was permitted to use so far."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)
+    _visible: dict[str, bool] = field(default_factory=dict)
     _rechecks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    _endings: list[Callable[[], None]] = field(default_factory=list)
 
     async def permit(self, server: Server, level: Level, path: str) -> Permit:
         """Decide whether the call may do something at a path.
@@ -100,6 +117,7 @@ class Call:
         server.require(level)
         for name in server.workspace.path_and_target(path):
             await self.authorize(level, name)
+        self.note(server, level, path)
         return Permit(self, server.workspace, level, path)
 
     async def authorize(self, level: Level, path: str | None = None) -> None:
@@ -122,17 +140,28 @@ class Call:
                 )
             self._granted.add((level, path))
 
+    def note(self, server: Server, level: Level, path: str, file_id: str = "") -> None:
+        """Note what the call uses, for the activity log."""
+        if len(self.visits) < _VISITS:
+            self.visits.append(Visit(server, level, path, file_id))
+
     async def may_see(self, path: str) -> bool:
         """Whether the authorizer lets the caller know about a path that the path rules show."""
-        try:
-            await self.authorize(Level.read, path)
-        except PermissionRefused:
-            return False
-        return True
+        if path not in self._visible:
+            try:
+                await self.authorize(Level.read, path)
+                self._visible[path] = True
+            except PermissionRefused:
+                self._visible[path] = False
+        return self._visible[path]
 
     def recheck(self, check: Callable[[], Awaitable[None]]) -> None:
         """Register a check to repeat before the answer is returned."""
         self._rechecks.append(check)
+
+    def at_end(self, ending: Callable[[], None]) -> None:
+        """Register a function to call when the call is over, however it ends."""
+        self._endings.append(ending)
 
     @asynccontextmanager
     async def recheck_before_answer(self) -> AsyncIterator[None]:
@@ -140,6 +169,8 @@ class Call:
         try:
             yield
         finally:
+            for ending in self._endings:
+                ending()
             for check in self._rechecks:
                 await check()
 

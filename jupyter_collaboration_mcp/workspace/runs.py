@@ -23,6 +23,7 @@ from ..remedies import Intent, Remedy
 from . import cell_selection, guards
 from .cell_target import CellTarget
 from .open_document import OpenDocument
+from .run_activity import record_run
 from .workspace import Workspace
 
 #: Finished runs that are remembered.
@@ -372,6 +373,7 @@ class Runs:
 
         def release(run: Run) -> None:
             here.seat.runs -= 1
+            record_run(self._workspace.activity, here, run)
             if run.cell_id is not None and self._live.get((run.room_id, run.cell_id)) is run:
                 del self._live[run.room_id, run.cell_id]
 

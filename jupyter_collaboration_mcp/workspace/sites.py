@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..backends.protocols.room_ids import Kind, RoomId
+from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import PATH, inline
 from ..errors import (
@@ -29,6 +30,14 @@ from .runs import Runs
 from .workspace import Workspace
 
 _ALIAS = re.compile(r"[A-Za-z][\w-]{0,39}")
+
+#: What people read beside the name of an agent while it calls a tool.
+_DOING = {
+    Level.read: "reading",
+    Level.write: "writing",
+    Level.execute: "running code",
+    Level.admin: "working",
+}
 
 #: Seconds that a server has to respond.
 _CHECK = 5.0
@@ -66,6 +75,11 @@ class Site:
         """The alias, made safe to put into a sentence."""
         return self.alias or DEFAULT
 
+    @property
+    def activity(self) -> ActivityLog:
+        """What people and agents did on this server."""
+        return self.workspace.activity
+
     def name(self, path: str) -> str:
         """A path as agents write it, with the alias."""
         return f"{self.alias}:{path}" if self.alias else path
@@ -91,6 +105,8 @@ class Site:
             kind: What it must be; None if it may be either.
         """
         here = await self.workspace.open(permit, kind)
+        permit.call.at_end(here.seat.profile.work(_DOING[permit.level]))
+        permit.call.note(self, permit.level, here.path, here.peer.link.room_id.file_id)
         permit.call.recheck(partial(self.workspace.recheck, here, permit))
         return SiteDocument.of(self, here)
 

@@ -75,7 +75,7 @@ def change_text(
         old = str(document)
         _check_work(old, changes)
         wanted = [_edit(old, change) for change in changes]
-        return _write(document, record, old, wanted)
+        return _write(here, document, record, old, wanted)
 
     return Edit(begin, _is_large(here, changes))
 
@@ -86,13 +86,17 @@ def replace_text(here: OpenDocument, content: str, limits: Limits) -> Edit[None]
 
     def work(document: TextDocument, record: CallRecord) -> None:
         old = str(document)
-        _write(document, record, old, [_edit(old, TextChange(content, 0, len(old)))])
+        _write(here, document, record, old, [_edit(old, TextChange(content, 0, len(old)))])
 
     return Edit(lambda: work, _is_large(here, [TextChange(content)]))
 
 
 def _write(
-    document: TextDocument, record: CallRecord, old: str, wanted: Sequence[TextEdit]
+    here: OpenDocument,
+    document: TextDocument,
+    record: CallRecord,
+    old: str,
+    wanted: Sequence[TextEdit],
 ) -> list[TextSpan]:
     ordered = sorted(range(len(wanted)), key=lambda n: (wanted[n].start, wanted[n].end, n))
     _check_overlaps([wanted[number] for number in ordered])
@@ -100,7 +104,9 @@ def _write(
     _check_length(old, new)
     _check_line_ends(old, new)
     if new != old:
-        inserted = document.change(_smallest(old, [wanted[n] for n in ordered]), old)
+        edits = _smallest(old, [wanted[n] for n in ordered])
+        here.check_text(document, record, old, edits)
+        inserted = document.change(edits, old)
         record(SourceChange(WHOLE, old, new), inserted)
     return _spans(new, wanted, ordered)
 

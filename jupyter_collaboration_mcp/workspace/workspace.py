@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
 from ..errors import (
     CollaborationError,
@@ -20,6 +21,7 @@ from ..errors import (
 )
 from ..remedies import Intent
 from .call_limits import Limits
+from .etiquette import Etiquette
 from .filing import Filing
 from .open_document import OpenDocument
 from .open_rooms import OpenRoom, OpenRooms
@@ -49,13 +51,18 @@ class Workspace:
         idle_timeout: float,
         log: Logger,
         alias: str = "",
+        etiquette: Etiquette = Etiquette(),  # noqa: B008
+        activity: ActivityLog | None = None,
     ) -> None:
         self.alias = alias
+        self._etiquette = etiquette
+        self.activity = activity or ActivityLog.off()
+        """What people and agents did in the documents of this server."""
         self.limits = limits
         self.rules = rules
         self.filing = Filing(self, backend.files)
         self._backend = backend
-        self.rooms = OpenRooms(backend, idle_timeout, log)
+        self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
 
     def allowed_path(self, path: str) -> str:
         """The normalized path, if agents may touch it."""
@@ -107,6 +114,7 @@ class Workspace:
         for each in self.rooms:
             each.paths.discard(path)  # it may have been another room's
         opened.paths.add(path)
+        absence = await self.rooms.absence(room_id, opened, permit.agent)
         try:
             path, loads = await self._decide(path, opened.peer, permit)
         except RoomUnavailable:
@@ -115,7 +123,8 @@ class Workspace:
             # The room ended in the meantime, say because its server restarted. Retry in a new one.
             room_id, opened = await self._open_at(path, kind)
             path, loads = await self._decide(path, opened.peer, permit)
-        seat = self.rooms.seat(room_id, opened, permit.agent)
+        # Do not await anything from here on: the document is current.
+        seat = self.rooms.seat(room_id, opened, permit.agent, absence)
         link_path = opened.peer.link.path
         other_path = self._other_path(path, link_path)
         return OpenDocument(
@@ -127,6 +136,7 @@ class Workspace:
             other_path,
             loads,
             link_path,
+            etiquette=self._etiquette,
         )
 
     async def _renamed_error(
@@ -237,6 +247,11 @@ class Workspace:
         """The path of the notebook with a file id, as far as known."""
         return self._backend.path_of(file_id)
 
+    def file_id(self, path: str) -> str | None:
+        """The file id of a document that was identified before; cheap."""
+        rooms = (self._backend.known_room(path, kind) for kind in KINDS)
+        return next((room.file_id for room in rooms if room is not None), None)
+
     async def find(self, file_id: str, last_path: str) -> str:
         """The current path of the notebook with a file id.
 
@@ -277,7 +292,7 @@ class Workspace:
         rooms = [self._backend.known_room(path, kind) for kind in KINDS]
         at_path = [room for room_id in rooms if room_id and (room := self.rooms.get(room_id))]
         seats = [seat for opened in at_path for seat in opened.agents.values()]
-        return {seat.presence.display_name for seat in seats if seat.presence is not None}
+        return {seat.profile.display_name for seat in seats if seat.presence is not None}
 
     async def forget(self, path: str) -> None:
         """Forget everything at or below a path that is gone.
@@ -287,6 +302,13 @@ class Workspace:
         self._backend.files.forget(path)
         await self.rooms.forget(self.path_and_target(path))
 
+    def observe(self, room_id: RoomId) -> None:
+        """Join a room that people have opened, if agents have used its document and still may."""
+        path = self._backend.path_of(room_id.file_id)
+        if path is not None and self.visible(path):
+            self.rooms.observe(room_id)
+
     async def close(self) -> None:
         """Leave all rooms."""
         await self.rooms.close()
+        await self.activity.close()

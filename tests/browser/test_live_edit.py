@@ -69,7 +69,10 @@ async def test_the_page_shows_the_agents_edit_within_a_second(
         )
         assert "total = 2  # 😀 by an agent" in sources[1]
 
-        await ada.ask("undo_agent_changes", path=PATH, steps=edits + 1)
+        undone = await ada.ask("undo_agent_changes", path=PATH, steps=edits + 1)
+        (caret,) = undone["carets"]  # the person has typed there
+        assert caret["cell_id"] == "load"
+        assert caret["people"]
         sources = await ada.sources(PATH)
         assert len(sources) == 2
         assert "total = 1" in sources[1]

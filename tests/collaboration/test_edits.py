@@ -333,7 +333,8 @@ def test_a_peer_tracks_the_changes_of_each_cell_separately() -> None:
         room.notebook.delete([2])
     asyncio.run(peer.catch_up())
     told = {
-        (entry.change.kind, entry.change.cell_id) for entry in peer.changes.by_others(seen, "Ada")
+        (entry.change.kind, entry.change.cell_id)
+        for entry in peer.changes.by_others(seen, "agent-0")
     }
     assert told == {("edited", "cell-0"), ("metadata", "cell-1"), ("deleted", "cell-2")}
     with room.doc.transaction():

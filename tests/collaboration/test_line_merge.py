@@ -16,6 +16,7 @@ from jupyter_collaboration_mcp.backends.remote.room_state import RoomState
 from jupyter_collaboration_mcp.collaboration.changes import SourceChange
 from jupyter_collaboration_mcp.collaboration.line_merge import MergedText, merge_lines
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.presence import Profile
 from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.documents.differ import Edit, patch
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
@@ -377,7 +378,7 @@ class Process:
         self.name = name
         self.link = OverwrittenLink(room)
         self.peer = RoomPeer(self.link)
-        self.seat = Seat(f"{name} <test>", name)
+        self.seat = Seat(Profile(f"{name} <test>", name))
         self.kept: list[str] = []
 
     def look(self) -> None:

@@ -31,6 +31,7 @@ from jupyter_collaboration_mcp.collaboration.changes import (
 from jupyter_collaboration_mcp.collaboration.changes.change import ReapplyReport
 from jupyter_collaboration_mcp.collaboration.overwrite import reapply_overwritten
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.presence import Profile
 from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.collaboration.unsaved_steps import MAX_CHARACTERS
 from jupyter_collaboration_mcp.documents.differ import Edit
@@ -98,7 +99,7 @@ class Story:
         self.text += "\n".join(lines)
         self.link = OverwrittenLink(self.doc)
         self.peer = RoomPeer(self.link)
-        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"), "test")
+        self.here = OpenDocument("memory.md", self.peer, Seat(Profile("ada <test>", "Ada")), "test")
         self.file = list(lines)
         self._count = 0
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from jupyter_events import EventLogger
 from jupyter_server.auth import IdentityProvider
 from jupyter_server.serverapp import ServerApp
 from jupyter_server_ydoc.app import YDocExtension
@@ -37,7 +38,14 @@ PAGES = sorted(
 #: The classes that configuration examples may name.
 CONFIGURABLE: dict[str, type[Configurable]] = {
     kind.__name__: kind
-    for kind in (JupyterCollaborationMCP, ServerApp, IdentityProvider, YDocExtension, SQLiteYStore)
+    for kind in (
+        JupyterCollaborationMCP,
+        ServerApp,
+        IdentityProvider,
+        YDocExtension,
+        SQLiteYStore,
+        EventLogger,
+    )
 }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from jupyter_collaboration_mcp.backends.in_process import journal_file
+from jupyter_collaboration_mcp.backends import in_process
 from tests.conftest import EXTENSIONS
 from tests.harness import notebooks
 from tests.harness.agents import agent
@@ -30,6 +30,10 @@ INSTALLED = REPOSITORY / "jupyter-config" / "server-config"
 #: What a server leaves, where, and how the page calls it.
 LEFT = {
     "data/collaboration-mcp/*/journal-0.db": "`collaboration-mcp/ROOT/`",
+    "data/collaboration-mcp/*/activity.db": "`collaboration-mcp/ROOT/activity.db`",
+    "standalone-data/collaboration-mcp/remote-*/activity.db": (
+        "`collaboration-mcp/remote-SERVER/activity.db`"
+    ),
     "data/collaboration-mcp/*/outputs/*/*/0.text": "`collaboration-mcp/ROOT/outputs/`",
     "standalone-data/collaboration-mcp/remote-*/outputs/*/*/0.text": (
         "`collaboration-mcp/remote-SERVER/outputs/`"
@@ -108,8 +112,8 @@ def test_the_installation_puts_its_file_where_the_page_says() -> None:
 
 def test_file_names_on_the_page_match_the_code() -> None:
     code = "".join(
-        Path(journal_file.__file__).with_name(name).read_text()
-        for name in ("journal_file.py", "journal_records.py", "recovery.py")
+        (Path(in_process.__file__).parent / name).read_text()
+        for name in ("../disk/aside.py", "journal_records.py", "recovery.py")
     )
     for name, said in (
         ('f"set-aside-', "`set-aside-*`"),

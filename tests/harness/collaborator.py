@@ -17,6 +17,7 @@ import anyio
 import httpx
 from jupyter_ydoc import YNotebook, ydocs
 from pycrdt import (
+    Assoc,
     Awareness,
     Decoder,
     Doc,
@@ -71,6 +72,8 @@ class Collaborator:
         self.connections = 0
         """How many times it has been in sync with the server: 2 after one reconnect."""
         self.last_error: Exception | None = None
+        self.awareness_bytes = 0
+        """Bytes of awareness messages from the server."""
         self._server_url = server_url.rstrip("/")
         self._headers = {"Authorization": f"token {token}"}
         self._connection: _Connection | None = None
@@ -207,6 +210,28 @@ class Collaborator:
         """Delete a cell."""
         del self.notebook.ycells[self._index(cell)]
 
+    def set_metadata(self, cell: CellReference, **values: Any) -> None:
+        """Set keys of a cell's metadata; None removes one."""
+        metadata = cast("Map[Any]", self._ycell(cell)["metadata"])
+        for key, value in values.items():
+            if value is not None:
+                metadata[key] = value
+            elif key in metadata:
+                del metadata[key]
+
+    def put_caret(
+        self, cell: CellReference = None, position: int = 0, anchor: int | None = None
+    ) -> None:
+        """Click into a text that is ASCII, or select from an anchor to a position, as others see
+        it: a tab keeps its last caret when it loses the focus."""
+        target = self._text(cell)
+        ends = [
+            _relative_position(target, at)
+            for at in (position if anchor is None else anchor, position)
+        ]
+        cursor = {"anchor": ends[0], "head": ends[1], "primary": True, "empty": anchor is None}
+        self.awareness.set_local_state_field("cursors", [cursor])
+
     async def flush(self, timeout: float = 30) -> None:
         """Wait until the server has applied everything this person did.
 
@@ -333,6 +358,7 @@ class Collaborator:
                         self.awareness.set_local_state(self.awareness.get_local_state())
                     connection.on_answer()
             case YMessageType.AWARENESS:
+                self.awareness_bytes += len(message)
                 self.awareness.apply_awareness_update(read_message(message[1:]), "remote")
             case _:
                 connection.on_raw(message)
@@ -447,6 +473,14 @@ class _Connection:
     @staticmethod
     def _future() -> asyncio.Future[bool]:
         return asyncio.get_running_loop().create_future()
+
+
+def _relative_position(target: Text, position: int) -> dict[str, Any]:
+    """A position as yjs writes it: by the text, and by the character after it."""
+    scope = target.sticky_index(0, Assoc.BEFORE).to_json()
+    at_end = position >= len(target)  # B10
+    item = None if at_end else target.sticky_index(position, Assoc.AFTER).to_json()["item"]
+    return {"type": scope.get("type"), "tname": scope.get("tname"), "item": item, "assoc": 0}
 
 
 def _user(name: str) -> dict[str, Any]:

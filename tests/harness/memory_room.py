@@ -13,6 +13,7 @@ from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.protocols.rooms import Authorship, Overwrite
 from jupyter_collaboration_mcp.collaboration.edits import Edit
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.presence import Profile
 from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
@@ -45,7 +46,7 @@ class MemoryRoom:
         self.peer = RoomPeer(self.link)
 
     def seat(self, name: str = "Ada") -> Seat:
-        return Seat(f"{name} <test>", name)
+        return Seat(Profile(f"{name} <test>", name))
 
     def sources(self) -> list[str]:
         return [self.notebook.source(index) for index in range(len(self.notebook))]
@@ -85,6 +86,9 @@ class MemoryLink:
         pass
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
+        pass
+
+    def on_update(self, tell: Callable[[], None]) -> None:
         pass
 
     def notices(self) -> Sequence[str]:
@@ -152,7 +156,7 @@ class TextRoom:
         self.text: Text = self.doc.get("source", type=Text)
         self.text += content
         self.peer = RoomPeer(TextLink(self.doc))
-        self.here = OpenDocument("memory.md", self.peer, Seat("ada <test>", "Ada"), "test")
+        self.here = OpenDocument("memory.md", self.peer, Seat(Profile("ada <test>", "Ada")), "test")
 
     def change(self, *changes: TextChange, **more: Any) -> list[TextSpan]:
         asyncio.run(self.peer.catch_up())

@@ -17,6 +17,7 @@ from jupyter_collaboration_mcp.backends.remote.file_room import FileRoom, FileRo
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
 from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.presence import Profile
 from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from tests.conftest import MakeServer
@@ -164,7 +165,7 @@ async def test_a_concurrent_write_by_somebody_else_is_not_overwritten(
     (root / "moment.md").write_text("text")
     peer = RoomPeer(await rooms.join(rooms.identify("moment.md", "file")))
     await peer.catch_up()
-    with peer.edit(Seat("ada <test>", "Ada"), "test"):
+    with peer.edit(Seat(Profile("ada <test>", "Ada")), "test"):
         peer.text.set_source(0, "by an agent")
     (root / "moment.md").write_text("by somebody else")  # after the look, before the save
     with pytest.raises(RoomUnavailable, match="somebody else"):

@@ -19,12 +19,26 @@ ONLY_LOOK = {"inspect_variables"}
 #: Nothing that is there is changed or overwritten: tests/tools/test_documents.py and test_files.py.
 ONLY_ADD = {"batch_insert_text", "copy_document", "connect_server"}
 
+#: They change what others see of the agent: tests/tools/test_awareness.py.
+SHOW = {
+    "set_user_presence",
+    "update_cursor_position",
+    "broadcast_user_activity",
+    "join_session",
+    "leave_session",
+}
+
 TOOLS = every_tool()
 
 
 @pytest.mark.parametrize("registered", TOOLS, ids=lambda each: each.name)
 def test_hints_follow_from_the_level(registered: RegisteredTool) -> None:
     hints, most = registered.declaration.annotations, registered.declaration.up_to
+    if registered.name in SHOW:
+        assert most is Level.read
+        assert (hints.read_only_hint, hints.destructive_hint) == (False, False)
+        assert hints.open_world_hint is False
+        return
     if most is Level.read or registered.name in ONLY_LOOK:
         assert (hints.read_only_hint, hints.open_world_hint) == (True, False)
         return

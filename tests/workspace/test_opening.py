@@ -6,12 +6,14 @@ import asyncio
 import gc
 import logging
 import weakref
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
+from jupyter_collaboration_mcp.collaboration.activity.log import ActivityLog
 from jupyter_collaboration_mcp.collaboration.changes import SourceChange, Step
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from jupyter_collaboration_mcp.workspace import open_rooms as module
@@ -58,6 +60,9 @@ class Server:
         self.links: list[Link] = []
         self.away = False
 
+    def path_of(self, file_id: str) -> str:
+        return file_id
+
     def known_room(self, path: str, kind: str) -> RoomId:
         return RoomId(f"json:notebook:{path}")
 
@@ -69,6 +74,7 @@ class Server:
         if self.away:
             raise RoomUnavailable("It is away.", "Try again.")
         self.links.append(Link(MemoryRoom(["x"]).doc))
+        self.links[-1].room_id = room_id
         return self.links[-1]
 
 
@@ -260,3 +266,43 @@ async def test_an_agent_that_joined_a_dying_room_moves_to_the_new_one(
     assert again.seat in again.peer._seats  # so that it is told what happens
     assert len(again.peer._seats) == 1
     await workspace.close()
+
+
+async def test_rooms_with_people_are_observed_when_the_agents_have_left(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_OBSERVED", 2)
+    monkeypatch.setattr(Link, "states", {1: {"user": {"username": "ana", "name": "Ana"}}})
+    backend: Any = server
+    activity = ActivityLog(tmp_path / "activity.db", 100)
+    rules = PathRules((), ("denied*",))
+    workspace = Workspace(backend, rules, Limits(), 0.05, logging.getLogger(), activity=activity)
+    for number in range(3):
+        await open_at(workspace, ADA, f"{number}.ipynb")
+    await until(lambda: not server.links[0].alive)  # the oldest, of more than we observe
+    await until(lambda: not any(room.agents for room in workspace.rooms))
+    assert [link.alive for link in server.links] == [False, True, True]
+    server.links[1].states = {}
+    await until(lambda: not server.links[1].alive)
+    # People open documents again. Agents have used the first, and may not use the last any more.
+    for path in ("0.ipynb", "never.ipynb", "denied.ipynb"):
+        workspace.observe(RoomId(f"json:notebook:{path}"))
+    await until(lambda: len(workspace.rooms) == 2)
+    assert len(server.links) == 4
+    workspace.observe(RoomId("json:notebook:1.ipynb"))  # there are enough
+    await asyncio.sleep(0)
+    assert len(workspace.rooms) == 2
+    await workspace.close()
+
+
+async def test_nothing_is_observed_where_nothing_is_recorded(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Link, "states", {1: {"user": {"username": "ana", "name": "Ana"}}})
+    backend: Any = server
+    workspace = Workspace(backend, PathRules((), ()), Limits(), 0.05, logging.getLogger())
+    await open_at(workspace, ADA, PATH)
+    await until(lambda: not server.links[0].alive)
+    workspace.observe(RoomId(f"json:notebook:{PATH}"))
+    await workspace.close()
+    assert len(server.links) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tornado.web import HTTPError
@@ -11,6 +11,7 @@ from ...documents import well_formed
 from ...documents.awareness import people_in
 from ...documents.foreign_text import listed
 from ...errors import InUse
+from ..protocols.awareness import LobbyLink
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from ..upstream.loadable_notebooks import LoadableNotebooks
@@ -19,6 +20,7 @@ from ..upstream.workaround import Server
 from .files import InProcessFiles
 from .journal import Journal
 from .link import InProcessLink
+from .lobby import InProcessLobby
 from .room_paths import RoomPaths, has_people, id_of
 from .rooms import Rooms
 from .server_parts import ServerParts
@@ -79,6 +81,10 @@ class InProcessBackend:
         await self._rooms.stop()
         await self._journal.close()
 
+    def on_room_opened(self, tell: Callable[[RoomId], None]) -> None:
+        """Set a function to call with each room that is loaded, whoever opens it."""
+        self._rooms.on_opened = tell
+
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         kind = room_kind(await self.files.look(path), kind)
         await self._end_other_kind(path, kind)
@@ -111,6 +117,11 @@ class InProcessBackend:
         # The last person may have left just now, and saw nobody else here.
         self._rooms.keep(watch.room)
         return link
+
+    async def enter_lobby(self) -> LobbyLink:
+        lobby = InProcessLobby(await self._rooms.lobby())
+        await lobby.enter(self._server.ydoc.ywebsocket_server)
+        return lobby
 
     async def _end_other_kind(self, path: str, kind: Kind) -> None:
         """End a room that has the file open as another kind: two rooms overwrite each other.

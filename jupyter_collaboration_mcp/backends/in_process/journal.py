@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ...owned_tasks import OwnedTasks
+from ..disk.aside import cause
 from ..protocols.room_ids import RoomId
 from .group_commit import GroupCommit, JournalError
-from .journal_file import cause
 from .journal_records import JournalRecords, UnsavedRoom
 from .journal_storage import JournalStorage
 

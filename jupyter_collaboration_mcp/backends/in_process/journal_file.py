@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..disk.aside import cause, set_aside
 from ..disk.locks import lock
 
 Statement = tuple[str, Sequence[Any]]
@@ -38,9 +38,6 @@ CREATE TABLE IF NOT EXISTS notices (
 
 #: Seconds that another program, such as a backup, has to finish reading a journal.
 _BUSY = 1.0
-
-#: The database, and the files that SQLite keeps beside it.
-_SUFFIXES = ("-wal", "-shm", "-journal", "")
 
 #: The first bytes of every SQLite database.
 _MAGIC = b"SQLite format 3\0"
@@ -155,37 +152,6 @@ class JournalFile:
             "edits that were unsaved then are not in the files."
         )
         return _connect(path)
-
-
-def cause(error: Exception) -> str:
-    """What is wrong, without paths of the server: agents read it."""
-    return getattr(error, "strerror", None) or str(error)
-
-
-def set_aside(path: Path) -> Path:
-    """Rename what is at a path to a dated name beside it; returns the new path.
-
-    Raises:
-        OSError: It cannot be renamed; nothing has changed.
-    """
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    aside, number = path.with_name(f"set-aside-{stamp}-{path.name}"), 1
-    while os.path.lexists(aside):
-        number += 1
-        aside = path.with_name(f"set-aside-{stamp}-{number}-{path.name}")
-    done: list[tuple[str, str]] = []
-    try:
-        # The database last: a log left behind would be mistaken for the new one's.
-        for suffix in _SUFFIXES:
-            old, new = f"{path}{suffix}", f"{aside}{suffix}"
-            if os.path.lexists(old):
-                os.rename(old, new)  # noqa: PTH104
-                done.append((old, new))
-    except OSError:
-        for old, new in reversed(done):
-            os.rename(new, old)  # noqa: PTH104
-        raise
-    return aside
 
 
 def _connect(path: Path) -> tuple[sqlite3.Connection, int]:

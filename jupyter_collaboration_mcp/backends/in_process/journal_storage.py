@@ -16,7 +16,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from .journal_file import JournalFile, Statement, cause
+from ..disk.aside import cause
+from .journal_file import JournalFile, Statement
 
 _log = logging.getLogger(__name__)
 

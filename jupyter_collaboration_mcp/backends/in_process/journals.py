@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..disk.aside import cause, set_aside
 from .journal import Journal
-from .journal_file import cause, set_aside
 from .journal_storage import MOST
 
 

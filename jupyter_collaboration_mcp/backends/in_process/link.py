@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pycrdt import Doc, YMessageType, handle_sync_message
 
+from ...documents.awareness import well_formed
 from ...documents.foreign_text import inline, words
 from ...errors import DocumentNotFound, RoomUnavailable
 from ..disk.open_files import Load
@@ -16,7 +17,7 @@ from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
 from .files import InProcessFiles
 from .group_commit import JournalError
 from .journal import Journal
-from .memory_channel import MemoryChannel
+from .memory_channel import MemoryChannel, observe_arrivals
 from .room_paths import RoomPaths
 from .rooms import Rooms
 from .server_parts import ServerParts
@@ -59,9 +60,8 @@ class InProcessLink:
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
         self._sending = False
+        self._tell_update: Callable[[], None] | None = None
         self._awareness: str | None = None
-        self._wishes: dict[int, Any] = {}
-        self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._given_up = False
         self._waiting = asyncio.Lock()  # to wait until the room has reloaded its file
@@ -73,13 +73,8 @@ class InProcessLink:
         """Take a seat: from now on we miss nothing that the room does."""
         self._received.append(self._room.ydoc.get_update())
         self._watch.listeners.add(self._on_update)
-        server = self._server.ydoc.ywebsocket_server
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(server.serve(self._channel))
-        served = loop.create_task(self._channel.served.wait())
         # A room that ends at this very moment serves nobody; `alive` reports it.
-        await asyncio.wait({served, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        served.cancel()
+        await self._channel.enter(self._server.ydoc.ywebsocket_server)
 
     @property
     def room_id(self) -> RoomId:
@@ -136,22 +131,16 @@ class InProcessLink:
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
-        return cast("Mapping[int, Mapping[str, Any]]", self._room.awareness.states)
+        return well_formed(self._room.awareness.states)
 
     def attach(self, doc: Doc[Any]) -> None:
         """Do nothing: this room passes on every update at once."""
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
-        # New members get no snapshot of the awareness: they would learn of us after 15 s.
-        def observe(topic: str, changes: tuple[dict[str, Any], Any]) -> None:
-            wishes = {
-                client: state.get("autosave") for client, state in self.states.items() if state
-            }
-            if topic == "change" and wishes != self._wishes:
-                self._wishes = wishes
-                tell()
+        self._awareness = observe_arrivals(self._room.awareness, tell)
 
-        self._awareness = self._room.awareness.observe(observe)
+    def on_update(self, tell: Callable[[], None]) -> None:
+        self._tell_update = tell
 
     def remember(self, notice: str | None) -> None:
         if notice is not None:
@@ -278,11 +267,7 @@ class InProcessLink:
         self._watch.listeners.discard(self._on_update)
         if self._awareness is not None:
             self._room.awareness.unobserve(self._awareness)
-        self._channel.leave()
-        if self._task is not None:
-            await asyncio.wait([self._task])
-            if not self._task.cancelled():
-                self._task.exception()  # from a room that no longer served anybody
+        await self._channel.leave()
         self._rooms.on_left(self._room)
 
     def _on_update(self, update: bytes) -> None:
@@ -292,3 +277,5 @@ class InProcessLink:
                 self._before_overwrite = len(self._received)
         if not self._sending:  # otherwise it is our own update coming back
             self._received.append(update)
+            if self._tell_update is not None:
+                self._tell_update()

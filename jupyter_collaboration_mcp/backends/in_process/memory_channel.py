@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
-from pycrdt import Channel
+from pycrdt import Awareness, Channel
+
+from ...documents.awareness import Arrivals
 
 
 class MemoryChannel(Channel):
@@ -20,8 +24,8 @@ class MemoryChannel(Channel):
         self._inbox: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._closing = False
-        self.served = asyncio.Event()
-        """Set once the room listens, so that the seat counts as one of its clients."""
+        self._task: asyncio.Task[None] | None = None
+        self._served = asyncio.Event()
 
     @property
     def path(self) -> str:
@@ -32,10 +36,22 @@ class MemoryChannel(Channel):
         self._inbox.append(message)
         self._arrived.set()
 
-    def leave(self) -> None:
+    async def enter(self, server: Any) -> None:
+        """Have a WebSocket server serve it; returns when it counts as one of the room's clients."""
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(server.serve(self))
+        served = loop.create_task(self._served.wait())
+        await asyncio.wait({served, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        served.cancel()
+
+    async def leave(self) -> None:
         """Let the room finish reading what was fed, then end."""
         self._closing = True
         self._arrived.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.exception()  # from a room that no longer served anybody
 
     async def send(self, message: bytes) -> None:
         pass
@@ -44,10 +60,24 @@ class MemoryChannel(Channel):
         return await self.__anext__()
 
     async def __anext__(self) -> bytes:
-        self.served.set()
+        self._served.set()
         while not self._inbox:
             if self._closing:
                 raise StopAsyncIteration
             self._arrived.clear()
             await self._arrived.wait()
         return self._inbox.popleft()
+
+
+def observe_arrivals(awareness: Awareness, tell: Callable[[], None]) -> str:
+    """Call a function when somebody joins a room. Returns what `Awareness.unobserve` takes.
+
+    New members get no snapshot of the awareness: they would learn of us after 15 s.
+    """
+    arrivals = Arrivals()
+
+    def observe(topic: str, changes: tuple[dict[str, Any], Any]) -> None:
+        if topic == "change" and arrivals.noticed(awareness.states):
+            tell()
+
+    return awareness.observe(observe)

@@ -9,11 +9,12 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import DocumentNotFound, FileFailed
+from ..protocols.awareness import LOBBY
 from ..protocols.room_ids import RoomId
 from ..upstream.registry import Workarounds
 from .group_commit import JournalError
@@ -22,7 +23,7 @@ from .room_paths import RoomPaths, id_of
 from .server_parts import ServerParts
 
 if TYPE_CHECKING:
-    from jupyter_server_ydoc.rooms import DocumentRoom
+    from jupyter_server_ydoc.rooms import DocumentRoom, TransientRoom
 
     from .room_watch import RoomWatch
 
@@ -62,6 +63,8 @@ class Rooms:
         self._watches: dict[str, RoomWatch] = {}
         self._cleaners: dict[str, asyncio.Task[None]] = {}
         self._serving: asyncio.Task[None] | None = None
+        self.on_opened: Callable[[RoomId], None] | None = None
+        """Called with each room that is loaded, whoever opens it."""
 
     def start(self) -> None:
         """Watch every room from the moment it is loaded, whoever opens it."""
@@ -106,11 +109,7 @@ class Rooms:
             HTTPError: Its file cannot be loaded.
             RoomUnavailable: There is no collaboration on this server.
         """
-        ydoc = self._server.ydoc
-        server = ydoc.ywebsocket_server
-        if not server.started.is_set():
-            self._serving = asyncio.get_running_loop().create_task(server.start())
-            await server.started.wait()
+        server = await self._started_server()
         async with self._locked(room_id):
             room = server.rooms.get(room_id)
             if room is not None and room_id not in room._file._subscriptions:
@@ -134,8 +133,32 @@ class Rooms:
         await room.ydoc_observed.wait()  # B2: updates before it are neither sent nor stored
         return self._watch(room)
 
+    async def lobby(self) -> TransientRoom:
+        """The room in which all people of the server are, which whoever comes first creates.
+
+        Raises:
+            RoomUnavailable: There is no collaboration on this server.
+        """
+        from jupyter_server_ydoc.rooms import TransientRoom
+        from jupyter_server_ydoc.websocketserver import exception_logger
+
+        server = await self._started_server()
+        async with self._locked(LOBBY):
+            if (room := server.rooms.get(LOBBY)) is None:
+                room = TransientRoom(LOBBY, log=self._log, exception_handler=exception_logger)
+                await server.start_room(room)
+                server.add_room(LOBBY, room)
+        return cast("TransientRoom", room)
+
+    async def _started_server(self) -> Any:
+        server = self._server.ydoc.ywebsocket_server
+        if not server.started.is_set():
+            self._serving = asyncio.get_running_loop().create_task(server.start())
+            await server.started.wait()
+        return server
+
     @asynccontextmanager
-    async def _locked(self, room_id: RoomId) -> AsyncIterator[None]:
+    async def _locked(self, room_id: str) -> AsyncIterator[None]:
         """Prevent anybody else from opening or ending this room."""
         locks = self._server.ydoc._room_locks
         while True:
@@ -338,6 +361,8 @@ class Rooms:
             room = self._server.ydoc.ywebsocket_server.rooms.get(room_id)
             if room is not None and room.ready and hasattr(room, "_document"):
                 self._watch(cast("DocumentRoom", room))
+                if self.on_opened is not None:
+                    self.on_opened(RoomId(room_id))
             return
         watch = self._watches.get(room_id)
         if watch is None:

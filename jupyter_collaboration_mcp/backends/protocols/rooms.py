@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pycrdt import Doc
 
+from .awareness import LobbyLink
 from .files import Files
 from .room_ids import Kind, RoomId
 
@@ -143,6 +144,10 @@ class RoomLink(Protocol):
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Set a function to call when somebody joins, or switches autosave on or off."""
 
+    def on_update(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when others have changed something, which `receive` will return
+        once `current` has been awaited. Called for each key press: must be quick."""
+
     def notices(self) -> Sequence[str]:
         """Notices for the next answer about this document, for example after a crash; each once."""
 
@@ -241,5 +246,12 @@ class Backend(Protocol):
 
         Raises:
             PathError: The document cannot be loaded.
+            RoomUnavailable: There is no collaboration on this server.
+        """
+
+    async def enter_lobby(self) -> LobbyLink:
+        """Take a seat in the lobby, where people see who is online.
+
+        Raises:
             RoomUnavailable: There is no collaboration on this server.
         """

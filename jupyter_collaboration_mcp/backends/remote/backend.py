@@ -9,11 +9,13 @@ from pathlib import Path
 
 from ...documents import well_formed
 from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
+from ..protocols.awareness import LobbyLink
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from .file_room import FILE_FORMAT, FileRooms
 from .files import RemoteFiles
 from .jupyter_api import JupyterApi
+from .lobby import RemoteLobby
 from .room_seats import RoomSeats
 from .room_session import open_session
 from .room_socket import RoomSocket
@@ -108,6 +110,11 @@ class RemoteBackend:
         await link.enter(self._doubts.pop(path, None))
         self._seats.add(link, path)
         return link
+
+    async def enter_lobby(self) -> LobbyLink:
+        lobby = RemoteLobby(self._api, self._log)
+        lobby.start()
+        return lobby
 
 
 def _failed(path: str, refused: Refused) -> DocumentNotFound | RoomUnavailable:

@@ -24,6 +24,8 @@ class ConnectionSync:
     def __init__(self) -> None:
         self.state: RoomState | None = None
         """What the server reports about saves; None before a Doc is attached."""
+        self.on_news: Callable[[], None] | None = None
+        """Called when the room has sent an update of somebody else by itself."""
         self._doc: Doc[Any] | None = None
         self._ahead: RoomState | None = None  # includes what has not been received yet
         self._inbox = RoomInbox()
@@ -99,6 +101,8 @@ class ConnectionSync:
                 self._ahead.doc.apply_update(update)
         elif self._inbox.news(update):
             self._look_at(update)
+            if self.on_news is not None:
+                self.on_news()
 
     def on_lost(self) -> None:
         """Note that the connection is lost: nothing is echoed through it any more."""

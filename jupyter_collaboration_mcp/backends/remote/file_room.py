@@ -140,6 +140,9 @@ class FileRoom:
     def _form(self) -> dict[str, str]:
         return {"type": self._kind, "format": "json" if self._kind == "notebook" else "text"}
 
+    def on_update(self, tell: Callable[[], None]) -> None:
+        """Do nothing: there is nobody else in a file."""
+
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Do nothing: nobody ever joins."""
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pycrdt import Awareness, Doc, read_message
+
+from ...documents.awareness import Arrivals, well_formed
+
+_log = logging.getLogger(__name__)
 
 
 class RoomAwareness:
@@ -14,14 +19,14 @@ class RoomAwareness:
     def __init__(self) -> None:
         self._awareness = Awareness(Doc())
         self._awareness.set_local_state(None)  # we are nobody: each agent has its own client id
-        self._autosave: dict[int, Any] = {}  # the setting of each client
+        self._arrivals = Arrivals()
         self._on_arrival: Callable[[], None] | None = None
         self._awareness.observe(self._on_change)
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
         """The awareness states by client id."""
-        return cast("Mapping[int, Mapping[str, Any]]", self._awareness.states)
+        return well_formed(self._awareness.states)
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Set a function to call when somebody joins, or switches autosave on or off."""
@@ -34,14 +39,15 @@ class RoomAwareness:
 
     def apply(self, message: bytes, origin: Literal["own", "room"]) -> None:
         """Apply an awareness message that we send, or that the room sends."""
-        self._awareness.apply_awareness_update(read_message(message[1:]), origin)
+        try:
+            self._awareness.apply_awareness_update(read_message(message[1:]), origin)
+        except Exception:  # any member of the room can send anything
+            _log.debug("An awareness message is malformed", exc_info=True)
 
     async def run(self) -> None:
         """Drop the states of clients that are silent for too long, until cancelled."""
         await self._awareness.start()
 
     def _on_change(self, topic: str, changes: tuple[dict[str, Any], Any]) -> None:
-        wishes = {client: state.get("autosave") for client, state in self.states.items() if state}
-        if topic == "change" and wishes != self._autosave:
-            self._autosave = wishes
+        if topic == "change" and self._arrivals.noticed(self.states):
             self.announce()

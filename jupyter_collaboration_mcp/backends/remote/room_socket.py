@@ -170,6 +170,9 @@ class RoomSocket:
     def on_arrival(self, tell: Callable[[], None]) -> None:
         self._awareness.on_arrival(tell)
 
+    def on_update(self, tell: Callable[[], None]) -> None:
+        self._sync.on_news = tell
+
     def notices(self) -> Sequence[str]:
         notices, self._notices = self._notices, []
         return notices

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...documents.notebook import Notebook
+from ...documents.protection import CellAction
 from ...documents.shared_cells import new_cell
 from ...documents.text_diff import unified
 from ...documents.text_document import Document
@@ -41,6 +42,7 @@ class CellInsertion(Change):
             )
             return
         plan.removed.add(self.cell_id)
+        plan.touch(self.cell_id, CellAction.DELETE)
         plan.actions.append(lambda: notebook.delete([notebook.find(self.cell_id)]))
         if notebook.has(self.cell_id):
             cell = notebook.value(notebook.find(self.cell_id))
@@ -119,6 +121,7 @@ class CellMove(Change):
 
     def plan_undo(self, plan: UndoPlan) -> None:
         if plan.has(self.cell_id):
+            plan.touch(self.cell_id, CellAction.MOVE)
             plan.actions.append(lambda: self._move_back(plan.notebook))
 
     def _move_back(self, notebook: Notebook) -> None:

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ...documents.differ import WORK, Differ, Edit
 from ...documents.foreign_text import first_of, listed
 from ...documents.handles import brief_id
 from ...documents.notebook import Notebook
+from ...documents.protection import CellAction
 from ...documents.text_document import Document
 from ..line_merge import MergedText, Rewrite, merge_lines
 
@@ -115,6 +116,10 @@ class UndoPlan:
     """The text that each restored cell had when it was deleted."""
     conflicts: list[str] = field(default_factory=list)
     """One text for each place where somebody else's work is in the way."""
+    touched: dict[str, set[CellAction]] = field(default_factory=dict)
+    """What would be done to each cell, for whoever decides whether it may be."""
+    metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The metadata that cells would have."""
     notes: list[str] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     """The plan as changes, which a server may lose before it saves them."""
@@ -145,6 +150,10 @@ class UndoPlan:
         if cell_id in self.sources:
             return self.sources[cell_id]
         return self.document.source(self.document.find(cell_id))
+
+    def touch(self, cell_id: str, *actions: CellAction) -> None:
+        """Note what would be done to a cell."""
+        self.touched.setdefault(cell_id, set()).update(actions)
 
     def apply(self) -> None:
         """Carry out the plan. The caller holds the transaction."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from ...documents.notebook import CellType, Notebook
+from ...documents.protection import CellAction, metadata_actions
 from .change import Change, OverwrittenCell, RestartedCell, UndoPlan, cell_name
 
 
@@ -30,6 +31,7 @@ class TypeChange(Change):
             plan.notes.append(f"{cell_name(self.cell_id)} has been given another type since")
             return
         plan.types[self.cell_id] = before = str(self.before["cell_type"])
+        plan.touch(self.cell_id, CellAction.RETYPE)
         plan.actions.append(lambda: self._restore(notebook))
         plan.changes.append(TypeChange(self.cell_id, {"cell_type": self.after}, before))
 
@@ -81,15 +83,26 @@ class MetadataChange(Change):
         return len(str(self.before)) + len(str(self.after))
 
     def plan_undo(self, plan: UndoPlan) -> None:
-        if plan.requires(self.cell_id):
-            plan.actions.append(lambda: self._restore(plan.notebook))
-            plan.changes.append(MetadataChange(self.cell_id, self.after, self.before))
+        if not plan.requires(self.cell_id):
+            return
+        notebook = plan.notebook
+        if notebook.has(self.cell_id):
+            now = plan.metadata.get(self.cell_id)
+            if now is None:
+                now = notebook.metadata(notebook.find(self.cell_id))
+            restored = self._own(now)
+            plan.touch(self.cell_id, *metadata_actions(now, restored))
+            plan.metadata[self.cell_id] = {**now, **restored}
+        plan.actions.append(lambda: self._restore(notebook))
+        plan.changes.append(MetadataChange(self.cell_id, self.after, self.before))
+
+    def _own(self, now: Mapping[str, Any]) -> dict[str, Any]:
+        """The keys that still have what it gave them, with their previous values."""
+        return {key: self.before[key] for key, value in self.after.items() if now.get(key) == value}
 
     def _restore(self, notebook: Notebook) -> None:
         index = notebook.find(self.cell_id)
-        now = notebook.metadata(index)
-        own = {key: self.before[key] for key, value in self.after.items() if now.get(key) == value}
-        notebook.set_metadata(index, own)
+        notebook.set_metadata(index, self._own(notebook.metadata(index)))
 
     @classmethod
     def compare(cls, changes: Sequence[Self], cell: RestartedCell) -> Iterable[Callable[[], None]]:
@@ -140,6 +153,7 @@ class OutputClearing(Change):
         if not notebook.never_run(notebook.find(self.cell_id)):
             plan.notes.append(f"{cell_name(self.cell_id)} has been run since")
             return
+        plan.touch(self.cell_id, CellAction.CLEAR)
         plan.actions.append(
             lambda: notebook.restore_outputs(notebook.find(self.cell_id), self.before)
         )

@@ -336,7 +336,7 @@ async def test_two_servers_on_one_root_have_journals_of_their_own(
         async with second, agent(second) as bob:
             await bob.ask("list_notebooks")
             assert "Recovered" not in second.log
-    journals = sorted(path.name for path in journal_of(server).parent.glob("*.db"))
+    journals = sorted(path.name for path in journal_of(server).parent.glob("journal-*.db"))
     assert journals == ["journal-0.db", "journal-1.db"]
 
 

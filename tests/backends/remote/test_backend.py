@@ -34,6 +34,7 @@ from jupyter_collaboration_mcp.backends.remote.room_socket import RoomSocket
 from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
 from jupyter_collaboration_mcp.backends.remote.websocket import BoundedConnection, open_websocket
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
+from jupyter_collaboration_mcp.collaboration.presence import Profile
 from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.documents.shared_cells import new_cell
@@ -92,7 +93,7 @@ class Agent:
 
     def __init__(self, peer: RoomPeer) -> None:
         self.peer = peer
-        self.seat = Seat("ada <test>", "Ada")
+        self.seat = Seat(Profile("ada <test>", "Ada"))
         self.link = cast("RoomSocket", peer.link)
 
     @classmethod
@@ -788,7 +789,7 @@ async def test_an_early_answer_does_not_acknowledge_unsent_edits() -> None:
         await peer.link.wait_acknowledged()
         server.leave.set()
         await until(lambda: not link.connected)
-        with peer.edit(Seat("ada <test>", "Ada"), "test"):
+        with peer.edit(Seat(Profile("ada <test>", "Ada")), "test"):
             peer.notebook.insert(0, [new_cell("markdown", "written offline")])
         await link.wait_acknowledged()
         assert server.connections >= 3

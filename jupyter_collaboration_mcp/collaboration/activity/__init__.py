@@ -1,0 +1,1 @@
+"""What people and agents do in documents, recorded for those who were not there."""

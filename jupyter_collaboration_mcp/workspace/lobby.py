@@ -1,0 +1,141 @@
+"""The agents of this process in the lobby of a server, where people see who is online."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from logging import Logger
+from typing import Any, NamedTuple
+
+from ..backends.protocols.awareness import LobbyLink
+from ..backends.protocols.rooms import Backend
+from ..collaboration.presence import LobbyPresence, Profile
+from ..errors import CollaborationError
+from ..owned_tasks import OwnedTasks
+from .agent import Agent
+
+#: Agents of which a status is kept after they left.
+_PROFILES = 500
+
+#: Seconds for which an agent is shown that is in no document.
+_VISIT = 45.0
+
+
+class Attendance(NamedTuple):
+    """The documents that an agent is in."""
+
+    profile: Profile
+    current: str | None
+    """The one that it used last, as JupyterLab names its tabs: `notebook:a.ipynb`."""
+    documents: list[str]
+
+
+class Lobby:
+    """Shows the agents that are in any document, and knows who else is online."""
+
+    def __init__(self, backend: Backend, log: Logger) -> None:
+        self._backend = backend
+        self._log = log
+        self._profiles: dict[str, Profile] = {}
+        self._presences: dict[str, LobbyPresence] = {}
+        self._attending: list[Attendance] = []
+        self._visitors: dict[str, asyncio.TimerHandle] = {}  # by agent, until when
+        self._link: LobbyLink | None = None
+        self._entering: asyncio.Task[None] | None = None
+        self._tasks = OwnedTasks()
+
+    @property
+    def states(self) -> Mapping[int, Mapping[str, Any]]:
+        """What everybody says about themselves, by client id."""
+        return {} if self._link is None else self._link.states
+
+    @property
+    def complete(self) -> bool:
+        """Whether everybody who is online is known."""
+        return self._link is not None and self._link.complete
+
+    def profile(self, agent: Agent) -> Profile:
+        """What an agent tells about itself."""
+        profile = self._profiles.pop(agent.key, None) or Profile(agent.key, agent.name)
+        self._profiles[agent.key] = profile
+        for key in list(self._profiles)[: max(0, len(self._profiles) - _PROFILES)]:
+            if key not in self._presences and key not in self._visitors:
+                self._profiles.pop(key).close()
+        return profile
+
+    def visit(self, agent: Agent) -> Profile:
+        """Show an agent for a while, even if it is in no document."""
+        profile = self.profile(agent)
+        if (timer := self._visitors.pop(agent.key, None)) is not None:
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._visitors[agent.key] = loop.call_later(_VISIT, self.leave, agent.key)
+        self.update(self._attending)
+        return profile
+
+    def leave(self, key: str) -> None:
+        """Do not show an agent any longer that is in no document."""
+        if (timer := self._visitors.pop(key, None)) is not None:
+            timer.cancel()
+            self.update(self._attending)
+
+    def update(self, attending: Iterable[Attendance]) -> None:
+        """Show those who are in some document, and visitors."""
+        self._attending = list(attending)
+        present = {each.profile.key for each in self._attending}
+        visitors = [
+            Attendance(self._profiles[key], None, [])
+            for key in self._visitors
+            if key not in present and key in self._profiles
+        ]
+        self._show([*self._attending, *visitors])
+
+    def _show(self, attending: list[Attendance]) -> None:
+        if self._link is None:
+            if attending and (self._entering is None or self._entering.done()):
+                self._entering = self._tasks.start(self._enter())
+            return
+        keys = {each.profile.key for each in attending}
+        for key in [key for key in self._presences if key not in keys]:
+            self._presences.pop(key).leave()
+        for profile, current, documents in attending:
+            presence = self._presences.get(profile.key)
+            if presence is None:
+                presence = self._presences[profile.key] = LobbyPresence(self._link, profile)
+            presence.update(current, documents)
+
+    def announce(self) -> None:
+        """Announce everybody: regularly, and whenever somebody joins who cannot know."""
+        for presence in self._presences.values():
+            presence.show_soon()
+
+    async def enter(self) -> None:
+        """Make sure that `states` shows who is online, if the server tells that."""
+        if self._link is None:
+            if self._entering is None or self._entering.done():
+                self._entering = self._tasks.start(self._enter())
+            await asyncio.shield(self._entering)
+
+    async def _enter(self) -> None:
+        try:
+            link = await self._backend.enter_lobby()
+        except CollaborationError as error:
+            self._log.debug("No lobby: %s", error.happened)
+            return
+        link.on_arrival(self.announce)
+        self._link = link
+        self.update(self._attending)
+
+    async def close(self) -> None:
+        """Leave the lobby."""
+        for timer in self._visitors.values():
+            timer.cancel()
+        self._visitors.clear()
+        await self._tasks.close()
+        for presence in self._presences.values():
+            presence.leave()
+        for profile in self._profiles.values():
+            profile.close()
+        if self._link is not None:
+            await self._link.close()
+            self._link = None

@@ -1,0 +1,40 @@
+"""The sessions of agents: each is one agent at one document, from joining to leaving."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..backends.protocols.room_ids import RoomId
+from ..documents.awareness import people_in
+from .open_rooms import OpenRooms
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One agent at one document."""
+
+    id: str
+    agent: str
+    """The agent's key."""
+    name: str
+    path: str
+    room_id: RoomId
+    people: list[str]
+    """Everybody else in the room, by name."""
+    idle: float
+    """Seconds since the agent's last call."""
+
+
+def sessions_of(rooms: OpenRooms) -> Iterator[Session]:
+    """All sessions of agents of this process on a server."""
+    for opened, seat in rooms.sessions():
+        if seat.presence is None:  # it has gone without leaving
+            continue
+        link = opened.peer.link
+        people = people_in(link.states, without=seat.profile.username)
+        idle = time.monotonic() - seat.used
+        yield Session(
+            seat.session, seat.agent, seat.profile.name, link.path, link.room_id, people, idle
+        )
