@@ -7,13 +7,13 @@ the room of the notebook and through the lobby.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from contextlib import AsyncExitStack
 from itertools import count
 
 from tests.harness.agents import AgentClient
 from tests.harness.collaborator import Collaborator
-from tests.harness.jupyter import JupyterProcess
 from tests.harness.lobby import Lobby
 
 from .measuring import Call, Goal, Row, Sizes, interleave
@@ -63,7 +63,7 @@ async def _crowd(seconds: float) -> list[Row]:
         await asyncio.sleep(3)  # until they have stopped to show what they did
         idle = await _traffic(ana, lobby, asyncio.sleep(seconds), seconds)
         async with asking(server) as times:
-            busy = await _traffic(ana, lobby, _work(server, edits, seconds), seconds)
+            busy = await _traffic(ana, lobby, _work(edits, seconds), seconds)
     return [
         Row.absolute("presence", f"{AGENTS} agents that do nothing", [idle], IDLE, "kB/s"),
         Row.absolute("presence", f"{AGENTS} agents that edit", [busy], BUSY, "kB/s"),
@@ -71,11 +71,16 @@ async def _crowd(seconds: float) -> list[Row]:
     ]
 
 
-async def _work(server: JupyterProcess, edits: list[Call], seconds: float) -> None:
-    """Let everybody edit twice a second."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        await asyncio.gather(*(edit() for edit in edits), asyncio.sleep(0.5))
+async def _work(edits: list[Call], seconds: float) -> None:
+    """Let everybody edit about twice a second, each in their own time."""
+    chance, end = random.Random(0), time.monotonic() + seconds
+
+    async def work(edit: Call) -> None:
+        while time.monotonic() < end:
+            await asyncio.sleep(chance.uniform(0.25, 0.75))
+            await edit()
+
+    await asyncio.gather(*map(work, edits))
 
 
 async def _traffic(ana: Collaborator, lobby: Lobby, work: object, seconds: float) -> float:
