@@ -15,7 +15,7 @@ from .bare import NOOP
 from .measuring import Call, Goal, Row, Sizes, interleave
 from .serving import ERAS, connect, jupyter, make_notebook, saved, source
 
-GOAL = Goal(1.6)
+GOAL = Goal(1.5)
 GROWTH = Goal(1.3)
 
 
