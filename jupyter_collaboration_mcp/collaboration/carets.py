@@ -55,10 +55,10 @@ def people_at(peer: RoomPeer, cell_ids: Iterable[str]) -> dict[str, list[str]]:
 
 def carets_in(states: States) -> list[Caret]:
     """The carets of all people in a room; those of agents do not count."""
-    return [caret for caret in all_carets(states) if not caret.member.is_agent]
+    return list(all_carets(states, people_only=True))
 
 
-def all_carets(states: States) -> Iterator[Caret]:
+def all_carets(states: States, people_only: bool = False) -> Iterator[Caret]:
     """The carets of everybody in a room.
 
     The states of those who left, or whose connection broke, are dropped by whoever keeps them.
@@ -69,6 +69,8 @@ def all_carets(states: States) -> Iterator[Caret]:
         if not isinstance(cursors, list):
             continue
         member = member_of(state) or Member("", _NAMELESS)
+        if people_only and member.is_agent:
+            continue
         for cursor in cursors[:_MOST_CARETS]:
             if isinstance(cursor, Mapping):
                 head = RelativePosition.parse(cursor.get("head"))

@@ -23,7 +23,7 @@ from ..errors import CollaborationError, DocumentBusy
 from .change_log import ChangeLog
 from .changes import Step
 from .edits import CallRecord, Edit, PreparedEdit, prepare
-from .presence import DocumentPresence
+from .presence import DocumentPresence, Ends
 from .replica import Contribution, Replica
 from .room_sync import RoomSync
 from .seats import Seat, Seats
@@ -206,9 +206,15 @@ class RoomPeer:
         self, presence: DocumentPresence, part: str, character: tuple[int, int] | None
     ) -> None:
         """Show an agent after a character, or at the start of a cell."""
-        if self.document.has(part):
+
+        def find() -> Ends | None:
+            if not self.document.has(part):
+                return None
             start = start_of(self.document.shared_source(self.document.find(part)))
-            presence.move_to(start if character is None else replace(start, item=character))
+            place = start if character is None else replace(start, item=character)
+            return place, place
+
+        presence.move_soon(find)
 
     def point_at(self, seat: Seat, cell_id: str) -> None:
         """Show an agent at a cell that it works with."""

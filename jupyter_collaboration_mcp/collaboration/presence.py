@@ -28,6 +28,9 @@ _SHOWN = 60
 
 _COLOURS = 7
 
+Ends = tuple[RelativePosition, RelativePosition]
+"""The anchor of a selection and its caret, which are the same if nothing is selected."""
+
 Status = Literal["online", "away", "busy", "offline"]
 
 
@@ -208,19 +211,26 @@ class DocumentPresence(Presence):
 
     def __init__(self, link: AwarenessLink, profile: Profile) -> None:
         super().__init__(link, profile)
-        self._cursor: dict[str, Any] | None = None
+        self._ends: Ends | Callable[[], Ends | None] | None = None
 
-    def move_to(self, anchor: RelativePosition, head: RelativePosition | None = None) -> None:
-        """Show the caret at a place, or a selection that ends there."""
-        start = anchor.to_json()
-        end = start if head is None else head.to_json()
-        self._cursor = {"anchor": start, "head": end, "primary": True, "empty": start == end}
+    def move_to(self, anchor: RelativePosition, head: RelativePosition) -> None:
+        """Show a caret, or a selection from an anchor to the caret."""
+        self._ends = anchor, head
+        self.show_soon()
+
+    def move_soon(self, find: Callable[[], Ends | None]) -> None:
+        """Show a caret at a place that is looked up when it is shown: no answer waits for that."""
+        self._ends = find
         self.show_soon()
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"autosave": self._autosave()}
-        if self._cursor is not None:
-            state["cursors"] = [self._cursor]
+        if callable(self._ends):
+            self._ends = self._ends()
+        if self._ends is not None:
+            anchor, head = (end.to_json() for end in self._ends)
+            cursor = {"anchor": anchor, "head": head, "primary": True, "empty": anchor == head}
+            state["cursors"] = [cursor]
         return state
 
     def _autosave(self) -> bool:

@@ -22,6 +22,9 @@ from .attendance import Attendance
 from .call_activity import CallActivity
 from .caller import SCOPE_KEY, Caller
 
+#: Choices of tools by connections that are remembered.
+_CHOICES = 100
+
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
@@ -46,6 +49,7 @@ class Gate:
         self._options = options
         self._tools = tools
         self._sites = sites
+        self._choices: dict[tuple[tuple[str, ...], Level], Sequence[RegisteredTool]] = {}
         self._attendance = Attendance(sites.leave)
         self.activity = CallActivity()
         self.ready = sites.ready
@@ -122,11 +126,19 @@ class Gate:
         asked_for = _caller(context.request_context).options.structured
         return self._options.structured if asked_for is None else asked_for
 
-    def _visible(self, caller: Caller) -> list[RegisteredTool]:
+    def _visible(self, caller: Caller) -> Sequence[RegisteredTool]:
+        choice = tuple(caller.options.toolsets), self._level(caller)
+        known = self._choices.get(choice)
+        if known is None:
+            if len(self._choices) >= _CHOICES:
+                self._choices.clear()
+            known = self._choices[choice] = self._choose(*choice)
+        return known
+
+    def _choose(self, toolsets: Sequence[str], level: Level) -> list[RegisteredTool]:
         tools = list(self._tools)
-        for wanted in caller.options.toolsets:
+        for wanted in toolsets:
             tools = select(wanted, tools)
-        level = self._level(caller)
         return [tool for tool in tools if tool.declaration.level <= level]
 
     def _level(self, caller: Caller) -> Level:

@@ -88,20 +88,25 @@ class RegisteredTool:
         argument that is not always a text, so that a text that is JSON would not arrive as such.
         """
         given = respelled(given, self.schema)
-        json = {name: value for name, value in given.items() if self._may_be_json(name)}
+        texts = self._json_arguments(given)
+        if not texts:
+            return dict(given)
         parsed: dict[str, Any] = respelled(
-            {**given, **self.arguments.pre_parse_json(json)}, self.schema
+            {**given, **self.arguments.pre_parse_json(texts)}, self.schema
         )
         return parsed
 
     def json_texts(self, given: dict[str, Any]) -> list[str]:
         """The arguments of a call that `parsed` will look into."""
-        given = respelled(given, self.schema)
-        return [
-            value
+        return list(self._json_arguments(respelled(given, self.schema)).values())
+
+    def _json_arguments(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """The texts that may be the JSON of what was meant."""
+        return {
+            name: value
             for name, value in given.items()
             if isinstance(value, str) and self._may_be_json(name)
-        ]
+        }
 
     def _may_be_json(self, name: str) -> bool:
         field = self.arguments.arg_model.model_fields.get(name)

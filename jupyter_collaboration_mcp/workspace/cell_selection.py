@@ -79,6 +79,8 @@ def _with_ids(notebook: Notebook, cells: Sequence[_Ref]) -> list[_Ref | str]:
         for cell in cells
         if isinstance(cell, str) and cell.startswith(TEXT) and not notebook.has(cell)
     }
+    if not texts:
+        return list(cells)
     found = with_texts(notebook, [said for said in texts.values() if said])
     ids = {
         cell: notebook.id_at(_only(notebook, said, found.get(said, [])))
@@ -177,6 +179,8 @@ def by_old_text(
         TextMismatch: No cell has such a text.
         AmbiguousCell: Several have it.
     """
+    if None not in cells:
+        return list(_with_ids(notebook, cells))
     pairs = list(zip(cells, old_texts, strict=True))
     found = with_texts(notebook, [old for cell, old in pairs if cell is None and old])
     named: list[CellRef | None] = []

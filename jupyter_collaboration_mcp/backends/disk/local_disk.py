@@ -25,6 +25,9 @@ from .copy_files import copy_opened
 from .folders import Folders
 from .open_files import opened_exactly
 
+#: Paths of which it is remembered where they are.
+_REMEMBERED = 2_000
+
 
 class LocalDisk:
     """The disk of a contents manager, which maps Jupyter paths to files."""
@@ -32,6 +35,7 @@ class LocalDisk:
     def __init__(self, manager: Any) -> None:
         self._manager = manager
         self._root = os.path.realpath(manager.root_dir)
+        self._os_paths: dict[str, Path] = {}
 
     @classmethod
     def below(cls, contents: Any) -> LocalDisk | None:
@@ -164,4 +168,11 @@ class LocalDisk:
                 rest.unlink()
 
     def _os_path(self, path: str) -> Path:
-        return Path(self._manager._get_os_path(path))
+        """Where a Jupyter path is on disk, wherever links lead. This depends on nothing else, and
+        each call asks several times."""
+        known = self._os_paths.get(path)
+        if known is None:
+            if len(self._os_paths) >= _REMEMBERED:
+                self._os_paths.clear()
+            known = self._os_paths[path] = Path(self._manager._get_os_path(path))
+        return known
