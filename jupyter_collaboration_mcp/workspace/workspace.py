@@ -17,6 +17,8 @@ from ..collaboration.peer import RoomPeer
 from ..errors import (
     CollaborationError,
     DocumentNotFound,
+    FileFailed,
+    PathError,
     RoomUnavailable,
 )
 from ..remedies import Intent
@@ -109,7 +111,7 @@ class Workspace:
         path = self.allowed_path(permit.path)
         try:
             room_id, opened = await self._open_at(path, kind)
-        except DocumentNotFound as error:
+        except (DocumentNotFound, FileFailed) as error:  # a server may fail over what is just moved
             raise await self._renamed_error(path, error, permit) from error
         for each in self.rooms:
             each.paths.discard(path)  # it may have been another room's
@@ -139,9 +141,7 @@ class Workspace:
             etiquette=self._etiquette,
         )
 
-    async def _renamed_error(
-        self, path: str, error: DocumentNotFound, permit: Permit
-    ) -> DocumentNotFound:
+    async def _renamed_error(self, path: str, error: PathError, permit: Permit) -> PathError:
         """The error for a document that was renamed, with its new path if it is open here."""
         deadline = time.monotonic() + _MOVING
         links = [opened.peer.link for opened in self.rooms if path in opened.paths]
