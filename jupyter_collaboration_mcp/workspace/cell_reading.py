@@ -43,12 +43,13 @@ async def read_cells(
         found: list[CellView] = []
         left, indexes = enough, choose()
         while len(found) < len(indexes):
+            if left is not None and left < 0:
+                # One more than fits, so that the caller knows that there is more.
+                return found + _slice(notebook, indexes[len(found) : len(found) + 1], outputs)
             views = _slice(notebook, indexes[len(found) : len(found) + _MOST], outputs)
             found += views
             if left is not None:
                 left -= sum(_FRAME + len(view.source) for view in views)
-                if left < 0:
-                    return found
             if attempt < _ATTEMPTS:
                 await asyncio.sleep(0)
                 if notebook.structure != structure:

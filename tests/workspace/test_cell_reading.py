@@ -29,3 +29,16 @@ def test_reading_yields_to_others_after_a_slow_cell(
             found = ended.value
     assert turns == 20 / cells
     assert [view.source for view in found] == [str(n) for n in range(20)]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("enough", "read"), [(10, 2), (21, 2), (22, 3), (1_000, 20)])
+async def test_one_cell_more_than_fits_is_read_however_slow_that_is(
+    monkeypatch: pytest.MonkeyPatch, enough: int, read: int
+) -> None:
+    """Otherwise an answer would not say that there is more. Each cell here counts as 22."""
+    clock = count()
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))  # one cell at a time
+    notebook = MemoryRoom([f"{n:02d}" for n in range(20)]).notebook
+    found = await cell_reading.read_cells(notebook, lambda: range(20), False, enough)
+    assert [view.source for view in found] == [f"{n:02d}" for n in range(read)]
