@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..collaboration.activity.activity import Activity
-from ..collaboration.cursors import Cursor, cursors_in, place
+from ..collaboration.cursors import cursors_in, place
 from ..collaboration.peer import RoomPeer
 from ..collaboration.presence import Status
 from ..documents.foreign_text import inline, quoted
@@ -36,7 +36,7 @@ from .awareness_answers import (
     user_line,
     when,
 )
-from .places import SiteTools
+from .places import Place, SiteTools
 from .registry import Answer, tool
 
 #: Characters of a status, of an announcement and of its metadata.
@@ -46,6 +46,8 @@ _MESSAGE, _DESCRIPTION, _METADATA = 200, 300, 2_000
 _LOOKED_AT = 500
 
 _INCOMPLETE = "People who were there before this server was joined are listed within 15 seconds."
+
+_NOT_RECORDED = "This server records no activities (activity_limit is 0)."
 
 DocumentPath = Annotated[str | None, Field(description="only this document")]
 
@@ -98,10 +100,10 @@ class AwarenessTools(SiteTools):
         elif user.last_active:
             facts["last_activity"] = user.last_active
             lines.append(f"Last activity: {user.last_active}")
-        path = user.documents[0] if document_path else user.current
-        found = None if path is None else await self._cursor_of(site, path, user)
-        if found is not None:
-            peer, cursor = found
+        peer = await self._peer_with(call, site, document_path, user)
+        cursors = [] if peer is None else await cursors_in(peer)
+        cursor = next((each for each in cursors if each.user == user.id), None)
+        if peer is not None and cursor is not None:
             lines.append(f"Caret: {cursor_line(peer.document, cursor)}")
             facts["active_cell"] = cursor.part or None
             facts["cursor"] = cursor_facts(peer.document, cursor)
@@ -184,7 +186,9 @@ class AwarenessTools(SiteTools):
         found.sort(key=lambda pair: pair[1].time, reverse=True)
         lines = [activity_line(site, each) for site, each in found[:limit]]
         facts = [activity_facts(site, each) for site, each in found[:limit]]
-        return Answer("\n".join(lines) or "Nothing is recorded.", {"activities": facts})
+        is_on = any(site.activity.enabled for site in self._sites)
+        nothing = "Nothing is recorded yet." if is_on else _NOT_RECORDED
+        return Answer("\n".join(lines) or nothing, {"activities": facts})
 
     @tool("Announce something", Level.read, shows=True)
     async def broadcast_user_activity(
@@ -208,34 +212,42 @@ class AwarenessTools(SiteTools):
             await call.authorize(Level.read)
             for site in self._sites:
                 site.activity.record(Activity.of("broadcast", who, text, **more))
+                await site.workspace.rooms.lobby.enter()
                 site.workspace.rooms.lobby.visit(call.agent).announce(text)
                 for opened in site.workspace.rooms:
                     opened.peer.tell_others(call.agent.key, note)
-            return Answer("Everybody online is told.", {"broadcast": True})
+            return Answer(_announced(*self._sites), {"broadcast": True})
         here = await self._open(call, Level.read, document_path, None)
         file_id = here.peer.link.room_id.file_id
         entry = Activity.of("broadcast", who, text, path=here.path, file_id=file_id, **more)
         here.site.activity.record(entry)
+        await here.site.workspace.rooms.lobby.enter()
         here.seat.profile.announce(text)
         here.peer.tell_others(call.agent.key, note)
-        return answer(here, [f"Everybody in {here.label} is told."], {**about(here)})
+        return answer(here, [_announced(here.site)], about(here))
 
     @tool("List sessions", Level.read)
     async def get_active_sessions(self, call: Call, document_path: DocumentPath = None) -> Answer:
         """List which agents are in which documents, with session ids, and who else is there."""
-        sessions = await self._sessions(call, document_path)
-        lines = [session_line(site, each, call) for site, each in sessions]
-        named = {(site.alias, each.path) for site, each in sessions}
+        only: Place | None = None
+        sessions = await self._sessions(call)
         if document_path is not None:
             only = await self._place(call, Level.read, document_path)
-            wanted = {(only.site.alias, only.permit.path)} - named
+            file_id = only.site.workspace.file_id(only.permit.path)
+            sessions = [
+                (site, each)
+                for site, each in sessions
+                if site is only.site and each.room_id.file_id == file_id
+            ]
+        lines = [session_line(site, each, call) for site, each in sessions]
+        named = {(site.alias, each.path) for site, each in sessions}
         others = [
             f"{inline(user.name)} has {site.label_of(path)} open."
             for site, user in await self._users(call, None)
             for path in user.documents
             if not user.agent
             and (site.alias, path) not in named
-            and (document_path is None or (site.alias, path) in wanted)
+            and (only is None or (site, path) == (only.site, only.permit.path))
         ]
         head = f"Sessions: {len(lines)}." if lines else "There are no sessions of agents."
         facts = [session_facts(site, each, call) for site, each in sessions]
@@ -301,27 +313,24 @@ class AwarenessTools(SiteTools):
                 return each
         return None
 
-    async def _cursor_of(self, site: Site, path: str, user: User) -> tuple[RoomPeer, Cursor] | None:
-        """Where somebody's caret is, if we are in that room."""
-        for opened in site.workspace.rooms:
-            if opened.peer.link.path == path:
-                for cursor in await cursors_in(opened.peer):
-                    if cursor.user == user.id:
-                        return opened.peer, cursor
-        return None
+    async def _peer_with(
+        self, call: Call, site: Site, path: str | None, user: User
+    ) -> RoomPeer | None:
+        """Our peer in the document that is asked about, or in the one that a user looks at."""
+        if path is not None:
+            return (await self._open(call, Level.read, path, None)).peer
+        there = (opened.peer for opened in site.workspace.rooms)
+        return next((peer for peer in there if peer.link.path == user.current), None)
 
-    async def _sessions(self, call: Call, path: str | None) -> list[tuple[Site, Session]]:
-        if path is None:
-            await call.authorize(Level.read)
-            return [
-                (site, each)
-                for site in self._sites
-                for each in sessions_of(site.workspace.rooms)
-                if await self._may_see(call, site, each.path)
-            ]
-        named = await self._place(call, Level.read, path)
-        site, wanted = named.site, named.permit.path
-        return [(site, each) for each in sessions_of(site.workspace.rooms) if each.path == wanted]
+    async def _sessions(self, call: Call) -> list[tuple[Site, Session]]:
+        """All sessions that the caller may know of."""
+        await call.authorize(Level.read)
+        return [
+            (site, each)
+            for site in self._sites
+            for each in sessions_of(site.workspace.rooms)
+            if await self._may_see(call, site, each.path)
+        ]
 
     async def _session(self, call: Call, session_id: str) -> tuple[Site, Session]:
         """A session by its id.
@@ -329,7 +338,7 @@ class AwarenessTools(SiteTools):
         Raises:
             SessionNotFound: There is none that the caller may know of.
         """
-        for site, session in await self._sessions(call, None):
+        for site, session in await self._sessions(call):
             if session.id == session_id:
                 return site, session
         raise SessionNotFound.of(session_id)
@@ -346,6 +355,16 @@ class AwarenessTools(SiteTools):
                 "Give cell_id as well.",
             )
         return document.id_at(cell_selection.index_of(document, cell_id))
+
+
+def _announced(*sites: Site) -> str:
+    """What is true of an announcement when it is answered."""
+    if all(site.workspace.rooms.lobby.connected for site in sites):
+        return "Announced."
+    return (
+        "Announced to agents. People see it once there is a connection to JupyterLab's list of "
+        "collaborators."
+    )
 
 
 # -- arguments -------------------------------------------------------------------------------

@@ -50,6 +50,11 @@ class Lobby:
         return {} if self._link is None else self._link.states
 
     @property
+    def connected(self) -> bool:
+        """Whether people see what agents say here."""
+        return self._link is not None and self._link.connected
+
+    @property
     def complete(self) -> bool:
         """Whether everybody who is online is known."""
         return self._link is not None and self._link.complete
@@ -121,6 +126,9 @@ class Lobby:
             link = await self._backend.enter_lobby()
         except CollaborationError as error:
             self._log.debug("No lobby: %s", error.happened)
+            return
+        except Exception:  # a release may differ: agents work without it
+            self._log.exception("Agents cannot be shown in JupyterLab's list of collaborators")
             return
         link.on_arrival(self.announce)
         self._link = link

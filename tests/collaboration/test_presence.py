@@ -13,6 +13,7 @@ from tests.harness import notebooks
 from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
+from tests.harness.lobby import Lobby
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -119,10 +120,15 @@ async def test_an_idle_agent_leaves_and_its_room_is_cleaned_up(make_server: Make
     file = Path(server.root) / "idle.ipynb"
     notebooks.write(file, notebooks.numbered(3))
     async with server, agent(server, "Idle") as idle:
-        async with Collaborator(server.url, server.token, file.name, "Ana") as ana:
+        async with (
+            Collaborator(server.url, server.token, file.name, "Ana") as ana,
+            Lobby(server, "Ana") as lobby,
+        ):
             seen = note_names(ana)
             facts = await idle.ask("create_notebook_session", path=file.name)
+            await lobby.sees("Idle")
             await ana.until(lambda: "Idle" in seen and agents_state(ana, "Idle") is None)
+            await lobby.until(lambda: lobby.named("Idle") is None)
         deleted = f"Room {facts['room_id']} deleted"
         await until(lambda: server.log.count(deleted) == 1)
         await idle.write(file.name, "cell-00000", "written by one who then falls asleep")

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from tests.conftest import MakeServer
+from tests.harness import notebooks
 from tests.harness.agents import LEGACY, AgentClient, agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import eventually
 from tests.harness.lobby import Lobby
+from tests.harness.ways import WAYS, served
 from tests.tools.conftest import New, Tab, Warm
 
 pytestmark = pytest.mark.anyio
@@ -469,6 +471,54 @@ async def test_only_the_latest_of_many_announcements_are_repeated(
     assert "number 14" in text
     assert "number 04" not in text
     assert "5 earlier announcements" in text
+
+
+async def test_a_document_can_be_asked_about_by_a_link_to_it(
+    server: JupyterProcess, ada: AgentClient, bob: AgentClient, new: New
+) -> None:
+    if server.standalone is not None:
+        pytest.skip("from outside of a server, a link looks like a file")
+    path = new("x = 1")
+    (server.root / "alias.ipynb").symlink_to(path)
+    await bob.ask("update_cursor_position", document_path=path, cell_id=0, position=position(0, 2))
+
+    async def look() -> dict[str, Any]:
+        return await ada.ask("get_user_presence", user_id="Bob", document_path="alias.ipynb")
+
+    facts = await eventually(look, lambda found: found.get("cursor"))
+    assert facts["cursor"]["position"] == position(0, 2)
+    sessions = await ada.ask("get_active_sessions", document_path="alias.ipynb")
+    assert {each["agent"] for each in sessions["sessions"]} == {"Ada", "Bob"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_agents_are_back_in_the_lobby_after_a_restart(
+    make_server: MakeServer, way: str
+) -> None:
+    async with served(make_server, way) as server, agent(server, "Ada") as ada:
+        notebooks.write(server.root / "a.ipynb", notebooks.numbered(1))
+        await ada.ask("create_notebook_session", path="a.ipynb")
+        async with Lobby(server, "Ana") as ana:
+            await ana.sees("Ada")
+        server.kill()
+        await server.start()
+        if way == "extension":  # the agents were in the process that has ended
+            async with agent(server, "Ada") as again:
+                await again.ask("create_notebook_session", path="a.ipynb")
+                async with Lobby(server, "Ana") as ana:
+                    await ana.sees("Ada")
+            return
+        await ada.ask("get_notebook", path="a.ipynb")
+        async with Lobby(server, "Ana") as ana:
+            await ana.sees("Ada", timeout=30)
+
+
+async def test_a_server_that_records_nothing_says_so(make_server: MakeServer) -> None:
+    off = "--JupyterCollaborationMCP.activity_limit=0"
+    async with make_server(off) as server, agent(server, "Ada") as ada:
+        announcement = {"activity_type": "note", "description": "Hello"}
+        assert await ada.say("broadcast_user_activity", **announcement) == "Announced."
+        assert "activity_limit is 0" in await ada.say("get_user_activity")
 
 
 # -- what others may say ---------------------------------------------------------------------

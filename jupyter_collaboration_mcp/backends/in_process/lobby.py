@@ -33,6 +33,10 @@ class InProcessLobby:
         self._channel.feed(message)
 
     @property
+    def connected(self) -> bool:
+        return True
+
+    @property
     def complete(self) -> bool:
         return True
 

@@ -34,5 +34,9 @@ class LobbyLink(AwarenessLink, Protocol):
     """A seat in the lobby."""
 
     @property
+    def connected(self) -> bool:
+        """Whether what is sent arrives now."""
+
+    @property
     def complete(self) -> bool:
         """Whether everybody who is there is known."""

@@ -39,7 +39,7 @@ class RemoteLobby:
         self._log = log
         self._awareness = RoomAwareness()
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
-        self._connected = False
+        self.connected = False
         self._since = time.monotonic()
         self._closed = False
         self._tasks = OwnedTasks()
@@ -55,11 +55,11 @@ class RemoteLobby:
 
     @property
     def complete(self) -> bool:
-        return self._connected and time.monotonic() - self._since > _SIGNS
+        return self.connected and time.monotonic() - self._since > _SIGNS
 
     def send(self, message: bytes) -> None:
         self._awareness.apply(message, "own")
-        if self._connected:  # otherwise the next connection announces everybody
+        if self.connected:  # otherwise the next connection announces everybody
             self._queue.put_nowait(message)
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
@@ -67,7 +67,7 @@ class RemoteLobby:
 
     async def close(self) -> None:
         self._closed = True
-        if self._connected:
+        if self.connected:
             try:
                 async with asyncio.timeout(_GOODBYE):
                     await self._queue.join()
@@ -95,7 +95,7 @@ class RemoteLobby:
     async def _connect_once(self) -> None:
         websocket = await self._api.websocket("api", "collaboration", "room", LOBBY)
         self._queue = asyncio.Queue()
-        self._connected, self._since = True, time.monotonic()
+        self.connected, self._since = True, time.monotonic()
         self._awareness.announce()
         sending = self._tasks.start(self._send_queued(websocket))
         try:
@@ -103,7 +103,7 @@ class RemoteLobby:
                 if isinstance(message, bytes) and message[:1] == _AWARENESS:
                     self._awareness.apply(message, "room")
         finally:
-            self._connected = False
+            self.connected = False
             sending.cancel()
             await websocket.close()
 
