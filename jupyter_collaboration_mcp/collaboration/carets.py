@@ -8,7 +8,7 @@ more would need a copy of the document (`cursors.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from ..documents.members import Member, member_of
 from ..documents.notebook import Notebook
 from ..documents.positions import Id, RelativePosition, offset_of
 from ..documents.text_document import TextDocument
-from .peer import RoomPeer
 
 #: Carets of one member that count, and members: a state may contain anything.
 _MOST_CARETS, _MOST_MEMBERS = 20, 500
@@ -43,14 +42,6 @@ class Caret:
     def text(self) -> Id | None:
         """The shared text of a cell; None if it is in the text of a file."""
         return self.head.type
-
-
-def people_at(peer: RoomPeer, cell_ids: Iterable[str]) -> dict[str, list[str]]:
-    """The people whose carets are in some cells, by cell; cells without any are left out."""
-    notebook = peer.notebook
-    indexes = {notebook.find(cell_id): cell_id for cell_id in cell_ids if notebook.has(cell_id)}
-    found = people_in_cells(notebook, indexes, carets_in(peer.link.states))
-    return {indexes[index]: names for index, names in found.items()}
 
 
 def carets_in(states: States) -> list[Caret]:

@@ -40,12 +40,6 @@ def is_agent(state: Mapping[str, Any] | None) -> bool:
     return member is not None and member.is_agent
 
 
-def name_of(state: Mapping[str, Any] | None) -> str | None:
-    """The name of a user as people read it; an agent's without what it is doing."""
-    member = member_of(state)
-    return None if member is None else member.name
-
-
 def people_in(states: States, without: str = "") -> list[str]:
     """Who is in an awareness, by the names that JupyterLab shows.
 

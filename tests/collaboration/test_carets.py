@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ from pycrdt import Assoc, Doc, Text
 
 from jupyter_collaboration_mcp.collaboration.carets import (
     carets_in,
-    people_at,
     people_in_cells,
     people_in_lines,
 )
+from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
 from jupyter_collaboration_mcp.documents.differ import Edit
 from jupyter_collaboration_mcp.documents.text_document import TextDocument
 from tests.harness.memory_room import MemoryRoom
@@ -38,6 +39,14 @@ def in_text(text: Text, position: int) -> dict[str, Any]:
 
 def room(*sources: str) -> MemoryRoom:
     return MemoryRoom(sources)
+
+
+def people_at(peer: RoomPeer, cell_ids: Iterable[str]) -> dict[str, list[str]]:
+    """The people whose carets are in some cells, by cell."""
+    notebook = peer.notebook
+    indexes = {notebook.find(cell_id): cell_id for cell_id in cell_ids if notebook.has(cell_id)}
+    found = people_in_cells(notebook, indexes, carets_in(peer.link.states))
+    return {indexes[index]: names for index, names in found.items()}
 
 
 def in_cell(made: MemoryRoom, index: int, position: int = 0) -> dict[str, Any]:
