@@ -204,7 +204,8 @@ class AwarenessTools(SiteTools):
         kind = _one_line(activity_type, 40, "activity_type")
         text = _one_line(description, _DESCRIPTION, "description")
         if not kind or not text:
-            raise InvalidArgument("activity_type and description are empty.", "Say what you do.")
+            missing = "description" if kind else "activity_type"
+            raise InvalidArgument(f"{missing} is empty.", "Say what you are doing.")
         who = Member.agent(call.agent.key, call.agent.name)
         note = f"{inline(call.agent.name)} (agent) announces ({inline(kind)}): {quoted(text)}"
         more: dict[str, Any] = {"activity_type": kind, "metadata": _small(metadata or {})}
@@ -285,6 +286,7 @@ class AwarenessTools(SiteTools):
         found: list[tuple[Site, User]] = []
         if path is not None:
             here = await self._open(call, Level.read, path, None)
+            await here.site.workspace.rooms.lobby.enter()
             everybody = users_in(here.site.workspace.rooms.lobby.states, ())
             current = {user.id: user.current for user in everybody}
             for user in users_in({}, [(here.path, here.peer.link)]):
@@ -397,8 +399,9 @@ def _other_end(source: str, selection: Selection, head: int) -> int:
     start, end = _offset(source, selection.start), _offset(source, selection.end)
     if start > end or head not in (start, end):
         raise InvalidArgument(
-            "A selection goes from start to end, and position is one of the two.",
-            "Give position as the end of the selection, and start before end.",
+            "position has to be the start or the end of the selection, and start cannot come after "
+            "end.",
+            "Repeat position as one end of the selection.",
         )
     return start if head == end else end
 
