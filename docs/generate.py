@@ -407,7 +407,7 @@ names the tool that was probably meant.
 | --- | --- |
 """
 
-#: Where the tree in errors.py says no more than the name does.
+#: Where the tree in errors/__init__.py says no more than the name does.
 _ERROR_MEANINGS: Mapping[str, str] = {
     "document_not_found": "nothing exists at that path",
     "nothing_to_undo": "this agent has no step left in this document",
@@ -718,7 +718,7 @@ def _default(name: str, value: Mapping[str, Any], required: Sequence[str]) -> st
 
 
 def _error_rows() -> Iterator[tuple[str, str]]:
-    """Each code that a call can get, in the order of the tree in errors.py."""
+    """Each code that a call can get, in the order of the tree in errors/__init__.py."""
     tree = errors.__doc__ or ""
     for name, said in re.findall(r"── (\w+)[ \t]*(.*)", tree):
         error: type[errors.CollaborationError] = getattr(errors, name)

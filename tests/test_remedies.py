@@ -21,7 +21,7 @@ PACKAGE = Path(jupyter_collaboration_mcp.__file__).parent
 
 #: The layers that dialects share: none of them may know what a tool is called.
 SHARED = (
-    *("errors.py", "remedies.py", "documents", "backends"),
+    *("errors", "remedies.py", "documents", "backends"),
     *("collaboration", "execution", "workspace", "resources"),
 )
 
