@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..remedies import Intent
 from .base import CollaborationError
 
 
@@ -24,6 +25,14 @@ class HistoryError(CollaborationError):
 class UnknownVersion(HistoryError):
     code = "unknown_version"
 
+    @classmethod
+    def of(cls, version: int) -> UnknownVersion:
+        return cls(
+            f"The document has no version {version}.",
+            Intent.LIST_VERSIONS,
+            version=version,
+        )
+
 
 class ForkNotFound(HistoryError):
     code = "fork_not_found"
@@ -35,3 +44,12 @@ class MergeConflict(HistoryError):
 
 class NeedsExtension(HistoryError):
     code = "needs_extension"
+
+    @classmethod
+    def for_history(cls) -> NeedsExtension:
+        return cls.for_person(
+            "This Jupyter server keeps no history that can be read from outside: "
+            "jupyter-collaboration-mcp is not installed there. The document is as it was.",
+            "install jupyter-collaboration-mcp in the environment of that Jupyter server, and "
+            "restart it.",
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable
 from logging import Logger
 from typing import Any
@@ -65,6 +66,7 @@ class RoomWatch:
         self._stored = 0  # ... through which the store has everything
         self._bytes = 0  # journaled and not yet trimmed
         self._in_flight: dict[bytes, int] = {}  # updates that the store does not have yet
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()  # for the store
         self._snapshots: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
         self._relearn: asyncio.TimerHandle | None = None
@@ -113,6 +115,13 @@ class RoomWatch:
         for update in list(self._in_flight):
             if store is not None and update in self._in_flight:
                 await store.write(update)
+
+    async def wait_stored(self, limit: float) -> None:
+        """Wait until the store has what the room has now, for some seconds at most."""
+        if self._in_flight:
+            stored = asyncio.get_running_loop().create_future()
+            self._waiting.append((max(self._in_flight.values()), stored))
+            await asyncio.wait([stored], timeout=limit)
 
     def close(self) -> list[asyncio.Task[None]]:
         """Stop watching a room that ends cleanly. Returns the tasks that are about to end."""
@@ -170,6 +179,10 @@ class RoomWatch:
     def on_stored(self, update: bytes) -> None:
         """Record that the store has an update."""
         self._stored = max(self._stored, self._in_flight.pop(update, 0))
+        while self._waiting and self._waiting[0][0] <= self._stored:
+            waiting = self._waiting.popleft()[1]
+            if not waiting.done():
+                waiting.set_result(None)
         self._forget_if_settled()
 
     async def _journal_again(self) -> None:

@@ -202,6 +202,10 @@ class Rooms:
             notebook_output_delay_threshold_mb=ydoc.notebook_output_delay_threshold_mb,
         )
 
+    def watched(self, room_id: RoomId) -> RoomWatch | None:
+        """What is known about a room, if it is open."""
+        return self._watches.get(room_id)
+
     def _watch(self, room: DocumentRoom) -> RoomWatch:
         from .room_watch import RoomWatch
 
