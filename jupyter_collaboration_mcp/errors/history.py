@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..remedies import Intent
-from .base import CollaborationError
+from .base import CollaborationError, one_line
 
 
 class UndoError(CollaborationError):
@@ -20,6 +20,21 @@ class UndoRefused(UndoError):
 
 class HistoryError(CollaborationError):
     code = "history_error"
+
+    @classmethod
+    def none_yet(cls) -> HistoryError:
+        return cls(
+            "The history of this document has nothing yet. The document is as it was.",
+            "Try again in a moment.",
+        )
+
+    @classmethod
+    def unreadable(cls, why: str) -> HistoryError:
+        return cls(
+            f"The history cannot be read now ({one_line(why)}). The document is as it was.",
+            "Try again in a moment. If it fails again, ask the person to look at the log of the "
+            "Jupyter server.",
+        )
 
 
 class UnknownVersion(HistoryError):

@@ -26,8 +26,10 @@ from ..upstream.external_changes import ExternalChanges
 from ..upstream.linked_files import LoadRecords
 from ..upstream.registry import Workarounds
 from ..upstream.room_tracking import SaveTracking, StoreTracking
+from .history.credits import is_deletion
 from .journal import Journal
 from .journal_records import UnsavedRoom
+from .room_authors import RoomAuthors
 
 #: A save sets `dirty` and then `hash` within this many seconds.
 _RELEARN_DELAY = 0.2
@@ -51,6 +53,10 @@ class RoomWatch:
         self.room = room
         self.room_id = RoomId(room.room_id)
         self.log = log
+        self.on_row: Callable[[], None] | None = None
+        """Called when the store has another row."""
+        self.sending = False
+        """Whether the update that comes is one that an agent of this process has made."""
         self.listeners: set[Callable[[bytes], None]] = set()
         """Called with each update, in the room's own transaction: must not raise."""
         self._journal = journal
@@ -71,6 +77,7 @@ class RoomWatch:
         self._tasks: set[asyncio.Task[None]] = set()
         self._relearn: asyncio.TimerHandle | None = None
         self._saving_again: asyncio.Task[None] | None = None
+        self._authors = RoomAuthors(room, self.room_id, journal)
         self._updates = room.ydoc.observe(self._on_update)
         self._state: Map[Any] = room.ydoc.get("state", type=Map)
         self._states = self._state.observe(self._on_state)
@@ -128,6 +135,7 @@ class RoomWatch:
         self._journal.on_renewal.discard(self._journal_again)
         self.room.ydoc.unobserve(self._updates)
         self._state.unobserve(self._states)
+        self._authors.close()
         self.listeners.clear()
         ending = list(self._tasks)
         for task in ending:
@@ -149,6 +157,8 @@ class RoomWatch:
         self._last = self._journal.append(room_id, update)
         if content:
             self._last_content = self._last
+        if not self.sending and is_deletion(update):
+            self._authors.on_deletion(update)
         self._bytes += len(update)
         if self._knows_store:
             self._in_flight[update] = self._last
@@ -184,6 +194,8 @@ class RoomWatch:
             if not waiting.done():
                 waiting.set_result(None)
         self._forget_if_settled()
+        if self.on_row is not None:
+            self.on_row()
 
     async def _journal_again(self) -> None:
         """Write everything that the file or the store may lack to a new journal."""
@@ -248,9 +260,11 @@ class RoomWatch:
     def on_overwrite(self) -> None:
         """Prepare for the file to overwrite the room: what is unsaved is lost (B9)."""
         self.overwrites += 1
+        self._authors.reloading = True
 
     def on_overwritten(self) -> None:
         """Learn the file that the room now has, which recovery must find after a crash."""
+        self._authors.reloading = False
         self._spawn(self._learn_base())
 
     async def refresh(self) -> bool:

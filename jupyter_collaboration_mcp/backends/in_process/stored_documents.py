@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..protocols.room_ids import RoomId
+from .group_commit import JournalError
 from .history.rows import ReadRows, Rows, StoreRows
+from .journal import Journal
 from .rooms import Rooms
 from .server_parts import ServerParts
 
@@ -20,9 +22,10 @@ _ON_THE_WAY = 2.0
 class StoredDocuments:
     """Finds the rows of documents, in whatever store is configured (B15)."""
 
-    def __init__(self, server: ServerParts, rooms: Rooms) -> None:
+    def __init__(self, server: ServerParts, rooms: Rooms, journal: Journal) -> None:
         self._server = server
         self._rooms = rooms
+        self._journal = journal
 
     async def rows(self, room_id: RoomId) -> Rows:
         """What the store has of a document, and soon will have of what the room has now.
@@ -33,6 +36,8 @@ class StoredDocuments:
             DocumentNotFound, HTTPError: It has no history, and cannot be opened.
             RoomUnavailable: There is no collaboration on this server.
         """
+        with contextlib.suppress(JournalError):
+            await self._journal.durable()  # it has the authors of these rows
         watch = self._rooms.watched(room_id)
         if watch is None:
             known = database_rows(self._new_store(room_id))
@@ -44,7 +49,7 @@ class StoredDocuments:
         store = watch.room.ystore
         return database_rows(store) or await _read(store, room_id)
 
-    def open_rows(self, room_id: RoomId) -> Rows | None:
+    def known_rows(self, room_id: RoomId) -> Rows | None:
         """What the database of the store has of a document now; None if it is no database."""
         watch = self._rooms.watched(room_id)
         return database_rows(self._new_store(room_id) if watch is None else watch.room.ystore)

@@ -17,6 +17,9 @@ _BATCH, _BATCH_BYTES = 100, 4_000_000
 #: Seconds that somebody who writes to the store has to finish.
 _BUSY = 5.0
 
+#: Rows of all documents up to which they are looked through one by one.
+_NEAR = 5_000
+
 #: Seconds by which a clock may have been set back between two rows.
 _CLOCK = 86_400.0
 
@@ -127,12 +130,7 @@ class StoreRows:
         return self._database.execute(query, (number, self.key, time)).fetchone() is not None
 
     def after(self, number: int, time: float = 0.0, through: int | None = None) -> Iterator[Row]:
-        # The index has the numbers: of all other rows no update is read.
-        query = (
-            "SELECT rowid, timestamp FROM yupdates WHERE path = ? AND timestamp >= ? AND rowid > ?"
-        )
-        found = self._database.execute(query, (self.key, time - _CLOCK, number)).fetchall()
-        wanted = sorted(row for row in found if through is None or row[0] <= through)
+        wanted = self._numbers(number, time, through)
         times = dict(wanted)
         numbers = [each for each, _ in wanted]
         for start in range(0, len(numbers), _BATCH):
@@ -143,6 +141,23 @@ class StoreRows:
                 for each in part:
                     if each in updates:  # else somebody has squashed it meanwhile
                         yield Row(each, times[each], self._plain(updates[each]))
+
+    def _numbers(self, number: int, time: float, through: int | None) -> list[tuple[int, float]]:
+        """The numbers and times of the rows after a number."""
+        database, last = self._database, 2**62 if through is None else through
+        (newest,) = database.execute("SELECT coalesce(max(rowid), 0) FROM yupdates").fetchone()
+        if 0 < number and min(newest, last) - number <= _NEAR:
+            # Few rows have come since, of this document and others: the plus keeps SQLite from
+            # going through all rows of this one.
+            query = (
+                "SELECT rowid, timestamp FROM yupdates WHERE rowid > ? AND rowid <= ? "
+                "AND +path = ? ORDER BY rowid"
+            )
+            return database.execute(query, (number, last, self.key)).fetchall()
+        # The index of the database has the numbers: no update is read for this.
+        query = "SELECT rowid, timestamp FROM yupdates WHERE path = ? AND timestamp >= ?"
+        found = database.execute(query, (self.key, time - _CLOCK)).fetchall()
+        return sorted(row for row in found if number < row[0] <= last)
 
     def _portions(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         """Numbers of rows that are not too large to be read together."""
