@@ -36,8 +36,12 @@ class StoredDocuments:
             DocumentNotFound, HTTPError: It has no history, and cannot be opened.
             RoomUnavailable: There is no collaboration on this server.
         """
+        rows = await self._rows(room_id)
         with contextlib.suppress(JournalError):
             await self._journal.durable()  # it has the authors of these rows
+        return rows
+
+    async def _rows(self, room_id: RoomId) -> Rows:
         watch = self._rooms.watched(room_id)
         if watch is None:
             known = database_rows(self._new_store(room_id))
