@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,6 +33,7 @@ from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
 from tests.harness.standalone import StandaloneProcess
+from tests.harness.waiting import until
 from tests.harness.ways import WAYS
 
 NUMBERED = [cell["source"] for cell in notebooks.numbered(3)["cells"]]
@@ -164,6 +168,57 @@ async def test_deletions_have_authors_although_no_update_names_them(
         await history.wait_for(["Ada", "Ana"])
         versions = await history.all()
         assert [version.counts.deleted for version in versions] == [0, 1, 1]
+
+
+async def test_of_two_people_each_is_credited_with_their_own_deletions(
+    server: JupyterProcess,
+) -> None:
+    write(server, "two.ipynb", 4)
+    async with (
+        Collaborator(server.url, server.token, "two.ipynb", "Ana") as ana,
+        Collaborator(server.url, server.token, "two.ipynb", "Ben") as ben,
+        historian(server, "two.ipynb") as history,
+    ):
+        for person, cell in ((ana, "cell-00003"), (ben, "cell-00002"), (ana, "cell-00001")):
+            person.delete_cell(cell)
+            await person.flush()
+            await ana.until(lambda cell=cell: cell not in ana.ids())  # type: ignore[misc]
+            await ben.until(lambda cell=cell: cell not in ben.ids())  # type: ignore[misc]
+            await history.versions.current(history.room_id)
+        assert [name for _, name in await history.authors()] == ["", "Ana", "Ben", "Ana"]
+
+
+async def test_old_history_is_thinned_where_that_is_configured(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    """At a start, and the last days are left alone."""
+    store = tmp_path / "store.db"
+    config = {
+        "JupyterCollaborationMCP": {"history_days": 7},
+        "SQLiteYStore": {"db_path": str(store)},
+    }
+    server = make_server(config=config)
+    write(server, "old.ipynb")
+    async with server:
+        async with agent(server, "Ada") as ada, historian(server, "old.ipynb") as history:
+            for number in range(10):
+                await ada.write("old.ipynb", "cell-00000", f"old {number}")
+            await history.versions.current(history.room_id)
+        await server.terminate()
+        with contextlib.closing(sqlite3.connect(store)) as database, database:
+            database.execute("UPDATE yupdates SET timestamp = timestamp - 8 * 86400")
+            (rows,) = database.execute("SELECT count(*) FROM yupdates").fetchone()
+        await server.start()
+        await until(lambda: "rows of old history" in server.log)
+        async with agent(server, "Ada") as ada, historian(server, "old.ipynb") as history:
+            await ada.write("old.ipynb", "cell-00001", "new")
+            versions = await history.all()
+            says = [(await history.says(version.id))[:2] for version in versions]
+            assert says[-2:] == [["old 9", NUMBERED[1]], ["old 9", "new"]]
+        with contextlib.closing(sqlite3.connect(store)) as database:
+            query = "SELECT count(*) FROM yupdates WHERE timestamp < ?"
+            (left,) = database.execute(query, (time.time() - 7 * 86400,)).fetchone()
+            assert left < rows - 5
 
 
 async def test_the_history_of_a_text_file_counts_lines(server: JupyterProcess) -> None:
