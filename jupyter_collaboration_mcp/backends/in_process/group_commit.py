@@ -27,9 +27,13 @@ _FLUSH_DELAY = 0.005
 #: The most bytes that the event loop writes by itself.
 _LARGEST_QUICK = 100_000
 
-#: A commit that took this long (seconds) indicates a slow disk: the thread takes over for a while.
+#: A commit that took this long (seconds) indicates a slow disk, or a moment in which the machine was
+#: busy: the thread takes over for a while, which is longer each time.
 _SLOW = 0.005
-_SLOW_FOR = 30.0
+_SLOW_FOR, _SLOW_FOR_AT_MOST = 0.25, 30.0
+
+#: Quick commits in a row after which a disk no longer counts as slow.
+_TRUSTED = 50
 
 #: Seconds after a commit until it is synced to the disk.
 _SYNC_DELAY = 0.02
@@ -61,6 +65,8 @@ class GroupCommit:
     def __init__(self, storage: JournalStorage, on_lost: Callable[[Exception], None]) -> None:
         self.slow_until = 0.0
         """Until then (`time.monotonic`) the thread makes all commits."""
+        self._slow_for = _SLOW_FOR  # seconds, after the next slow commit
+        self._quick = 0  # commits since the last slow one
         self._storage = storage
         self._on_lost = on_lost
         self._statements: list[Statement] = []
@@ -165,11 +171,20 @@ class GroupCommit:
             self._hand_over()
             return
         self.drop()
-        ended = time.monotonic()
-        if ended - began > _SLOW:
-            self.slow_until = ended + _SLOW_FOR
+        self._judge(began, time.monotonic())
         if not self._unsynced:
             self.sync_soon()
+
+    def _judge(self, began: float, ended: float) -> None:
+        """Decide by the time of a commit who makes the next ones."""
+        if ended - began > _SLOW:
+            self.slow_until = ended + self._slow_for
+            self._slow_for = min(2 * self._slow_for, _SLOW_FOR_AT_MOST)
+            self._quick = 0
+        else:
+            self._quick += 1
+            if self._quick == _TRUSTED:
+                self._slow_for = _SLOW_FOR
 
     def sync_soon(self) -> None:
         """Let the thread sync to the disk what was committed here."""

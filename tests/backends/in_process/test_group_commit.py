@@ -105,13 +105,44 @@ async def test_a_slow_commit_moves_commits_to_the_thread_for_a_while(
     monkeypatch.setattr(group_commit, "_SLOW", -1.0)
     group.add("a")
     await group.commits.durable()
-    assert 25 < group.commits.slow_until - time.monotonic() <= 30
+    assert 0.1 < group.commits.slow_until - time.monotonic() <= 0.25
+    group.commits.slow_until += 60
     group.add("b")
     await group.commits.durable()
     group.commits.slow_until = time.monotonic()  # the while is over
     group.add("c")
     await group.commits.durable()
     assert group.storage.commits == [("loop", ["a"]), ("thread", ["b"]), ("loop", ["c"])]
+
+
+async def test_a_slow_disk_is_left_to_the_thread_for_longer_each_time(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "_SLOW", -1.0)
+    pauses = [await _commit_and_pause(group) for _ in range(10)]
+    assert pauses[:4] == pytest.approx([0.25, 0.5, 1, 2], abs=0.1)
+    assert pauses[-2:] == pytest.approx([30, 30], abs=0.1)
+
+
+async def test_a_disk_that_was_slow_once_is_trusted_again_after_many_quick_commits(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for slow, commits in ((True, 3), (False, 49), (True, 1), (False, 50)):
+        monkeypatch.setattr(group_commit, "_SLOW", -1.0 if slow else 60.0)
+        for _ in range(commits):
+            pause = await _commit_and_pause(group)
+        if slow and commits == 1:
+            assert pause == pytest.approx(2, abs=0.1)  # it was not trusted yet
+    monkeypatch.setattr(group_commit, "_SLOW", -1.0)
+    assert await _commit_and_pause(group) == pytest.approx(0.25, abs=0.1)
+
+
+async def _commit_and_pause(group: Group) -> float:
+    """Commit on the loop; returns for how many seconds the thread takes over then."""
+    group.commits.slow_until = 0.0
+    group.add("a")
+    await group.commits.durable()
+    return group.commits.slow_until - time.monotonic()
 
 
 async def test_a_quick_commit_does_not_look_slow(
