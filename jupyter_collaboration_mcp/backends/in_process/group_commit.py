@@ -27,8 +27,8 @@ _FLUSH_DELAY = 0.005
 #: The most bytes that the event loop writes by itself.
 _LARGEST_QUICK = 100_000
 
-#: A commit that took this long (seconds) indicates a slow disk, or a moment in which the machine was
-#: busy: the thread takes over for a while, which is longer each time.
+#: A commit that took this long (seconds) indicates a slow disk, or just a busy machine: the thread
+#: takes over for a while, which is longer each time.
 _SLOW = 0.005
 _SLOW_FOR, _SLOW_FOR_AT_MOST = 0.25, 30.0
 
