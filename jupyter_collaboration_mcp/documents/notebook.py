@@ -15,7 +15,16 @@ from .cell_view import CellView
 from .differ import Differ
 from .handles import cell_handle, revision
 from .protection import MARK_KEYS, Mark, marks_in
-from .shared_cells import get_source, get_value, has_any, plain, shared_cell, shared_output, with_id
+from .shared_cells import (
+    get_size,
+    get_source,
+    get_value,
+    has_any,
+    plain,
+    shared_cell,
+    shared_output,
+    with_id,
+)
 
 CellType = Literal["code", "markdown", "raw"]
 
@@ -35,8 +44,8 @@ class Notebook(CellMirror):
 
     def size(self, index: int) -> int:
         """How long a cell's source is, in bytes."""
-        source: Text = self._cells[index].shared["source"]
-        return len(source)
+        with self.doc.transaction() as transaction:
+            return get_size(transaction, self._cells[index].raw)
 
     def cell_type(self, index: int) -> str:
         with self.doc.transaction() as transaction:
