@@ -65,5 +65,8 @@ def _outcome(result: Any) -> str:
     facts = getattr(result, "structured_content", None) or {}
     failed = getattr(result, "is_error", False)
     code = str(facts.get("error", {}).get("code", "error")) if failed else "ok"
-    states = Counter(run["state"] for run in facts.get("runs", ()))
+    runs = facts.get("runs")
+    if not runs:
+        return code
+    states = Counter(run["state"] for run in runs)
     return ", ".join([code, *(f"{count} run {state}" for state, count in states.items())])

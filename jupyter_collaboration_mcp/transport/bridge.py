@@ -28,6 +28,7 @@ from jupyter_collaboration_mcp.server.caller import (
     SCOPE_KEY,
     Caller,
     ConnectionOptions,
+    allow_all,
 )
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.origins import authority, is_origin
@@ -253,6 +254,7 @@ class MCPHandler(JupyterHandler):
     def _scope(self, options: ConnectionOptions) -> Scope:
         request = self.request
         credential = self._credential()
+        by_path = type(self.authorizer) is not AllowAllAuthorizer
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -274,8 +276,8 @@ class MCPHandler(JupyterHandler):
             SCOPE_KEY: Caller(
                 credential=credential,
                 options=options,
-                authorize=self._authorize,
-                by_path=type(self.authorizer) is not AllowAllAuthorizer,
+                authorize=self._authorize if by_path else allow_all,
+                by_path=by_path,
                 after_answer=self._after_answer,
             ),
         }

@@ -38,6 +38,8 @@ class LocalDisk:
         self._root = os.path.realpath(manager.root_dir)
         self._os_paths: dict[str, Path] = {}
         self._steps: dict[str, tuple[str, ...]] = {}
+        # As Jupyter's own manager does it; but that looks up where the file is, each time.
+        self._checks_access = type(manager).is_writable is FileContentsManager.is_writable
 
     @classmethod
     def below(cls, contents: Any) -> LocalDisk | None:
@@ -141,6 +143,8 @@ class LocalDisk:
         return None
 
     def writable(self, path: str) -> bool:
+        if self._checks_access:
+            return os.access(self._os_path(path), os.W_OK)
         return bool(self._manager.is_writable(path))
 
     def folders(self) -> Folders | None:
