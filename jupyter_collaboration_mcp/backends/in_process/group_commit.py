@@ -75,7 +75,7 @@ class GroupCommit:
         self._in_flight: _Waiters = []  # for the group that the thread is committing
         self._held = False  # the thread is committing or about to, or the file is being renewed
         self._timer: asyncio.TimerHandle | None = None
-        self._unsynced = False
+        self._syncing: asyncio.TimerHandle | None = None
         self._orders: queue.SimpleQueue[tuple[list[Statement], _Waiters] | _Order]
         self._orders = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -122,6 +122,8 @@ class GroupCommit:
     async def close(self) -> None:
         """Stop the thread."""
         self._stop_timer()
+        if self._syncing is not None:
+            self._sync()
         self._orders.put(_Order.STOP)
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
@@ -172,7 +174,7 @@ class GroupCommit:
             return
         self.drop()
         self._judge(began, time.monotonic())
-        if not self._unsynced:
+        if self._syncing is None:
             self.sync_soon()
 
     def _judge(self, began: float, ended: float) -> None:
@@ -187,9 +189,18 @@ class GroupCommit:
                 self._slow_for = _SLOW_FOR
 
     def sync_soon(self) -> None:
-        """Let the thread sync to the disk what was committed here."""
-        self._unsynced = True
+        """Let the thread sync to the disk what was committed here.
+
+        The loop waits for that moment, not the thread: woken up now, it would take turns with the
+        loop while that answers.
+        """
         self._start_thread()
+        self._syncing = asyncio.get_running_loop().call_later(_SYNC_DELAY, self._sync)
+
+    def _sync(self) -> None:
+        if self._syncing is not None:
+            self._syncing.cancel()
+            self._syncing = None
         self._orders.put(_Order.SYNC)
 
     def _hand_over(self) -> None:
@@ -232,10 +243,7 @@ class GroupCommit:
 
     def _run(self) -> None:
         while (order := self._orders.get()) is not _Order.STOP:
-            if isinstance(order, _Order):
-                time.sleep(_SYNC_DELAY)
-                self._unsynced = False
-            else:
+            if not isinstance(order, _Order):
                 self._commit_group(*order)
             try:
                 self._storage.sync()

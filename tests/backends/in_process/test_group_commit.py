@@ -280,34 +280,32 @@ async def test_dropped_updates_are_not_committed(group: Group) -> None:
 async def test_commits_on_the_loop_are_synced_together(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, asleep = threading.Event(), threading.Event()
-
-    def sleep(seconds: float) -> None:
-        asleep.set()
-        assert gate.wait(10)
-
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(group_commit, "_SYNC_DELAY", 1.0)
     for name in ("a", "b", "c"):
         group.add(name)
         await group.commits.durable()
-    await until(asleep.is_set)
     assert group.storage.syncs == 0
-    gate.set()
     await until(lambda: group.storage.syncs == 1)
-    asleep.clear()
     group.add("d")
     await group.commits.durable()
+    assert group.storage.syncs == 1
     await until(lambda: group.storage.syncs == 2)
-    assert asleep.is_set()
+
+
+async def test_what_is_not_synced_yet_is_synced_before_the_thread_ends(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "_SYNC_DELAY", 60.0)
+    group.add("a")
+    await group.commits.durable()
+    await group.commits.close()
+    assert group.storage.syncs == 1
 
 
 async def test_commits_of_the_thread_are_synced_without_a_pause(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(seconds: float) -> None:
-        raise AssertionError("a pause")
-
-    monkeypatch.setattr(time, "sleep", refuse)
+    monkeypatch.setattr(group_commit, "_SYNC_DELAY", 60.0)
     group.commits.slow_until = float("inf")
     group.add("a")
     await group.commits.durable()
