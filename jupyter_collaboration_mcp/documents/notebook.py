@@ -60,8 +60,10 @@ class Notebook(CellMirror):
 
     def shared_source(self, index: int) -> Text:
         """The shared text of a cell, for placing a caret in it."""
-        shared: Text = self._changing(index)["source"]
-        return shared
+        cell = self._cells[index]
+        self._drop_view(cell)
+        with self.doc.transaction() as transaction:
+            return Text(_doc=self.doc, _integrated=get_value(transaction, cell.raw, "source"))
 
     def last_character(self, index: int) -> tuple[int, int] | None:
         """The last character of a cell that has just been inserted, by client and clock."""

@@ -48,15 +48,15 @@ class LocalDisk:
 
     def real_path(self, path: str) -> Path:
         """The file on disk, with all links resolved."""
-        return Path(self._resolve(path))
+        return Path(self.resolve(path))
 
     def link_target(self, path: str) -> str:
         """The Jupyter path of what a link leads to; the path itself if it leads out of the root."""
-        at = self.path_of(self._resolve(path))
+        at = self.path_of(self.resolve(path))
         return path if at is None else at
 
-    def _resolve(self, path: str) -> str:
-        """The file on disk, with all links resolved.
+    def resolve(self, path: str) -> str:
+        """`real_path` as a text.
 
         Each call asks several times, and most paths have no link in them: to look at what is below
         the root is enough for those, because the root was resolved before.
@@ -116,7 +116,7 @@ class LocalDisk:
         Returns None if the path leads out of the root.
         """
         folder, _, name = path.rpartition("/")
-        above = self.path_of(self._resolve(folder))
+        above = self.path_of(self.resolve(folder))
         if above is None or (follow and self.path_of(str(self.real_path(path))) is None):
             return None
         if follow and (at := self.served_target(path)) != path:
