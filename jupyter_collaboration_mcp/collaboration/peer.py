@@ -186,7 +186,7 @@ class RoomPeer:
     def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
         """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
-        written = self._replica.attribute(seat.agent, call)
+        written = self._replica.attribute(seat.member, call)
         if record.changes or record.undone:
             step = Step(self.version, call, tuple(record.changes), seat.agent)
             if record.undone:
@@ -226,7 +226,7 @@ class RoomPeer:
         self._replica.author = seat.member
         with self._replica.transaction(f"{seat.agent} run"):
             yield
-        self._replica.attribute(seat.agent, "run")
+        self._replica.attribute(seat.member, "run")
 
     # -- saving ------------------------------------------------------------------------------
 

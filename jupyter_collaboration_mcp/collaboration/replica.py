@@ -145,12 +145,11 @@ class Replica:
             self.doc.apply_update(update)
         return self.updates > known
 
-    def attribute(self, agent: str, call: str) -> Clocks:
+    def attribute(self, author: Member, call: str) -> Clocks:
         """What was written since the last call, which the link records as an agent's."""
         start, end = self.advance()
-        if start < end:
-            client = self.doc.client_id
-            self._link.record(Authorship(client, start, end, agent, call, time.time()))
+        client = self.doc.client_id
+        self._link.record(Authorship(client, start, end, author, call, time.time()))
         return start, end
 
     def advance(self) -> Clocks:
