@@ -257,7 +257,7 @@ class RoomPeer:
         async with self.link.as_one(prepared.updates), self._sync.closed():
             if not self._sync.receive_last() or not self._fits(edit, attempt):
                 return False
-            written = self._replica.attribute(seat.agent, call, prepared.clock)
+            written = self._replica.attribute(seat.member, call, prepared.clock)
             for number, update in enumerate(prepared.updates):
                 if self._replica.broken:
                     self.link.send(create_update_message(update))
@@ -279,8 +279,8 @@ class RoomPeer:
     ) -> None:
         """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
-        if written is None:
-            written = self._replica.attribute(seat.agent, call)
+        attributed = self._replica.attribute(seat.member, call)
+        written = written or attributed
         if record.changes or record.undone:
             step = Step(self.version, call, tuple(record.changes), seat.agent)
             if record.undone:
@@ -320,7 +320,7 @@ class RoomPeer:
         self._replica.author = seat.member
         with self._replica.transaction(f"{seat.agent} run"):
             yield
-        self._replica.attribute(seat.agent, "run")
+        self._replica.attribute(seat.member, "run")
 
     # -- saving ------------------------------------------------------------------------------
 

@@ -160,16 +160,15 @@ class Replica:
             self.doc.apply_update(update)
         return self.updates > known
 
-    def attribute(self, agent: str, call: str, until: int | None = None) -> Clocks:
+    def attribute(self, author: Member, call: str, until: int | None = None) -> Clocks:
         """What was written since the last call, which the link records as an agent's.
 
         Args:
             until: The clock up to which it will be written at once.
         """
         start, end = self.advance(until)
-        if start < end:
-            client = self.doc.client_id
-            self._link.record(Authorship(client, start, end, agent, call, time.time()))
+        client = self.doc.client_id
+        self._link.record(Authorship(client, start, end, author, call, time.time()))
         return start, end
 
     def advance(self, until: int | None = None) -> Clocks:

@@ -28,6 +28,7 @@ WORDING: Mapping[Intent, str] = {
         "Leave these cells out of the call, or ask the person to remove the mark from the metadata."
     ),
     Intent.WAIT_FOR_PERSON: "Try again later, or ask the person.",
+    Intent.LIST_VERSIONS: "List the versions of the document to see what is there.",
     Intent.READ_OUTPUTS: (
         "Read the cell with get_notebook(include_outputs=true) to see what is there."
     ),

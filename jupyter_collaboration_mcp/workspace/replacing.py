@@ -281,19 +281,22 @@ class _Replacement:
             if cell_id in moving:
                 self._record(changes.CellMove(cell_id, before[cell_id]))
         run: list[str] = []
-        for place, cell_id in enumerate([*self._order, None]):
-            if cell_id is not None and cell_id not in self._kept:
-                run.append(cell_id)
-                if self._record.did(_weight(self._wanted[cell_id])):
-                    self._place(run, place + 1, moving)
-                    self._record.end_slice()
-                    run = []
-            elif run:
+        for place, cell_id in enumerate(self._order):
+            if cell_id in self._kept:
                 self._place(run, place, moving)
                 run = []
+                continue
+            run.append(cell_id)
+            if self._record.did(_weight(self._wanted[cell_id])):
+                self._place(run, place + 1, moving)
+                self._record.end_slice()
+                run = []
+        self._place(run, len(self._order), moving)
 
     def _place(self, run: Sequence[str], end: int, moving: set[str]) -> None:
         """Put neighbours into their place, which ends before an index of the new order."""
+        if not run:
+            return
         notebook, start = self._notebook, end - len(run)
         previous = self._order[start - 1] if start else None
         if moved := [cell_id for cell_id in run if cell_id in moving]:

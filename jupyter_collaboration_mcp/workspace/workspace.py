@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..backends.protocols.versions import Versions
 from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
 from ..errors import (
@@ -65,6 +66,11 @@ class Workspace:
         self.filing = Filing(self, backend.files)
         self._backend = backend
         self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
+
+    @property
+    def versions(self) -> Versions:
+        """Earlier versions of documents; a caller first opens the document, with a permit."""
+        return self._backend.versions
 
     def allowed_path(self, path: str) -> str:
         """The normalized path, if agents may touch it."""

@@ -20,6 +20,7 @@ from .room_seats import RoomSeats
 from .room_session import open_session
 from .room_socket import RoomSocket
 from .server_errors import Refused
+from .versions import RemoteVersions
 
 _LINE_ENDS = (
     "This file has the line ends of Windows (CRLF). The Jupyter server turns them into LF when it "
@@ -46,6 +47,7 @@ class RemoteBackend:
         self._doubts: dict[str, str | None] = {}  # why a path may not be loaded
         self._warnings: dict[str, str] = {}  # by path, to be shown once
         self.files = RemoteFiles(api, self._seats, root)
+        self.versions = RemoteVersions(api)
 
     async def close(self) -> None:
         """Leave the rooms that we are still in."""
