@@ -269,6 +269,7 @@ class RoomPeer:
                             raise
                         _log.exception("A slice of an edit failed in %s", self.link.room_id)
                         self.link.send(create_update_message(update))
+                self._replica.attribute(seat.member, call, prepared.clock)  # what was deleted
                 with self._replica.reserving():
                     await asyncio.sleep(0)
             self._finish(seat, call, prepared.record, written)

@@ -146,7 +146,7 @@ class StoreRows:
         """The numbers and times of the rows after a number."""
         database, last = self._database, 2**62 if through is None else through
         (newest,) = database.execute("SELECT coalesce(max(rowid), 0) FROM yupdates").fetchone()
-        if 0 < number and min(newest, last) - number <= _NEAR:
+        if number > 0 and min(newest, last) - number <= _NEAR:
             # Few rows have come since, of this document and others: the plus keeps SQLite from
             # going through all rows of this one.
             query = (
