@@ -12,6 +12,7 @@ from ...documents.awareness import people_in
 from ...documents.foreign_text import listed
 from ...errors import InUse
 from ..protocols.awareness import LobbyLink
+from ..protocols.history_messages import AuthorshipMessage
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from ..upstream.loadable_notebooks import LoadableNotebooks
@@ -19,6 +20,7 @@ from ..upstream.registry import Workarounds
 from ..upstream.workaround import Server
 from .files import InProcessFiles
 from .history.background import BackgroundIndexing
+from .history.credits import credits_of
 from .history.versions import InProcessVersions
 from .journal import Journal
 from .link import InProcessLink
@@ -96,6 +98,12 @@ class InProcessBackend:
     def on_room_opened(self, tell: Callable[[RoomId], None]) -> None:
         """Set a function to call with each room that is loaded, whoever opens it."""
         self._rooms.on_opened = tell
+
+    async def credit(self, room_id: RoomId, edits: Sequence[AuthorshipMessage]) -> None:
+        """Learn which agents of another process made some edits."""
+        rows = self._stored.known_rows(room_id)
+        if rows is not None:
+            await self.versions.credit(rows, room_id, [*credits_of(edits)])
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         kind = room_kind(await self.files.look(path), kind)

@@ -11,13 +11,14 @@ from pycrdt import Doc, YMessageType, handle_sync_message
 
 from ...documents.awareness import well_formed
 from ...documents.foreign_text import inline, words
+from ...documents.updates import deletion_key, is_deletion
 from ...errors import DocumentNotFound, RoomUnavailable
 from ..disk.open_files import Load
 from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
 from .files import InProcessFiles
 from .group_commit import JournalError
-from .history.credits import Credit, deletion_key, is_deletion
+from .history.credits import Credit
 from .journal import Journal
 from .memory_channel import MemoryChannel, observe_arrivals
 from .room_paths import RoomPaths

@@ -13,9 +13,10 @@ from typing import Any
 from jupyter_server_ydoc.rooms import DocumentRoom
 
 from ...documents.members import Member, member_of
+from ...documents.updates import deletion_key
 from ..protocols.room_ids import RoomId
 from ..protocols.versions import Source
-from .history.credits import Credit, deletion_key
+from .history.credits import Credit
 from .journal import Journal
 
 #: The most clients of one room that are recorded, each once.

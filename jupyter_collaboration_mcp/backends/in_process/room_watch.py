@@ -19,14 +19,13 @@ from jupyter_server_ydoc.rooms import DocumentRoom
 from pycrdt import Map, TransactionEvent
 from tornado.web import HTTPError
 
-from ...documents.updates import decode_state, encode_state, sole_author
+from ...documents.updates import decode_state, encode_state, is_deletion, sole_author
 from ..disk.open_files import Loads
 from ..protocols.room_ids import RoomId
 from ..upstream.external_changes import ExternalChanges
 from ..upstream.linked_files import LoadRecords
 from ..upstream.registry import Workarounds
 from ..upstream.room_tracking import SaveTracking, StoreTracking
-from .history.credits import is_deletion
 from .journal import Journal
 from .journal_records import UnsavedRoom
 from .room_authors import RoomAuthors

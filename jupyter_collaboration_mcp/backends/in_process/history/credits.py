@@ -5,12 +5,12 @@ Credits are durable in the journal with the edit itself, and moved from there to
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ....documents.members import Member
-from ....documents.updates import deletions
+from ....documents.updates import deletion_key, is_deletion
+from ...protocols.history_messages import AuthorshipMessage
 from ...protocols.versions import Source
 
 #: Later than all that a client can write.
@@ -74,17 +74,6 @@ class Author(NamedTuple):
         return self.source, self.member.id if self.member else ""
 
 
-def is_deletion(update: bytes) -> bool:
-    """Whether an update only deletes; such an update does not say whose it is."""
-    return update[:1] == b"\0" and len(update) > 2
-
-
-def deletion_key(update: bytes) -> bytes:
-    """What names a deletion, in whichever order an update lists its parts."""
-    parts = sorted((client, clocks.start, clocks.stop) for client, clocks in deletions(update))
-    return hashlib.blake2b(repr(parts).encode(), digest_size=12).digest()
-
-
 def author_of(
     update: bytes, written: Mapping[int, tuple[int, int]], known: Credits, first: bool
 ) -> Author:
@@ -132,6 +121,17 @@ def _together(authors: Sequence[Author]) -> Author:
     if len({author.who for author in counted}) > 1:
         return Author("several", None, calls, moment)
     return counted[0]._replace(calls=calls, moment=moment)
+
+
+def credits_of(edits: Iterable[AuthorshipMessage]) -> Iterator[Credit]:
+    """The credits for edits of another process."""
+    for edit in edits:
+        who = edit.author
+        if edit.clock_from < edit.clock_to:
+            clocks = edit.client, edit.clock_from, edit.clock_to
+            yield Credit(*clocks, b"", "agent", who.id, who.name, edit.call, edit.time)
+        for key in edit.deletions:
+            yield Credit.of_deletion(key, "agent", who, edit.time, edit.call)
 
 
 def credit_values(credit: Credit) -> tuple[Any, ...]:
