@@ -222,8 +222,8 @@ _NOTES: Mapping[str, str] = {
         "restore, a merge or an undo begins the next one. Its id is a time in milliseconds, on the "
         "same scale as the `version` of an open document, so `undo_agent_changes` takes it as "
         "`since`. Authors are agents, people by the names they had, the file on disk, or "
-        "`unknown`. A version with a name, and the one before a restore, a merge or an agent's first edit of "
-        "the day, is kept. Needs the extension on the server."
+        "`unknown`. A version with a name, and the one before a restore, a merge or an agent's "
+        "first edit of the day, is kept. Needs the extension on the server."
     ),
     "diff_document_versions": (
         "`from_version` and `to_version` are ids or names. Each cell that differs has a unified "

@@ -11,7 +11,7 @@ from .foreign_text import first_of, inline
 from .handles import brief_id
 from .outputs import kinds
 from .render import fenced
-from .text import quantity
+from .text import clip, quantity
 from .text_diff import unified
 
 #: Characters of the diff of one cell.
@@ -41,8 +41,10 @@ class PartDiff:
         before, after = (cell or {} for cell in (self.before, self.after))
         lines = [self._head(before, after), *_details(self.kinds, before, after)]
         old, new = (str(cell.get("source", "")) for cell in (before, after))
-        if old != new:
-            lines.append(fenced(unified(old, new, limit=_LONGEST_DIFF) or "(line ends)"))
+        if self.before is None or self.after is None:
+            lines.append(fenced(clip(_marked(old or new, "+" if new else "-"), _LONGEST_DIFF)))
+        elif old != new:
+            lines.append(fenced(unified(old, new, limit=_LONGEST_DIFF)))
         return "\n".join(lines)
 
     def _head(self, before: _Cell, after: _Cell) -> str:
@@ -133,6 +135,11 @@ def _details(found: Collection[str], old: _Cell, new: _Cell) -> Iterator[str]:
         cell = new or old
         if cell.get("outputs"):
             yield f"outputs: {_outputs_line(cell)}"
+
+
+def _marked(source: str, mark: str) -> str:
+    """The lines of a cell that is only on one side."""
+    return "\n".join(mark + line for line in source.split("\n"))
 
 
 def _changed_keys(old: _Cell, new: _Cell) -> Iterator[str]:
