@@ -100,9 +100,12 @@ class Edit(Generic[T]):
     """Checks the live document, refuses what is stale, and returns the work; called again if the
     document has changed."""
     large: bool = False
-    replaces: bool = False
-    """Whether it replaces content as a whole, which is large: only one such edit at a time, and
-    what people type into the same cells meanwhile stays beside what it writes."""
+    merges: bool = False
+    """Whether what people type meanwhile into the cells that it edits may stay beside what it
+    writes; otherwise a large edit begins again. Cells that it deletes, moves or inserts have to be
+    as they were in any case."""
+    alone: bool = False
+    """Whether only one such edit is made at a time."""
 
 
 @dataclass(frozen=True, slots=True)

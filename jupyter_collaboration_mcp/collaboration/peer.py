@@ -173,8 +173,8 @@ class RoomPeer:
 
     @contextmanager
     def _alone(self, edit: Edit[Any]) -> Iterator[None]:
-        """Let only one edit at a time replace the content."""
-        if not edit.replaces:
+        """Let only one such edit at a time be made."""
+        if not edit.alone:
             yield
             return
         if self._replacing:
@@ -216,7 +216,7 @@ class RoomPeer:
             return False
         record = attempt.edit.record
         touched = record.touched
-        if edit.replaces:  # only what is typed into a cell that is replaced would be lost
+        if edit.merges:  # what is typed into a cell that goes, or is written anew, would be lost
             touched = {cell_id: keys for cell_id, keys in touched.items() if keys is None}
         if not self.document.is_unchanged(attempt.mark, touched):
             return False

@@ -67,7 +67,7 @@ def replace_content(
         assert isinstance(content, NotebookContent)
         return _Replacement(here, document, record, content, cell_ids).make()
 
-    return Edit(lambda: work, large=True, replaces=True)
+    return Edit(lambda: work, large=True, merges=True, alone=True)
 
 
 def _replace_text(
