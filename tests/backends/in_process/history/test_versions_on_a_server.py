@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,6 @@ from jupyter_collaboration_mcp.backends.protocols.versions import Version
 from jupyter_collaboration_mcp.backends.remote.backend import RemoteBackend
 from jupyter_collaboration_mcp.backends.remote.jupyter_api import JupyterApi
 from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
-from jupyter_collaboration_mcp.errors import InvalidArgument, NeedsExtension, UnknownVersion
-from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
