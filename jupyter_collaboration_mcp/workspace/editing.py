@@ -194,7 +194,7 @@ def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit
         def work(document: Document, record: CallRecord) -> UndoResult:
             made = plan_undo(document, taken, force)
             _check_undo(here, document, record, made)
-            made.apply()
+            made.apply(record.pass_action)
             record.undone, record.changes = taken, made.changes
             return UndoResult(
                 steps=len(taken),
@@ -211,7 +211,7 @@ def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit
         sum(len(step.changes) for step in pending) > LARGE_CELLS
         or sum(step.characters for step in pending) > LARGE_TEXT
     )
-    return Edit(begin, large)
+    return Edit(begin, large, merges=True)
 
 
 def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:
