@@ -50,6 +50,7 @@ def recover_journal(
         )
     for left in abandoned:
         if left is not journal:
+            journal.steps.adopt(left.steps)
             left.discard()
             new = [event for event in left.events if event not in journal.events]
             journal.events.extend(new)

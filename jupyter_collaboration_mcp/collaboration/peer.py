@@ -16,12 +16,14 @@ from typing import Any, TypeVar
 from pycrdt import Doc
 
 from ..backends.protocols.rooms import RoomLink
+from ..backends.protocols.steps import NoSteps, Steps
 from ..documents.notebook import Notebook
 from ..documents.positions import start_of
 from ..documents.text_document import Document, TextDocument
 from ..errors import CollaborationError, DocumentBusy
 from .change_log import ChangeLog
 from .changes import Step
+from .changes.storage import stored
 from .edits import CallRecord, Edit, PreparedEdit, prepare
 from .presence import DocumentPresence, Ends
 from .replica import Contribution, Replica
@@ -42,8 +44,9 @@ T = TypeVar("T")
 class RoomPeer:
     """A collaborator in one room."""
 
-    def __init__(self, link: RoomLink) -> None:
+    def __init__(self, link: RoomLink, steps: Steps | None = None) -> None:
         self.link = link
+        self._steps = steps or NoSteps()
         self.seen_sources = SeenSources()
         self._replica = Replica(link)
         self.doc: Doc[Any] = self._replica.doc
@@ -190,10 +193,13 @@ class RoomPeer:
         written = self._replica.attribute(seat.agent, call)
         if record.changes or record.undone:
             step = Step(self.version, call, tuple(record.changes), seat.agent)
+            # Without an await since the edit: so both are in one commit of the journal.
             if record.undone:
-                seat.undo.pop(len(record.undone))
+                (record.undone_in or seat.undo).remove(record.undone)
+                self._steps.remove([undone.id for undone in record.undone])
             else:
                 seat.undo.push(step)
+                self._steps.add(self.link.room_id, stored(step))
             self._sync.keep(step, self.link.at_once, written)
         seat.people |= record.people
         if seat.presence is not None and record.changes:
@@ -238,6 +244,7 @@ class RoomPeer:
             RoomUnavailable: The room went away.
         """
         await self._sync.wait_acknowledged()
+        await self._steps.durable()
 
     async def save(self) -> None:
         """Save the file, and return when it has everything that agents wrote until now.

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..disk.aside import cause, set_aside
 from ..disk.locks import lock
+from . import steps_table
 
 Statement = tuple[str, Sequence[Any]]
 
@@ -35,6 +36,7 @@ CREATE TABLE IF NOT EXISTS notices (
     room TEXT NOT NULL, path TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
 );
 """
+_SCHEMA += steps_table.SCHEMA
 
 #: Seconds that another program, such as a backup, has to finish reading a journal.
 _BUSY = 1.0

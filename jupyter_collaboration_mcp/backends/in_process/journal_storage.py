@@ -13,11 +13,14 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..disk.aside import cause
+from ..protocols.steps import StepLimits
 from .journal_file import JournalFile, Statement
+from .steps_table import trim
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +46,7 @@ MOST = 1_000
 class JournalStorage:
     """The file of one journal, or the reason why there is none.
 
-    Everything but `commit`, `sync` and `close` runs on the event loop's thread.
+    Everything but `commit`, `read`, `sync` and `close` runs on the event loop's thread.
 
     Args:
         missing: Why there can be no file, if that is known.
@@ -102,6 +105,17 @@ class JournalStorage:
             finally:
                 self._lock.release()
 
+    def read(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """What was committed, once nobody else uses the file; nothing if there is no file.
+
+        Raises:
+            sqlite3.Error: It cannot be read.
+        """
+        with self._lock:
+            if self._file is None:
+                return []
+            return self._file.database.execute(query, parameters).fetchall()
+
     # -- writing -----------------------------------------------------------------------------
 
     def commit(self, statements: Iterable[Statement]) -> None:
@@ -154,6 +168,7 @@ class JournalStorage:
             "DELETE FROM attribution WHERE rowid <= (SELECT max(rowid) FROM attribution) - ?",
             (_ATTRIBUTION_ROWS,),
         )
+        trim(self.database, StepLimits())
         self.database.execute("PRAGMA incremental_vacuum")
         self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
