@@ -355,14 +355,14 @@ _NOTES: Mapping[str, str] = {
         "version, whatever `steps` is. `call_id` undoes one call that `list_agent_changes` shows, "
         "and keeps later ones. If others wrote inside the agent's text, or edited a cell that it "
         "inserted, the call is refused with the diff; the same goes for the agent's own later "
-        "calls, which the answer names. `force=true` proceeds: every character of the others stays, "
-        "an inserted cell that they edited stays whole, and the rest is undone. Outputs stay, "
-        "unless the step cleared them. `agent` undoes the steps of another agent, which is told so "
-        "with its next answer. An undo cannot be undone."
+        "calls, which the answer names. `force=true` proceeds: every character of the others "
+        "stays, an inserted cell that they edited stays whole, and the rest is undone. Outputs "
+        "stay, unless the step cleared them. `agent` undoes the steps of another agent, which is "
+        "told so with its next answer. An undo cannot be undone."
     ),
     "list_agent_changes": (
-        "Each line has the id of the call, the local time of the server, the tool, what it changed, "
-        "and its cells; a cell without an index is gone. Calls that were undone are not listed."
+        "Each line has the id of the call, the server's local time, the tool, what it changed, and "
+        "its cells; a cell without an index is gone. Calls that were undone are not listed."
     ),
 }
 
