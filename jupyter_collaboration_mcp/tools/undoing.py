@@ -22,6 +22,9 @@ from .answers import about, answer, cell_facts, cell_lines, how_many, learnt, on
 from .places import SiteTools
 from .registry import Answer, tool
 
+#: Cells of a step that an answer has as facts, and that it shows.
+_CELLS, _SHOWN = 100, 5
+
 AgentName = Annotated[str | None, Field(description="another agent's name or id; needs admin")]
 
 
@@ -88,7 +91,8 @@ class UndoTools(SiteTools):
         total, steps = len(chosen.log), chosen.log.last(limit)
         changes = await _in_words(steps)
         lines = [
-            f"{fact['call_id']} {_local(each)} {each.call}: {fact['summary']}{_cells(here, each)}"
+            f"{fact['call_id']} {_time(each):%Y-%m-%d %H:%M:%S} {each.call}: {fact['summary']}"
+            + _cells(here, fact)
             for each, fact in zip(steps, changes, strict=True)
         ]
         own = chosen.agent == call.agent.key
@@ -131,13 +135,15 @@ async def _in_words(steps: Sequence[Step]) -> list[dict[str, Any]]:
 
 
 def _facts(step: Step) -> dict[str, Any]:
+    cells = [cell_id for cell_id in parts_of(step.changes) if cell_id != WHOLE]
     return {
         "call_id": step.id,
         "version": step.version,
         "time": _time(step).isoformat(timespec="seconds"),
         "tool": step.call,
         "summary": summary(step),
-        "cells": [cell_id for cell_id in parts_of(step.changes) if cell_id != WHOLE],
+        "cells": cells[:_CELLS],
+        "cell_count": len(cells),
     }
 
 
@@ -145,14 +151,9 @@ def _time(step: Step) -> datetime:
     return datetime.fromtimestamp(step.version / 1000).astimezone()
 
 
-def _local(step: Step) -> str:
-    return f"{_time(step):%Y-%m-%d %H:%M:%S}"
-
-
-def _cells(here: SiteDocument, step: Step) -> str:
+def _cells(here: SiteDocument, fact: dict[str, Any]) -> str:
     """The cells of a step; without revisions, because the agent may not have read what they say."""
-    document = here.peer.document
-    if isinstance(document, TextDocument):
-        return ""
-    cells = [document.label(cell_id) for cell_id in parts_of(step.changes)]
-    return f" ({', '.join(first_of(cells))})"
+    labels = [here.peer.document.label(cell_id) for cell_id in fact["cells"][:_SHOWN]]
+    if (more := fact["cell_count"] - len(labels)) > 0:
+        labels.append(f"{more:,} more")
+    return f" ({', '.join(labels)})" if labels else ""

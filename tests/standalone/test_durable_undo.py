@@ -33,8 +33,10 @@ class Place:
         self.way = way
         self.file = Path(server.root) / PATH
 
-    def write(self, *sources: str) -> None:
-        cells = [notebooks.code(f"cell-{n}", source) for n, source in enumerate(sources)]
+    def write(self, *sources: str, **more: str) -> None:
+        """Write the notebook: cells with ids `cell-0`, `cell-1`, ..., and others by their ids."""
+        named = {f"cell-{n}": source for n, source in enumerate(sources)} | more
+        cells = [notebooks.code(cell_id, source) for cell_id, source in named.items()]
         notebooks.write(self.file, notebooks.notebook(cells))
 
     @asynccontextmanager
@@ -91,7 +93,7 @@ async def test_steps_outlive_the_agent_the_command_and_the_server(place: Place) 
 
     await place.restart()
     # Another person has edited the file meanwhile: the room is loaded anew, with new items.
-    place.write("typed; one by Ada", "two by Ana and Ada", "written elsewhere")
+    place.write("typed; one by Ada", "two by Ana and Ada", elsewhere="new")
     async with place.agent("Bob") as bob:
         assert await calls(bob) == []
     async with place.agent() as ada:
@@ -106,7 +108,8 @@ async def test_steps_outlive_the_agent_the_command_and_the_server(place: Place) 
         assert sources[0] == "typed; one"
         assert "Ana and" in sources[1]
         assert "by Ada" not in sources[1]
-        assert sources[2:] in (["three", "written elsewhere"], ["written elsewhere", "three"])
+        assert sources[2:] == ["three", "new"]
+    await place.saved(*sources)
 
     await place.restart()
     async with place.agent() as ada:
@@ -145,11 +148,11 @@ async def test_an_undo_that_is_killed_is_done_with_its_steps_or_not_at_all(
     async with make_server(env=NOT_MEASURED) as server:
         place = Place(server, "extension")
         place.write(*[f"{n}" for n in range(count)])
-        for moment in range(times(6, 30)):
+        for moment in range(times(3, 30)):
             async with agent(server) as ada:
                 updates = [{"index": n, "content": f"{text}{n}"} for n in range(count)]
                 await ada.ask("batch_update_notebook_cells", path=PATH, updates=updates, exec=False)
-            answered = await _undo_and_kill(server, 0.01 * moment)
+            answered = await _undo_and_kill(server, 0.04 * moment)
             await server.start()
             sources = notebooks.sources(place.file)
             assert len({source.startswith(text) for source in sources}) == 1, "half of it"
@@ -187,22 +190,25 @@ async def test_a_deleted_document_is_forgotten_for_good(place: Place) -> None:
         assert await calls(ada) == []
 
 
-async def test_steps_of_a_server_beside_this_one_are_taken_over_when_it_is_gone(
+async def test_a_server_takes_over_the_steps_of_one_beside_it_once_that_is_gone(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     journals = f"--JupyterCollaborationMCP.journal_dir={tmp_path}"
     async with make_server(journals, env=NOT_MEASURED) as first:
         place = Place(first, "extension")
-        place.write("one", "two")
-        async with agent(first) as ada:
-            await ada.write(PATH, "cell-0", "one by Ada")
-        second = make_server(journals, root=Path(first.root), env=NOT_MEASURED)
+        place.write("one")
+        # The same agent at both: the same credential and name; and the same ids of files.
+        data = {**NOT_MEASURED, "JUPYTER_DATA_DIR": str(first.home / "data")}
+        second = make_server(journals, root=Path(first.root), env=data, token=first.token)
         async with second:
-            assert [path.name for path in sorted(tmp_path.glob("*/journal-?.db"))] == [
-                "journal-0.db",
-                "journal-1.db",
-            ]
-            # The same agent: the same credential and name.
-            second_place = Place(second, "extension")
-            async with second_place.agent() as ada:
+            async with agent(second) as ada:
+                await ada.write(PATH, "cell-0", "one by Ada")
+                kept = await calls(ada)
+            async with agent(first) as ada:
                 assert await calls(ada) == []  # those of a server that runs are left alone
+            second.kill()
+        await place.restart()
+        async with agent(first) as ada:
+            assert await calls(ada) == kept
+            await ada.ask(UNDO, path=PATH)
+            assert await ada.sources(PATH) == ["one"]
