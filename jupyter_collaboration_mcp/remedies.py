@@ -53,6 +53,7 @@ class Intent(Enum):
     RUN_OWN_CODE = "Run code in the kernel, with the means of its language."
     LIST_USERS = "List who is online."
     LIST_SESSIONS = "List the active sessions."
+    LIST_CHANGES = "List the agent's changes to see what can be undone."
     LIST_SERVERS = "List the connected servers."
     LIST_SERVERS_OR_ESCAPE = (
         "List the connected servers. If the name itself has a colon, write ./{path}"

@@ -57,7 +57,7 @@ class ExtensionAssembly:
         self._closing.push_async_callback(backend.stop)
 
         data = journal_directory(settings, serverapp.root_dir)
-        workspace = make_workspace(settings, backend, data, log)
+        workspace = make_workspace(settings, backend, data, log, journal.steps.opened)
         backend.on_room_opened(workspace.observe)
         events = ActivityEvents(serverapp)
         workspace.activity.on_record(lambda activity: events.emit(activity.event()))

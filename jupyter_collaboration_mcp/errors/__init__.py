@@ -41,6 +41,7 @@
     ├── DocumentBusy             others kept changing the same cells
     ├── UndoError
     │   ├── NothingToUndo
+    │   ├── StepNotFound
     │   └── UndoRefused          would remove or strand somebody else's text
     ├── HistoryError
     │   ├── UnknownVersion       the document has no such version
@@ -101,6 +102,7 @@ from .history import (
     MergeConflict,
     NeedsExtension,
     NothingToUndo,
+    StepNotFound,
     UndoError,
     UndoRefused,
     UnknownVersion,
@@ -182,6 +184,7 @@ __all__ = [
     "ServerUnreachable",
     "SessionNotFound",
     "StaleRevision",
+    "StepNotFound",
     "TextMismatch",
     "TokenRefused",
     "TooLarge",
