@@ -40,14 +40,15 @@ class ExtensionAssembly:
         self.events = journal.events
         """What happened to the server that people and agents should know."""
 
+        data = journal_directory(settings, serverapp.root_dir)
         backend = InProcessBackend(
-            serverapp, journal, settings.journal_limit, settings.disabled_workarounds
+            *(serverapp, journal, settings.journal_limit, data / "forks.db"),
+            settings.disabled_workarounds,
         )
         self.workarounds = backend.workarounds
         backend.start(renames)
         self._closing.push_async_callback(backend.stop)
 
-        data = journal_directory(settings, serverapp.root_dir)
         workspace = make_workspace(settings, backend, data, log)
         backend.on_room_opened(workspace.observe)
         events = ActivityEvents(serverapp)

@@ -10,6 +10,7 @@ from .registration import Registration
 TOOLSETS: tuple[Registration[object], ...] = (
     Registration("notebook", f"{__name__}.notebook:NotebookTools"),
     Registration("document", f"{__name__}.documents:DocumentTools"),
+    Registration("document", f"{__name__}.forks:ForkTools"),
     Registration("files", f"{__name__}.files:FileTools"),
     Registration("kernel", f"{__name__}.kernel:KernelTools"),
     Registration("awareness", f"{__name__}.awareness:AwarenessTools"),
@@ -17,7 +18,7 @@ TOOLSETS: tuple[Registration[object], ...] = (
 )
 
 #: What configuration and connections choose from. `core` cuts across all toolsets.
-_CHOICES = ("all", "core", *(toolset.name for toolset in TOOLSETS))
+_CHOICES = ("all", "core", *dict.fromkeys(toolset.name for toolset in TOOLSETS))
 
 
 def toolset_names(wanted: str) -> frozenset[str]:

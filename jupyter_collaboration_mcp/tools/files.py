@@ -71,7 +71,7 @@ class FileTools(SiteTools):
         if overwrite and parse_path(path).revision is not None:
             site, permit = await self._guarded(call, path)
         else:
-            site, permit, _ = await self._place(call, Level.write, _named(path, type))
+            site, permit, *_ = await self._place(call, Level.write, _named(path, type))
         kind = _TYPES[type]
         made = await self._content(call, site, kind, content, template, kernel)
         filing = site.workspace.filing
@@ -96,7 +96,7 @@ class FileTools(SiteTools):
     ) -> Answer:
         """Get type, format, MIME type, size, times, whether it is writable, who has it open, and
         the start of its content. Works for notebooks, folders and binary files too."""
-        site, permit, _ = await self._named(call, Level.read, path)
+        site, permit, *_ = await self._named(call, Level.read, path)
         entry = await self._looked(site, permit, path)
         limit = min(max_content_length, MOST_CONTENT)
         file_format, shown = await self._shown(site, permit, entry, limit)
@@ -128,7 +128,7 @@ class FileTools(SiteTools):
     ) -> Answer:
         """Delete a file or folder, to the trash if the server has one. Anyone who has it open
         is notified. This cannot be undone."""
-        site, permit, _ = await self._named(call, Level.write, path)
+        site, permit, *_ = await self._named(call, Level.write, path)
         await self._looked(site, permit, path)
         await self._guarded(call, path)
         entry, trash = await site.workspace.filing.delete(permit, recursive)
@@ -165,7 +165,7 @@ class FileTools(SiteTools):
     @tool("Check that a document exists", Level.read)
     async def document_exists(self, call: Call, path: str) -> Answer:
         """Check whether a file or folder exists at a path."""
-        site, permit, _ = await self._named(call, Level.read, path)
+        site, permit, *_ = await self._named(call, Level.read, path)
         exists = await site.workspace.filing.exists(permit)
         if not exists:
             self._sites.require_known(path)
@@ -177,7 +177,7 @@ class FileTools(SiteTools):
 
     async def _guarded(self, call: Call, path: str) -> tuple[Site, Permit]:
         """The place of a file to act on, if the file is still what the caller has read."""
-        site, permit, revision = await self._named(call, Level.write, path)
+        site, permit, revision, _ = await self._named(call, Level.write, path)
         if revision is not None:
             guard_text(await self._open(call, Level.read, path, "file"), revision)
         return site, permit
@@ -244,7 +244,7 @@ class FileTools(SiteTools):
         return notebook
 
     async def _template(self, call: Call, kind: FileType, template: str) -> Any:
-        site, permit, _ = await self._place(call, Level.read, template)
+        site, permit, *_ = await self._place(call, Level.read, template)
         entry = await self._looked(site, permit, template)
         if entry.type != kind:
             raise InvalidArgument(

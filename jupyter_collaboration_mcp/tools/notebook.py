@@ -229,7 +229,7 @@ class NotebookTools(SiteTools):
         if_revision: str | list[str] | None,
     ) -> Answer:
         # Outputs are written to the notebook, so that needs permission too.
-        await self._place(call, Level.write, path)
+        await self._place(call, Level.write, path, forks=True)
         here = await self._open(call, Level.execute, path)
         notebook = here.peer.notebook
         if cell_ids is None and (start_index is None or end_index != start_index + 1):

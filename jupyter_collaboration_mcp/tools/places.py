@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..backends.protocols.forks import PREFIX, Fork
 from ..backends.protocols.room_ids import Kind
 from ..documents.handles import parse_path
 from ..documents.notebook import Notebook
-from ..errors import DocumentNotFound, InvalidArgument, ReadOnly
+from ..errors import DocumentNotFound, ForkNotFound, ForkRefused, InvalidArgument, ReadOnly
+from ..workspace.open_document import named
 from ..workspace.permissions import Level, clean_path
 from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site, SiteDocument
@@ -22,6 +24,15 @@ class Place(NamedTuple):
     permit: Permit
     revision: str | None = None
     """The revision that the caller has read, if it gave a handle."""
+    fork: Fork | None = None
+    """The fork that it has named, whose root the permit is for."""
+
+    @property
+    def file_id(self) -> str | None:
+        """The id of the document, if it is known: of its file, or of the fork."""
+        if self.fork is not None:
+            return self.fork.id
+        return self.site.workspace.file_id(self.permit.path)
 
 
 class SiteTools:
@@ -34,9 +45,9 @@ class SiteTools:
         self, call: Call, level: Level, path: str, kind: Kind | None = "notebook"
     ) -> SiteDocument:
         """Join a document, if the caller has permission."""
-        site, permit, revision = await self._named(call, level, path)
+        site, permit, revision, fork = await self._named(call, level, path, forks=True)
         try:
-            here = await site.open(permit, kind)
+            here = await site.open(permit, kind, fork)
         except DocumentNotFound as error:
             raise self._sites.unknown(path, error) from error
         if level is Level.write and not here.peer.link.writable:
@@ -54,18 +65,45 @@ class SiteTools:
             )
         return here if revision is None else replace(here, expected=revision)
 
-    async def _named(self, call: Call, level: Level, path: str) -> Place:
-        """A path that may be a handle."""
+    async def _named(self, call: Call, level: Level, path: str, forks: bool = False) -> Place:
+        """A path that may be a handle.
+
+        Args:
+            forks: Whether it may name a fork.
+        """
         handle = parse_path(path)
         if handle.revision is None:
-            return await self._place(call, level, path)
-        named = await self._place(call, level, handle.name)
+            return await self._place(call, level, path, forks)
+        place = await self._place(call, level, handle.name, forks)
+        if place.fork is not None:
+            return place._replace(revision=handle.revision)
         site, local = self._sites.find(path)
         if await site.workspace.filing.is_taken(clean_path(local)):  # its name is like a handle
             return await self._place(call, level, path)
-        return named._replace(revision=handle.revision)
+        return place._replace(revision=handle.revision)
 
-    async def _place(self, call: Call, level: Level, path: str) -> Place:
-        """A path, if the caller has permission."""
+    async def _place(self, call: Call, level: Level, path: str, forks: bool = False) -> Place:
+        """A path, if the caller has permission.
+
+        Raises:
+            ForkRefused: It names a fork, and only a file will do.
+        """
         site, local = self._sites.find(path)
-        return Place(site, await call.permit(site, level, local))
+        if not local.startswith(PREFIX):
+            return Place(site, await call.permit(site, level, local))
+        fork, root = await self._fork(call, site, local)
+        if not forks:
+            raise ForkRefused.no_file(named(site.alias, fork.name))
+        return Place(site, await call.permit(site, level, root), fork=fork)
+
+    async def _fork(self, call: Call, site: Site, name: str) -> tuple[Fork, str]:
+        """A fork that the caller may know of, and the path of what it was forked from.
+
+        Raises:
+            ForkNotFound: There is none.
+        """
+        fork = await site.workspace.forking.get(name.removeprefix(PREFIX))
+        root = await site.workspace.forking.path_of(fork)
+        if not (site.workspace.visible(root) and await call.may_see(root)):
+            raise ForkNotFound.unknown(fork.id)
+        return fork, root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tornado.web import HTTPError
@@ -18,6 +19,7 @@ from ..upstream.loadable_notebooks import LoadableNotebooks
 from ..upstream.registry import Workarounds
 from ..upstream.workaround import Server
 from .files import InProcessFiles
+from .forks import InProcessForks
 from .journal import Journal
 from .link import InProcessLink
 from .lobby import InProcessLobby
@@ -30,13 +32,18 @@ if TYPE_CHECKING:
 
 
 class InProcessBackend:
-    """The rooms and files of this server."""
+    """The rooms and files of this server.
+
+    Args:
+        forks: The file in which forks of documents are kept.
+    """
 
     def __init__(
         self,
         serverapp: ServerApp,
         journal: Journal,
         journal_limit: int,
+        forks: Path,
         disabled_workarounds: Collection[str] = (),
     ) -> None:
         self._serverapp = serverapp
@@ -47,6 +54,7 @@ class InProcessBackend:
         self._paths = RoomPaths(self._server)
         self._rooms = Rooms(self._server, self._paths, journal, journal_limit, self.workarounds)
         self.files = InProcessFiles(self._server, self._paths, self._rooms)
+        self.forks = InProcessForks(self._server, self._rooms, self._paths, forks)
 
     def start(self, renames: Sequence[tuple[str, str]]) -> None:
         """Watch every room from the moment it is loaded, whoever opens it.
@@ -75,9 +83,11 @@ class InProcessBackend:
         )
         for path, new_path in renames:
             self._paths.move(path, new_path)
+        self.forks.start()
 
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""
+        await self.forks.stop()
         await self._rooms.stop()
         await self._journal.close()
 
@@ -94,12 +104,14 @@ class InProcessBackend:
         return self._paths.known_room(path, kind)
 
     def path_of(self, file_id: str) -> str | None:
-        return self._paths.path_of(file_id)
+        return self._paths.path_of(file_id) or self.forks.known_path(file_id)
 
     async def locate(self, file_id: str) -> str | None:
         return self._paths.path_of(file_id)
 
     async def join(self, room_id: RoomId) -> RoomLink:
+        if room_id.is_fork:
+            return await self.forks.join(room_id)
         try:
             watch = await self._rooms.open(room_id)
         except HTTPError as error:

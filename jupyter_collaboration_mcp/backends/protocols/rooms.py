@@ -15,6 +15,7 @@ from pycrdt import Doc
 
 from .awareness import LobbyLink
 from .files import Files
+from .forks import Forks
 from .room_ids import Kind, RoomId
 
 
@@ -217,6 +218,10 @@ class Backend(Protocol):
     @property
     def files(self) -> Files:
         """The files and folders of the server."""
+
+    @property
+    def forks(self) -> Forks:
+        """The forks of the documents of the server."""
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         """The room id of the document at a path.

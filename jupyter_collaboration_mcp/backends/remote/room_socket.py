@@ -20,6 +20,7 @@ from ...errors import (
     CollaborationError,
     CorruptDocument,
     DocumentNotFound,
+    ForkNotFound,
     NotText,
     RoomUnavailable,
 )
@@ -60,6 +61,7 @@ class RoomSocket:
         log: Logger,
         modified: str | None = None,
         writable: bool = True,
+        file: RoomFile | None = None,
     ) -> None:
         self.room_id = room_id
         self.on_end: Callable[[], None] | None = None
@@ -72,7 +74,7 @@ class RoomSocket:
         self._log = log
         self._notices: list[str] = []
         self._tasks = OwnedTasks()
-        self._file = RoomFile(api, room_id.file_id, path)
+        self._file = file or RoomFile(api, room_id.file_id, path)
         self._sync = ConnectionSync()
         self._awareness = RoomAwareness()
         self._line = RoomReconnector(api, room_id, self._file, self, self._end, log)
@@ -131,7 +133,7 @@ class RoomSocket:
             return
         self._log.info("%s: %s", self.room_id, error.happened)
         self.ended = error.happened
-        self.gone = isinstance(error, DocumentNotFound)
+        self.gone = isinstance(error, DocumentNotFound | ForkNotFound)
         self._line.stop(error.happened)
         self._tasks.cancel()
         if self.on_end is not None:

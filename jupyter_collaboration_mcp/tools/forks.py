@@ -1,0 +1,133 @@
+"""The forks of the `document` toolset: try something in a copy, and merge it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ..backends.protocols.forks import Fork
+from ..documents.foreign_text import NAME, PATH, inline, quoted
+from ..errors import InvalidArgument
+from ..workspace.forking import is_own
+from ..workspace.open_document import named
+from ..workspace.permissions import Level
+from ..workspace.permits import Call, require_level
+from ..workspace.sites import Site
+from .answers import about, answer
+from .places import SiteTools
+from .registry import Answer, tool
+
+#: Characters of a title and a description.
+_TITLE, _DESCRIPTION = 200, 2_000
+
+ForkName = Annotated[str, Field(description="fork:ID")]
+
+
+class ForkTools(SiteTools):
+    """What an agent does with forks."""
+
+    @tool("Fork a document", Level.write, only_adds=True)
+    async def fork_document(
+        self,
+        call: Call,
+        path: str,
+        title: str,
+        description: str = "",
+        synchronize: Annotated[bool, Field(description="also get later edits of it")] = False,
+    ) -> Answer:
+        """Copy a document to try something without changing it. Returns fork:ID, which all tools
+        take as a path; its code runs in a kernel of its own. People can open it."""
+        title, description = _stated(title, description)
+        here = await self._open(call, Level.read, path, None)
+        await call.permit(here.site, Level.write, here.path)
+        forking = here.site.workspace.forking
+        fork = await forking.create(here, title, description, synchronize)
+        name = named(here.alias, fork.name)
+        facts = {**about(here), **_facts(here.site, fork, here.path), "created_fork": True}
+        lines = [f"Forked {here.label} as {name}: use that as the path."]
+        if forking.limitation is not None:
+            lines.append(forking.limitation)
+        return answer(here, lines, facts)
+
+    @tool("List forks", Level.read)
+    async def list_document_forks(
+        self, call: Call, path: Annotated[str | None, Field(description="only of this")] = None
+    ) -> Answer:
+        """List forks of documents: name, title, who made them and when."""
+        found: list[tuple[Site, Fork, str]] = []
+        if path is not None:
+            here = await self._open(call, Level.read, path, None)
+            forks = await here.site.workspace.forking.list(here.peer.link.room_id)
+            found = [(here.site, fork, here.path) for fork in forks]
+        else:
+            await call.authorize(Level.read)
+            for site in self._sites:
+                for fork in await site.workspace.forking.list():
+                    at = await site.workspace.forking.path_of(fork)
+                    if site.workspace.visible(at) and await call.may_see(at):
+                        found.append((site, fork, at))
+        lines = [_line(*each) for each in found]
+        facts = {"forks": [_facts(*each) for each in found]}
+        return Answer("\n".join(lines) or "There are no forks.", facts)
+
+    @tool("Discard a fork", Level.write)
+    async def discard_document_fork(self, call: Call, fork: ForkName) -> Answer:
+        """Delete a fork with all that is in it. One that somebody else made needs the level
+        admin."""
+        place = await self._place(call, Level.write, _fork_name(fork), forks=True)
+        assert place.fork is not None
+        if not is_own(place.fork, call.agent):
+            require_level(Level.admin, call.allowed)
+            place.site.require(Level.admin)
+        here = await place.site.open(place.permit, None, place.fork)
+        await place.site.runs.end_kernel(here)
+        await place.site.workspace.forking.end(place.fork, "discarded", call.agent)
+        name = named(place.site.alias, place.fork.name)
+        return Answer(f"Discarded {name}.", {"fork": name, "discarded": True})
+
+
+def _stated(title: str, description: str) -> tuple[str, str]:
+    """A title in one line and a description, as others will read them."""
+    title = " ".join(title.split())
+    if not title:
+        raise InvalidArgument("The title is empty.", "Say in a few words what the fork is for.")
+    for said, most, what in ((title, _TITLE, "title"), (description, _DESCRIPTION, "description")):
+        if len(said) > most:
+            raise InvalidArgument(
+                f"The {what} has {len(said):,} characters; at most {most:,} are allowed.",
+                "Shorten it.",
+            )
+    return title, description
+
+
+def _fork_name(given: str) -> str:
+    """The name of a fork; its id alone will do."""
+    return given if ":" in given else f"fork:{given}"
+
+
+def _line(site: Site, fork: Fork, path: str) -> str:
+    when = "" if fork.created is None else f", {_time(fork.created)}"
+    who = "" if fork.author is None else f" by {inline(fork.author.name, NAME)}"
+    sync = ", synchronized" if fork.synchronize else ""
+    title = quoted(fork.title) if fork.title else "without a title"
+    about_it = f" {quoted(fork.description)}" if fork.description else ""
+    name = inline(named(site.alias, fork.name), PATH)
+    return f"{name}: {title} of {site.label_of(path)}{who}{when}{sync}.{about_it}"
+
+
+def _facts(site: Site, fork: Fork, path: str) -> dict[str, Any]:
+    return {
+        "fork": named(site.alias, fork.name),
+        "root": site.name(path),
+        "title": fork.title,
+        "description": fork.description,
+        "synchronize": fork.synchronize,
+        "author": None if fork.author is None else fork.author.name,
+        "created": None if fork.created is None else _time(fork.created),
+    }
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
