@@ -194,7 +194,7 @@ def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit
         def work(document: Document, record: CallRecord) -> UndoResult:
             made = plan_undo(document, taken, force)
             _check_undo(here, document, record, made)
-            made.apply()
+            made.apply(record.pass_action)
             record.undone, record.changes = taken, made.changes
             return UndoResult(
                 steps=len(taken),

@@ -25,6 +25,9 @@ CREATE TABLE IF NOT EXISTS updates (
     seq INTEGER PRIMARY KEY, room TEXT NOT NULL, time REAL NOT NULL, yupdate BLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS updates_by_room ON updates (room, seq);
+CREATE TABLE IF NOT EXISTS pending (
+    edit INTEGER NOT NULL, room TEXT NOT NULL, slice INTEGER NOT NULL, yupdate BLOB NOT NULL
+);
 CREATE TABLE IF NOT EXISTS attribution (
     document TEXT NOT NULL, client INTEGER NOT NULL, clock_from INTEGER NOT NULL,
     clock_to INTEGER NOT NULL, agent TEXT NOT NULL, call TEXT NOT NULL, time REAL NOT NULL

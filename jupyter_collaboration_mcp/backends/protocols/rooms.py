@@ -8,6 +8,7 @@ knowing when an edit would survive a crash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -157,6 +158,16 @@ class RoomLink(Protocol):
 
     def send(self, message: bytes) -> None:
         """Send the room a message; `wait_acknowledged` waits until it has taken effect."""
+
+    def as_one(self, updates: Sequence[bytes]) -> AbstractAsyncContextManager[None]:
+        """Send several updates, of which the room has all or nothing after a crash.
+
+        All are sent inside, in turns of the loop; none is, if the caller decides against it. The
+        file does not overwrite the room in between, as far as that can be prevented.
+
+        Raises:
+            RoomUnavailable: They cannot be kept together; none was sent.
+        """
 
     def receive(self) -> Sequence[bytes]:
         """The updates since the last call, oldest first; some may be a `Piece`."""

@@ -10,11 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from logging import Logger
 from typing import Any
 
-from pycrdt import Decoder, Doc, YMessageType, YSyncMessageType, read_message
+from pycrdt import (
+    Decoder,
+    Doc,
+    YMessageType,
+    YSyncMessageType,
+    create_update_message,
+    merge_updates,
+    read_message,
+)
 
 from ...errors import (
     CollaborationError,
@@ -73,6 +81,7 @@ class RoomSocket:
         """Whether we have left."""
         self._log = log
         self._notices: list[str] = []
+        self._slices: list[bytes] | None = None  # of an edit that is sent as a whole
         self._tasks = OwnedTasks()
         self._file = file or RoomFile(api, room_id.file_id, path)
         self._sync = ConnectionSync()
@@ -200,9 +209,24 @@ class RoomSocket:
             # A farewell is not echoed to its sender, so we would stay here forever.
             self._awareness.apply(message, "own")
         elif message[1] == YSyncMessageType.SYNC_UPDATE:
+            if self._slices is not None:
+                self._slices.append(read_message(message[2:]))
+                return
             self._sync.on_sent(read_message(message[2:]), echoes=connection is not None)
         if connection is not None:  # otherwise the next connection carries over what the Doc has
             connection.send(message)
+
+    @contextlib.asynccontextmanager
+    async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        """Send one message in the end: a server applies it as a whole."""
+        slices: list[bytes] = []
+        self._slices = slices
+        try:
+            yield
+        finally:
+            self._slices = None
+        if len(slices) == len(updates):
+            self.send(create_update_message(merge_updates(*slices)))
 
     def receive(self) -> Sequence[bytes]:
         return self._sync.receive(everything=not self.alive)
