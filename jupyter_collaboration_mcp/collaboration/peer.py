@@ -257,7 +257,9 @@ class RoomPeer:
         async with self.link.as_one(prepared.updates), self._sync.closed():
             if not self._sync.receive_last() or not self._fits(edit, attempt):
                 return False
-            written = self._replica.attribute(seat.agent, call, prepared.clock)
+            written = self._replica.attribute(
+                seat.agent, call, prepared.clock, prepared.record.written_for
+            )
             for number, update in enumerate(prepared.updates):
                 if self._replica.broken:
                     self.link.send(create_update_message(update))
@@ -280,7 +282,7 @@ class RoomPeer:
         """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
         if written is None:
-            written = self._replica.attribute(seat.agent, call)
+            written = self._replica.attribute(seat.agent, call, written_for=record.written_for)
         if record.changes or record.undone:
             step = Step(self.version, call, tuple(record.changes), seat.agent)
             if record.undone:

@@ -160,16 +160,26 @@ class Replica:
             self.doc.apply_update(update)
         return self.updates > known
 
-    def attribute(self, agent: str, call: str, until: int | None = None) -> Clocks:
+    def attribute(
+        self,
+        agent: str,
+        call: str,
+        until: int | None = None,
+        written_for: Sequence[tuple[int, str]] = (),
+    ) -> Clocks:
         """What was written since the last call, which the link records as an agent's.
 
         Args:
             until: The clock up to which it will be written at once.
+            written_for: Others whose it is, by the clocks up to which it is theirs.
         """
         start, end = self.advance(until)
-        if start < end:
-            client = self.doc.client_id
-            self._link.record(Authorship(client, start, end, agent, call, time.time()))
+        at = start
+        for clock, author in (*written_for, (end, agent)):
+            if at < clock <= end:
+                now = time.time()
+                self._link.record(Authorship(self.doc.client_id, at, clock, author, call, now))
+                at = clock
         return start, end
 
     def advance(self, until: int | None = None) -> Clocks:

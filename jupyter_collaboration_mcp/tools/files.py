@@ -28,7 +28,7 @@ from ..workspace.permissions import Level
 from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site
 from .listings import file_facts
-from .places import SiteTools
+from .places import SiteTools, names_fork
 from .registry import MOST_CONTENT, Answer, tool
 
 #: What a document is on disk.
@@ -150,6 +150,8 @@ class FileTools(SiteTools):
     @tool("Copy a document", Level.write, only_adds=True)
     async def copy_document(self, call: Call, path: str, copyPath: str) -> Answer:  # noqa: N803
         """Copy a file or folder, including unsaved edits."""
+        if names_fork(self._sites, path):
+            return await self._copy_fork(call, path, copyPath)
         site, old, new = await self._two_places(call, path, copyPath)
         folders, notices = await site.workspace.filing.copy(old, new)
         text = f"Copied {site.label_of(old.path)} to {site.label_of(new.path)}{_also(folders)}."
@@ -175,6 +177,20 @@ class FileTools(SiteTools):
 
     # -- parts -------------------------------------------------------------------------------
 
+    async def _copy_fork(self, call: Call, path: str, new_path: str) -> Answer:
+        """Make a file of a fork."""
+        here = await self._open(call, Level.read, path, None)
+        new = await self._beside(call, here.site, new_path)
+        created = await here.site.workspace.forking.copy(here, new)
+        name = here.site.label_of(new.path)
+        text = f"Copied {here.label} to {name}{_also(created.folders)}. The fork is still there."
+        facts = {
+            "path": here.site.name(new.path),
+            "source_path": here.name,
+            "folders": list(created.folders),
+        }
+        return Answer(text, facts)
+
     async def _guarded(self, call: Call, path: str) -> tuple[Site, Permit]:
         """The place of a file to act on, if the file is still what the caller has read."""
         site, permit, revision, _ = await self._named(call, Level.write, path)
@@ -194,6 +210,10 @@ class FileTools(SiteTools):
         site, old = await self._guarded(call, path)
         await call.permit(site, Level.read, old.path)  # its content can be read at the new path
         await self._looked(site, old, path)
+        return site, old, await self._beside(call, site, new_path)
+
+    async def _beside(self, call: Call, site: Site, new_path: str) -> Permit:
+        """A new path on the server of the old one."""
         self._sites.require_known(new_path)
         # A new path without an alias is on the server of the old one.
         other, target = self._sites.find(new_path)
@@ -202,8 +222,7 @@ class FileTools(SiteTools):
                 "The two paths are on different servers.",
                 "Read it there and create it here, or choose a path on the same server.",
             )
-        new = await call.permit(site, Level.write, target if other is site else new_path)
-        return site, old, new
+        return await call.permit(site, Level.write, target if other is site else new_path)
 
     async def _content(
         self,

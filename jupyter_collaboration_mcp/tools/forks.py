@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from ..backends.protocols.forks import Fork
 from ..documents.foreign_text import NAME, PATH, inline, quoted
+from ..documents.handles import brief_id
+from ..documents.text_document import WHOLE
+from ..documents.three_way import Deed, Merged, Side
 from ..errors import InvalidArgument
 from ..workspace.forking import is_own
+from ..workspace.merging import conflicting
 from ..workspace.open_document import named
 from ..workspace.permissions import Level
 from ..workspace.permits import Call, require_level
 from ..workspace.sites import Site
-from .answers import about, answer
+from .answers import about, answer, on_disk
 from .places import SiteTools
 from .registry import Answer, tool
+
+#: Cells of one kind that an answer names.
+_CELLS = 50
 
 #: Characters of a title and a description.
 _TITLE, _DESCRIPTION = 200, 2_000
@@ -72,6 +80,36 @@ class ForkTools(SiteTools):
         facts = {"forks": [_facts(*each) for each in found]}
         return Answer("\n".join(lines) or "There are no forks.", facts)
 
+    @tool("Merge a fork", Level.write)
+    async def merge_document_fork(
+        self,
+        call: Call,
+        fork: ForkName,
+        preview: Annotated[bool, Field(description="only show what it would do")] = False,
+        prefer: Annotated[
+            Literal["fork", "document"] | None, Field(description="who wins a conflict")
+        ] = None,
+    ) -> Answer:
+        """Put what changed in a fork into its document, as one step to undo, and end the fork.
+        Refused with a diff if both changed the same cell, unless you prefer a side."""
+        place = await self._place(call, Level.write, _fork_name(fork), forks=True)
+        site, known, forking = place.site, place.fork, place.site.workspace.forking
+        assert known is not None
+        root = await call.permit(site, Level.write, await forking.root_path(known))
+        source = await site.open(place.permit, None, known)
+        here = await site.open(root, None)
+        name = named(site.alias, known.name)
+        if preview:
+            merged = await forking.preview(here, source, prefer)
+            facts = {**about(here), "fork": name, "preview": True, **_merged_facts(merged)}
+            return answer(here, _preview(name, here.label, merged, prefer), facts)
+        merged = await forking.merge(here, source, prefer)
+        await site.runs.end_kernel(source)
+        await forking.end(known, "merged", call.agent)
+        facts = {**about(here), "fork": name, "merged": True, **_merged_facts(merged)}
+        head = f"Merged {name} into {here.label}: {_summary(merged)}. The fork is gone."
+        return answer(here, [f"{head} {on_disk(here, facts)}", *_deeds(merged)], facts)
+
     @tool("Discard a fork", Level.write)
     async def discard_document_fork(self, call: Call, fork: ForkName) -> Answer:
         """Delete a fork with all that is in it. One that somebody else made needs the level
@@ -86,6 +124,55 @@ class ForkTools(SiteTools):
         await place.site.workspace.forking.end(place.fork, "discarded", call.agent)
         name = named(place.site.alias, place.fork.name)
         return Answer(f"Discarded {name}.", {"fork": name, "discarded": True})
+
+
+#: What a merge does to a cell, in words.
+_DEEDS: dict[Deed, str] = {
+    "added": "added",
+    "deleted": "deleted",
+    "edited": "edited",
+    "moved": "moved",
+    "outputs": "with new outputs",
+}
+
+
+def _summary(merged: Merged) -> str:
+    """What a merge does, in numbers."""
+    counts = Counter(deed for _, deed in merged.deeds)
+    if any(cell_id == WHOLE for cell_id, _ in merged.deeds):
+        return "the text edited"
+    said = [f"{count} {_DEEDS[deed]}" for deed, count in counts.items()]
+    return f"cells: {', '.join(said)}" if said else "nothing to change"
+
+
+def _deeds(merged: Merged) -> list[str]:
+    """What a merge does to each cell, a line for each kind."""
+    lines = []
+    for deed, words in _DEEDS.items():
+        cells = [brief_id(cell_id) for cell_id, done in merged.deeds if done == deed and cell_id]
+        if cells:
+            more = f" and {len(cells) - _CELLS} more" if len(cells) > _CELLS else ""
+            lines.append(f"{words}: {' '.join(cells[:_CELLS])}{more}")
+    return lines
+
+
+def _preview(name: str, label: str, merged: Merged, prefer: Side | None) -> list[str]:
+    lines = [f"Merging {name} into {label} would do this; nothing was changed: {_summary(merged)}."]
+    lines += _deeds(merged)
+    if merged.conflicts and prefer is None:
+        lines.append(f"It is refused as it is. {conflicting(merged.conflicts).happened}")
+    elif merged.conflicts:
+        lines.append(f"Conflicts that the {prefer} wins: {len(merged.conflicts)}.")
+    return lines
+
+
+def _merged_facts(merged: Merged) -> dict[str, Any]:
+    return {
+        "cells": [{"id": cell_id, "change": deed} for cell_id, deed in merged.deeds],
+        "conflicts": [
+            {"cell_id": each.cell_id or None, "reason": each.why} for each in merged.conflicts
+        ],
+    }
 
 
 def _stated(title: str, description: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from ..errors import DocumentNotFound, ForkNotFound, ForkRefused, InvalidArgumen
 from ..workspace.open_document import named
 from ..workspace.permissions import Level, clean_path
 from ..workspace.permits import Call, Permit
-from ..workspace.sites import Site, SiteDocument
+from ..workspace.sites import Site, SiteDocument, Sites
 from .parts import Parts
 
 
@@ -107,3 +107,8 @@ class SiteTools:
         if not (site.workspace.visible(root) and await call.may_see(root)):
             raise ForkNotFound.unknown(fork.id)
         return fork, root
+
+
+def names_fork(sites: Sites, path: str) -> bool:
+    """Whether a path names a fork."""
+    return sites.find(path)[1].startswith(PREFIX)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..backends.protocols.forks import Ending, Fork, Forks
 from ..backends.protocols.room_ids import Kind, RoomId
+from ..documents.content import TextContent, read_content
 from ..documents.members import agent_username
-from ..errors import DocumentNotFound, ForkNotFound, ForkRefused, NotANotebook, NotText
+from ..documents.three_way import Merged, Side
+from ..errors import (
+    DocumentNotFound,
+    ForkNotFound,
+    ForkRefused,
+    NotANotebook,
+    NotText,
+    PathRefused,
+)
+from . import merging
 from .agent import Agent
 from .open_document import OpenDocument
 from .open_rooms import OpenRooms
+from .permits import Permit
+
+if TYPE_CHECKING:
+    from .filing import Creation, Filing
 
 
 class ForkPlace(Protocol):
     """The documents of the server."""
 
     rooms: OpenRooms
+    filing: Filing
 
 
 class Forking:
@@ -89,6 +105,38 @@ class Forking:
             )
         return path
 
+    async def copy(self, here: OpenDocument, new: Permit) -> Creation:
+        """Make a file of a fork.
+
+        Raises:
+            AlreadyExists: Something is at the path.
+            PathRefused: The name is one of another kind of document.
+        """
+        kind = here.peer.link.room_id.kind
+        if (kind == "notebook") != new.path.endswith(".ipynb"):
+            raise PathRefused(
+                f"{here.label} is a {kind}, which {new.path!r} is no name for. Nothing was done.",
+                f"Choose a path that {'ends' if kind == 'notebook' else 'does not end'} in .ipynb.",
+            )
+        state = here.peer.doc.get_update()
+        content = await asyncio.to_thread(file_content, kind, state)
+        return await self._place.filing.create(new, kind, content, overwrite=False)
+
+    async def preview(self, here: OpenDocument, fork: OpenDocument, prefer: Side | None) -> Merged:
+        """What a merge would do to a document, without doing anything."""
+        known = await self.get(fork.peer.link.room_id.file_id)
+        state = await merging.state_of(self._forks, known, fork.peer)
+        return await merging.preview(here, state, prefer)
+
+    async def merge(self, here: OpenDocument, fork: OpenDocument, prefer: Side | None) -> Merged:
+        """Merge a fork into its document; both are still there then.
+
+        Raises:
+            MergeConflict: Both sides changed the same, and neither is preferred.
+        """
+        known = await self.get(fork.peer.link.room_id.file_id)
+        return await merging.merge_fork(here, self._forks, known, fork.peer, prefer)
+
     async def end(self, fork: Fork, how: Ending, by: Agent) -> None:
         """Remove a fork, notify the people in it, and keep nothing of it.
 
@@ -115,3 +163,13 @@ def require_kind(fork: Fork, kind: Kind | None) -> None:
         raise NotANotebook.at(fork.name, "file")
     if kind == "file" and fork.root.kind == "notebook":
         raise NotText.notebook(fork.name)
+
+
+def file_content(kind: Kind, state: bytes) -> Any:
+    """What a file says that has the content of a shared document; for any thread."""
+    content = read_content(kind, state)
+    if isinstance(content, TextContent):
+        return content.text
+    # JupyterLab reads a notebook of an older minor version without the ids of its cells.
+    cells = [dict(cell) for cell in content.cells]
+    return {"cells": cells, "metadata": dict(content.metadata), "nbformat": 4, "nbformat_minor": 5}

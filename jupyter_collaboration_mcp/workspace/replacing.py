@@ -6,7 +6,6 @@ carets and concurrent typing stay. Everything is recorded, so the whole is one s
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -16,6 +15,7 @@ from ..collaboration.edits import CallRecord, Edit
 from ..documents.content import Content, NotebookContent, TextContent
 from ..documents.differ import WORK, Differ
 from ..documents.notebook import CellType, Notebook
+from ..documents.ordering import longest_ascending
 from ..documents.protection import CellAction, metadata_actions
 from ..documents.text_document import WHOLE, Document, TextDocument
 from .open_document import OpenDocument
@@ -206,7 +206,7 @@ class _Replacement:
             self._wanted = {cell_id: self._wanted[cell_id] for cell_id in cell_ids}
             self._order = _with_missing(self._ids, list(content.by_id), self._wanted)
         common = [cell_id for cell_id in self._order if cell_id in self._index]
-        self._kept = _longest_ascending(common, self._index)
+        self._kept = longest_ascending(common, self._index)
         self._moved = [cell_id for cell_id in common if cell_id not in self._kept]
         staying = {self._index[cell_id] for cell_id in common}
         # A damaged notebook has an id twice: the first cell with it stays.
@@ -362,21 +362,3 @@ def _with_missing(ids: Sequence[str], order: Sequence[str], wanted: Mapping[str,
     for cell_id in ids:
         found += [cell_id, *after.pop(cell_id, ())]
     return found
-
-
-def _longest_ascending(cell_ids: Sequence[str], index: Mapping[str, int]) -> set[str]:
-    """The most cells that can stay where they are when all others move around them."""
-    ends: list[int] = []  # the smallest last index of an ascending row of each length
-    tails: list[str] = []
-    before: dict[str, str | None] = {}
-    for cell_id in cell_ids:
-        length = bisect_left(ends, index[cell_id])
-        before[cell_id] = tails[length - 1] if length else None
-        ends[length : length + 1] = [index[cell_id]]
-        tails[length : length + 1] = [cell_id]
-    kept: set[str] = set()
-    last = tails[-1] if tails else None
-    while last is not None:
-        kept.add(last)
-        last = before[last]
-    return kept

@@ -40,7 +40,8 @@ async def test_a_fork_is_edited_and_its_document_stays_as_it_is(server: JupyterP
             updates=[{"cell_id": ids[0], "content": "a = 5"}],
             exec=False,
         )
-        assert done["path"] == fork and done["saved"]
+        assert done["path"] == fork
+        assert done["saved"]
         assert await ada.sources(fork) == ["a = 5", "b = 2"]
         assert await ada.sources("apart.ipynb") == ["a = 1", "b = 2"]
         await ada.ask("undo_agent_changes", path=fork)
@@ -97,7 +98,8 @@ async def test_what_makes_no_sense_with_a_fork_names_what_does(server: JupyterPr
             assert error["code"] == "fork_refused"
             assert "merge_document_fork" in error["next_step"]
         error = await ada.refused("fork_document", path=fork, title="Again")
-        assert error["code"] == "fork_refused" and "is a fork itself" in error["message"]
+        assert error["code"] == "fork_refused"
+        assert "is a fork itself" in error["message"]
         error = await ada.refused("get_document", path=fork)
         assert error["code"] == "not_text"
 
@@ -131,7 +133,8 @@ async def test_a_file_whose_name_begins_like_a_fork_is_still_a_file(
     (server.root / "fork:x.txt").write_text("a file\n")
     async with agent(server) as ada:
         read = await ada.ask("get_document", path="./fork:x.txt")
-        assert read["content"] == "a file\n" and read["path"] == "./fork:x.txt"
+        assert read["content"] == "a file\n"
+        assert read["path"] == "./fork:x.txt"
         listed = await ada.ask("list_documents", path_filter="fork:x")
         assert [each["path"] for each in listed["documents"]] == ["./fork:x.txt"]
 
@@ -191,7 +194,8 @@ async def test_code_of_a_fork_runs_in_a_kernel_of_its_own(
         assert "NameError" in await ada.say("run_code", path=fork, code="print(a)")
         await ada.ask("discard_document_fork", fork=fork)
         kernels = await api.kernels()
-        assert status["kernel"]["id"] not in kernels and people["kernel"]["id"] in kernels
+        assert status["kernel"]["id"] not in kernels
+        assert people["kernel"]["id"] in kernels
 
 
 async def test_a_discarded_fork_is_gone_for_everybody(server: JupyterProcess) -> None:
@@ -204,7 +208,8 @@ async def test_a_discarded_fork_is_gone_for_everybody(server: JupyterProcess) ->
             ("get_notebook", {"path": fork}),
         ):
             error = await ada.refused(tool, **arguments)
-            assert error["code"] == "fork_not_found" and "was discarded" in error["message"]
+            assert error["code"] == "fork_not_found"
+            assert "was discarded" in error["message"]
         assert not await forks.listed(server, "discard.ipynb")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pycrdt import Doc, YMessageType, handle_sync_message
@@ -30,6 +31,9 @@ class ForkOwner(Protocol):
 
     async def durable(self) -> None:
         """Return when everything that forks have got would survive a crash."""
+
+    def uncommitted(self) -> AbstractContextManager[None]:
+        """Commit nothing meanwhile."""
 
 
 class ForkLink:
@@ -110,6 +114,12 @@ class ForkLink:
             handle_sync_message(message[1:], self._room.ydoc)
         finally:
             self._sending = False
+
+    @asynccontextmanager
+    async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        """Commit nothing in between."""
+        with self._forks.uncommitted():
+            yield
 
     def receive(self) -> Sequence[bytes]:
         received, self._received = self._received, []

@@ -80,7 +80,10 @@ class ForkStore:
         return rows[0][0] if rows else None
 
     def updates(self, fork_id: str) -> list[Contribution]:
-        """What a fork's document was made of, oldest first; the first is its base."""
+        """What a fork's document was made of, oldest first; the first is its base.
+
+        Only what is committed.
+        """
         return [
             Contribution(data, _writer(writer), at)
             for data, writer, at in self._read(
@@ -97,7 +100,6 @@ class ForkStore:
         return merge_updates(*(data for (data,) in rows)) if rows else None
 
     def _read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        self.commit()
         try:
             return self._opened().execute(query, values).fetchall()
         except (sqlite3.Error, OSError) as error:
@@ -113,6 +115,10 @@ class ForkStore:
             (fork.id, json.dumps(fork.info()), fork.created or now),
         )
         self._append(fork.id, 1, state, None)
+
+    def change(self, fork: Fork) -> None:
+        """Change what is known about a fork; `commit` makes it durable."""
+        self._later("UPDATE forks SET info = ? WHERE id = ?", (json.dumps(fork.info()), fork.id))
 
     def append(self, fork_id: str, update: bytes, writer: Writer | None) -> Row:
         """Add an update of a fork's document; `commit` makes it durable. Until then, `attribute`

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,8 @@ class InProcessForks:
         self._log = server.log
         self._watches: dict[str, ForkWatch] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._holding = 0  # edits that are being made in slices
+        self._released = asyncio.Event()
 
     # -- coming and going of the server ------------------------------------------------------
 
@@ -130,13 +132,30 @@ class InProcessForks:
         watch = self._watches.get(fork_id)
         return None if watch is None else self.last_path(watch.fork)
 
+    @contextlib.contextmanager
+    def unsynchronized(self, fork: Fork) -> Iterator[bool]:
+        watch = self._watch(fork.id)
+        watch.release()
+        if fork.synchronize:
+            # A server that dies in between must not copy what was merged into the fork.
+            self._store.change(replace(fork, synchronize=False))
+        try:
+            yield True
+        except BaseException:
+            if fork.synchronize:
+                self._store.change(fork)
+                self._synchronize(watch)
+            raise
+
     async def base(self, fork: Fork) -> bytes | None:
+        await self.durable()
         try:
             return self._store.base(fork.id)
         except ForkStoreError as error:
             raise _unusable(error) from error
 
     async def contributions(self, fork: Fork) -> Sequence[Contribution]:
+        await self.durable()
         try:
             return self._store.updates(fork.id)
         except ForkStoreError as error:
@@ -185,10 +204,25 @@ class InProcessForks:
         Raises:
             RoomUnavailable: It would not.
         """
+        while self._holding:
+            await self._released.wait()
         try:
             self._commit()
         except ForkStoreError as error:
             raise _unusable(error) from error
+
+    @contextlib.contextmanager
+    def uncommitted(self) -> Iterator[None]:
+        """Commit nothing meanwhile: after a crash there is all of an edit or nothing."""
+        self._holding += 1
+        self._released.clear()
+        try:
+            yield
+        finally:
+            self._holding -= 1
+            if not self._holding:
+                self._released.set()
+                self._commit_soon()
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -214,7 +248,11 @@ class InProcessForks:
         FORK_ROOMS[fork.id] = fork.info()
         self._server.ydoc.ywebsocket_server.rooms[fork.id] = room
         watch = self._watches[fork.id] = ForkWatch(fork, room, self._store, self._commit_soon)
-        if fork.synchronize and (root := self._rooms.watch_of(fork.root)) is not None:
+        self._synchronize(watch)
+
+    def _synchronize(self, watch: ForkWatch) -> None:
+        root = self._rooms.watch_of(watch.fork.root)
+        if watch.fork.synchronize and root is not None:
             watch.follow(root)
 
     def _forget(self, fork_id: str) -> None:
@@ -258,7 +296,7 @@ class InProcessForks:
                 self._commit_soon()
 
     def _commit_soon(self) -> None:
-        if self._timer is None:
+        if self._timer is None and not self._holding:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_COMMIT_DELAY, self._commit_now)
 
@@ -270,6 +308,8 @@ class InProcessForks:
 
     def _commit(self) -> None:
         self._stop_timer()
+        if self._holding:
+            return
         self._store.commit()
         for watch in self._watches.values():
             watch.on_commit()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
@@ -174,6 +175,12 @@ class Forks(Protocol):
         """Who has written what in a fork, oldest first; the first is its base.
 
         Empty if not known.
+        """
+
+    def unsynchronized(self, fork: Fork) -> AbstractContextManager[bool]:
+        """Let a fork get no edits of its root meanwhile: merging it is one.
+
+        Yields whether it gets none; another server cannot be told.
         """
 
     async def end(self, fork: Fork, how: Ending, why: str) -> None:

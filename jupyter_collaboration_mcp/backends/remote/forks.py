@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from logging import Logger
 from typing import Any
@@ -114,6 +114,10 @@ class RemoteForks:
 
     async def contributions(self, fork: Fork) -> Sequence[Contribution]:
         return ()  # another server remembers no authors
+
+    @contextmanager
+    def unsynchronized(self, fork: Fork) -> Iterator[bool]:
+        yield not fork.synchronize
 
     async def join(self, room_id: RoomId) -> ForkSocket:
         """Take a seat in the room of a fork.
