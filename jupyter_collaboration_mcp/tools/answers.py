@@ -22,6 +22,7 @@ CellIds = Annotated[
     Field(description="handles, ids, indexes, or text:WORDS"),
 ]
 Revisions = Annotated[str | list[str] | None, Field(description="expected revision, one per cell")]
+Propose = Annotated[str | None, Field(description="title: edit in a fork for it")]
 Start = Annotated[int, Field(ge=0, description="where to continue")]
 Timeout = Annotated[float, Field(ge=0, description="seconds to wait; the run continues after")]
 
@@ -49,6 +50,8 @@ def on_disk(here: OpenDocument, facts: dict[str, Any]) -> str:
     """Whether the file has what this agent wrote; also added to the facts."""
     peer = here.peer
     facts["saved"] = not peer.has_unsaved_of(here.seat.agent)
+    if here.is_fork:
+        return "Only in the fork."
     if facts["saved"]:
         return "On disk."
     return "Not on disk yet." if peer.link.autosaves else "Not on disk: autosave is off."

@@ -28,7 +28,7 @@ from ..workspace.permissions import Level
 from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site
 from .listings import file_facts
-from .places import SiteTools, names_fork
+from .places import SiteTools, names_fork, refuse_proposing
 from .registry import MOST_CONTENT, Answer, tool
 
 #: What a document is on disk.
@@ -68,6 +68,8 @@ class FileTools(SiteTools):
         """Create a notebook, text file or folder, and missing parent folders. Overwrites nothing
         unless overwrite=true."""
         self._sites.require_known(path)
+        if overwrite:
+            refuse_proposing(call, "nothing was overwritten")
         if overwrite and parse_path(path).revision is not None:
             site, permit = await self._guarded(call, path)
         else:
@@ -129,6 +131,7 @@ class FileTools(SiteTools):
         """Delete a file or folder, to the trash if the server has one. Anyone who has it open
         is notified. This cannot be undone."""
         site, permit, *_ = await self._named(call, Level.write, path)
+        refuse_proposing(call, "nothing was deleted")
         await self._looked(site, permit, path)
         await self._guarded(call, path)
         entry, trash = await site.workspace.filing.delete(permit, recursive)
@@ -142,6 +145,7 @@ class FileTools(SiteTools):
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
         """Rename or move a file or folder. Anyone who has it open keeps it, with unsaved edits."""
         site, old, new = await self._two_places(call, path, newPath)
+        refuse_proposing(call, "nothing was renamed")
         folders = await site.workspace.filing.rename(old, new)
         text = f"Renamed {site.label_of(old.path)} to {site.label_of(new.path)}{_also(folders)}."
         facts = {"path": site.name(new.path), "old_path": site.name(old.path), "folders": folders}

@@ -13,7 +13,6 @@ from ..documents.foreign_text import NAME, PATH, inline, quoted
 from ..documents.handles import brief_id
 from ..documents.text_document import WHOLE
 from ..documents.three_way import Deed, Merged, Side
-from ..errors import InvalidArgument
 from ..workspace.forking import is_own
 from ..workspace.merging import conflicting
 from ..workspace.open_document import named
@@ -21,14 +20,11 @@ from ..workspace.permissions import Level
 from ..workspace.permits import Call, require_level
 from ..workspace.sites import Site
 from .answers import about, answer, on_disk
-from .places import SiteTools
+from .places import SiteTools, refuse_proposing, stated
 from .registry import Answer, tool
 
 #: Cells of one kind that an answer names.
 _CELLS = 50
-
-#: Characters of a title and a description.
-_TITLE, _DESCRIPTION = 200, 2_000
 
 ForkName = Annotated[str, Field(description="fork:ID")]
 
@@ -47,7 +43,7 @@ class ForkTools(SiteTools):
     ) -> Answer:
         """Copy a document to try something without changing it. Returns fork:ID, which all tools
         take as a path; its code runs in a kernel of its own. People can open it."""
-        title, description = _stated(title, description)
+        title, description = stated(title, description)
         here = await self._open(call, Level.read, path, None)
         await call.permit(here.site, Level.write, here.path)
         forking = here.site.workspace.forking
@@ -99,6 +95,8 @@ class ForkTools(SiteTools):
         source = await site.open(place.permit, None, known)
         here = await site.open(root, None)
         name = named(site.alias, known.name)
+        if not preview:
+            refuse_proposing(call, f"{name} is not merged")
         if preview:
             merged = await forking.preview(here, source, prefer)
             facts = {**about(here), "fork": name, "preview": True, **_merged_facts(merged)}
@@ -173,20 +171,6 @@ def _merged_facts(merged: Merged) -> dict[str, Any]:
             {"cell_id": each.cell_id or None, "reason": each.why} for each in merged.conflicts
         ],
     }
-
-
-def _stated(title: str, description: str) -> tuple[str, str]:
-    """A title in one line and a description, as others will read them."""
-    title = " ".join(title.split())
-    if not title:
-        raise InvalidArgument("The title is empty.", "Say in a few words what the fork is for.")
-    for said, most, what in ((title, _TITLE, "title"), (description, _DESCRIPTION, "description")):
-        if len(said) > most:
-            raise InvalidArgument(
-                f"The {what} has {len(said):,} characters; at most {most:,} are allowed.",
-                "Shorten it.",
-            )
-    return title, description
 
 
 def _fork_name(given: str) -> str:

@@ -16,6 +16,9 @@ from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site, SiteDocument, Sites
 from .parts import Parts
 
+#: Characters of a title and a description.
+_TITLE, _DESCRIPTION = 200, 2_000
+
 
 class Place(NamedTuple):
     """A path that a call has named, on its server, and that it may use."""
@@ -42,12 +45,25 @@ class SiteTools:
         self._sites = parts.sites
 
     async def _open(
-        self, call: Call, level: Level, path: str, kind: Kind | None = "notebook"
+        self,
+        call: Call,
+        level: Level,
+        path: str,
+        kind: Kind | None = "notebook",
+        propose: str | None = None,
     ) -> SiteDocument:
-        """Join a document, if the caller has permission."""
-        site, permit, revision, fork = await self._named(call, level, path, forks=True)
+        """Join a document, if the caller has permission.
+
+        Args:
+            propose: The title of a fork to open instead, in which edits are proposed.
+        """
+        place = await self._named(call, level, path, forks=True)
+        site, permit, revision, fork = place
         try:
-            here = await site.open(permit, kind, fork)
+            if fork is None and level > Level.read and (call.proposes or propose is not None):
+                here = await self._proposal(call, place, kind, propose)
+            else:
+                here = await site.open(permit, kind, fork)
         except DocumentNotFound as error:
             raise self._sites.unknown(path, error) from error
         if level is Level.write and not here.peer.link.writable:
@@ -64,6 +80,23 @@ class SiteTools:
                 "Leave @ and the revision out of the path, and name cells by their handles.",
             )
         return here if revision is None else replace(here, expected=revision)
+
+    async def _proposal(
+        self, call: Call, place: Place, kind: Kind | None, title: str | None
+    ) -> SiteDocument:
+        """The fork in which the caller proposes edits of a document."""
+        site, permit, forking = place.site, place.permit, place.site.workspace.forking
+        await call.permit(site, Level.write, permit.path)
+        root = await site.workspace.open(permit, kind)
+        if title is not None:
+            title, _ = stated(title)
+        fork = await forking.proposal(root, title, call.agent)
+        here = await site.open(permit, kind, fork)
+        here.seat.notes.append(
+            f"Proposed in {here.label}; {root.label} is unchanged. Tell the person: "
+            f"merge_document_fork shows it with preview=true, and merges it if they agree."
+        )
+        return here
 
     async def _named(self, call: Call, level: Level, path: str, forks: bool = False) -> Place:
         """A path that may be a handle.
@@ -112,3 +145,33 @@ class SiteTools:
 def names_fork(sites: Sites, path: str) -> bool:
     """Whether a path names a fork."""
     return sites.find(path)[1].startswith(PREFIX)
+
+
+def stated(title: str, description: str = "") -> tuple[str, str]:
+    """A title in one line and a description, as others will read them."""
+    title = " ".join(title.split())
+    if not title:
+        raise InvalidArgument("The title is empty.", "Say in a few words what the fork is for.")
+    for said, most, what in ((title, _TITLE, "title"), (description, _DESCRIPTION, "description")):
+        if len(said) > most:
+            raise InvalidArgument(
+                f"The {what} has {len(said):,} characters; at most {most:,} are allowed.",
+                "Shorten it.",
+            )
+    return title, description
+
+
+def refuse_proposing(call: Call, outcome: str) -> None:
+    """Refuse what only a connection that edits may do.
+
+    Args:
+        outcome: What is true now, as a clause.
+
+    Raises:
+        ForkRefused: This connection proposes edits.
+    """
+    if call.proposes:
+        raise ForkRefused(
+            f"This connection only proposes edits, and {outcome}: a person decides.",
+            "Tell the person what you propose; they can let another agent do it.",
+        )

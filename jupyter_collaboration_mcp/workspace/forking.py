@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .filing import Creation, Filing
 
 
+_PROPOSAL = "Edits that {agent} proposes; a person decides whether to merge them."
+
+
 class ForkPlace(Protocol):
     """The documents of the server."""
 
@@ -42,6 +45,7 @@ class Forking:
     def __init__(self, place: ForkPlace, forks: Forks) -> None:
         self._place = place
         self._forks = forks
+        self._proposing = asyncio.Lock()
 
     @property
     def limitation(self) -> str | None:
@@ -65,6 +69,19 @@ class Forking:
         await here.peer.wait_acknowledged()  # what the agent has written belongs to it
         room_id = here.peer.link.room_id
         return await self._forks.create(room_id, title, description, synchronize, here.seat.member)
+
+    async def proposal(self, here: OpenDocument, title: str | None, agent: Agent) -> Fork:
+        """The fork of a document in which an agent proposes edits; created at the first one.
+
+        Args:
+            title: What the proposal is about; without one, an agent has one proposal.
+        """
+        title = title or f"Proposal of {agent.name}"
+        async with self._proposing:
+            for fork in await self.list(here.peer.link.room_id):
+                if fork.title == title and is_own(fork, agent):
+                    return fork
+            return await self.create(here, title, _PROPOSAL.format(agent=agent.name), False)
 
     async def get(self, fork_id: str) -> Fork:
         """A fork by its id.

@@ -15,12 +15,16 @@ WORDS = st.sampled_from(["a", "b", "é😀", "x = 1\ny = 2", ""])
 
 
 def cell(cell_id: str, source: str, **more: Any) -> dict[str, Any]:
-    plain = {"outputs": [], "execution_count": None, "metadata": {}}
+    plain: dict[str, Any] = {"outputs": [], "execution_count": None, "metadata": {}}
     return {"id": cell_id, "cell_type": "code", "source": source, **plain, **more}
 
 
 def notebook(*cells: dict[str, Any]) -> NotebookContent:
     return NotebookContent(cells)
+
+
+def text(lines: list[str]) -> TextContent:
+    return TextContent("".join(lines))
 
 
 def sources(merged: Merged) -> dict[str, str]:
@@ -98,7 +102,7 @@ LINES = st.lists(st.sampled_from(["a\n", "b\n", "é\n", "\n"]), max_size=8)
 def test_merged_lines_are_those_of_a_side(
     base: list[str], ours: list[str], theirs: list[str]
 ) -> None:
-    merged = merge(*(TextContent("".join(lines)) for lines in (base, ours, theirs)))
+    merged = merge(text(base), text(ours), text(theirs))
     assert isinstance(merged.content, TextContent)
     allowed = {*base, *ours, *theirs}
     assert set(merged.content.text.splitlines(keepends=True)) <= allowed
@@ -115,7 +119,7 @@ def test_disjoint_changes_of_a_text_are_both_in_it(
 ) -> None:
     kept = ["start\n", *middle, "end\n"]
     fork, document = [*ours, *kept], [*kept, *theirs]
-    merged = merge(*(TextContent("".join(lines)) for lines in (kept, fork, document)))
+    merged = merge(text(kept), text(fork), text(document))
     assert not merged.conflicts
     assert merged.content == TextContent("".join([*ours, *kept, *theirs]))
 
