@@ -46,6 +46,7 @@ class ExtensionAssembly:
             settings.disabled_workarounds,
         )
         self.workarounds = backend.workarounds
+        self.forks = backend.forks
         backend.start(renames)
         self._closing.push_async_callback(backend.stop)
 

@@ -51,7 +51,8 @@ class CallRecord:
         """Raises an error if the document no longer lets the call do what it did to a copy of it:
         people protect cells, and put their carets into them, without changing their text."""
         self.written_for: list[tuple[int, str]] = []
-        """Who has written what the call copies here, by the clock up to which it is theirs."""
+        """Who has written what the call copies here, by the clock up to which it is theirs; an
+        empty name stands for the caller."""
         self.people: dict[str, list[str]] = {}
         """By cell, or by line of a text: people whose carets are where the call changes it."""
         self.on_slice: Callable[[], None] | None = None

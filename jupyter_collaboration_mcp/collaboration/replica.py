@@ -171,14 +171,16 @@ class Replica:
 
         Args:
             until: The clock up to which it will be written at once.
-            written_for: Others whose it is, by the clocks up to which it is theirs.
+            written_for: Others whose it is, by the clocks up to which it is theirs; "" for nobody.
         """
         start, end = self.advance(until)
         at = start
         for clock, author in (*written_for, (end, agent)):
             if at < clock <= end:
                 now = time.time()
-                self._link.record(Authorship(self.doc.client_id, at, clock, author, call, now))
+                self._link.record(
+                    Authorship(self.doc.client_id, at, clock, author or agent, call, now)
+                )
                 at = clock
         return start, end
 

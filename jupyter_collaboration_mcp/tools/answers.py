@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..backends.protocols.forks import fork_name
 from ..documents.awareness import people_in
 from ..documents.foreign_text import inline, listed
 from ..documents.handles import cell_handle
 from ..documents.render import fenced
 from ..documents.text_diff import unified
 from ..documents.text_document import TextView
+from ..execution.run import Run
 from ..workspace.etiquette import caret_facts, caret_line
 from ..workspace.open_document import OpenDocument
 from .registry import Answer
@@ -75,6 +77,11 @@ def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **mo
         lines.append(others)
         facts["others"] = others
     return Answer("\n".join(lines), facts, **more)
+
+
+def document_of(run: Run) -> str:
+    """The path of the notebook of a run, or the name of the fork."""
+    return fork_name(run.room_id) if run.room_id.is_fork else run.path
 
 
 def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:

@@ -91,6 +91,10 @@ class Forking:
         """
         return await self._forks.get(fork_id)
 
+    async def find(self, fork_id: str) -> Fork | None:
+        """A fork by its id, if it is known to be one."""
+        return None if self._forks.known_path(fork_id) is None else await self.get(fork_id)
+
     async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
         """The forks of a document, or all that are known."""
         return await self._forks.list(root)

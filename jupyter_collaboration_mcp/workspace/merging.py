@@ -52,7 +52,7 @@ async def state_of(forks: Forks, fork: Fork, peer: RoomPeer) -> ForkState:
         return ForkState(
             None if base is None else read_content(kind, base),
             read_content(kind, state),
-            _writers(kind, contributions),
+            writers_of(kind, contributions),
         )
 
     await peer.catch_up()
@@ -128,9 +128,8 @@ class _Attributed:
 
     def __call__(self, change: Change, *more: Any, **named: Any) -> None:
         self._record(change, *more, **named)
-        if (author := self._writers.get(change.cell_id)) is not None:
-            clock = decode_state(self._doc.get_state()).get(self._doc.client_id, 0)
-            self._record.written_for.append((clock, author))
+        clock = decode_state(self._doc.get_state()).get(self._doc.client_id, 0)
+        self._record.written_for.append((clock, self._writers.get(change.cell_id, "")))
 
 
 def conflicting(conflicts: Sequence[Conflict]) -> MergeConflict:
@@ -159,7 +158,7 @@ def _diff(conflict: Conflict) -> str:
     return unified(conflict.document or "", conflict.fork or "", limit=_DIFF)
 
 
-def _writers(kind: str, contributions: Sequence[Contribution]) -> dict[str, str]:
+def writers_of(kind: str, contributions: Sequence[Contribution]) -> dict[str, str]:
     """The key of who last wrote each cell of a fork."""
     doc: Doc[Any] = Doc()
     document = (Notebook if kind == "notebook" else TextDocument)(doc)

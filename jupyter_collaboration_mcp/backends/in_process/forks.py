@@ -113,6 +113,22 @@ class InProcessForks:
             self._rooms.on_left(watch.room)
         return fork
 
+    async def credit(self, fork_id: str, author: Member) -> None:
+        """Record who created a fork over the server's own API, which cannot be told.
+
+        Raises:
+            ForkNotFound: There is no such fork.
+            RoomUnavailable: It could not be kept.
+        """
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        watch = self._watch(fork_id)
+        if watch.fork.author is None or watch.fork.author.name == _SOMEBODY:
+            watch.fork = replace(watch.fork, author=author)
+            FORK_ROOMS[fork_id] = watch.fork.info()
+            self._store.change(watch.fork)
+            await self.durable()
+
     async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
         forks = [watch.fork for watch in self._watches.values()]
         return [fork for fork in forks if root in (None, fork.root)]

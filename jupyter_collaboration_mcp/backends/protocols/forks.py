@@ -165,6 +165,10 @@ class Forks(Protocol):
     async def path_of(self, fork: Fork) -> str | None:
         """The current path of the document that it was forked from; None if that is gone."""
 
+    def known_path(self, fork_id: str) -> str | None:
+        """The last known path of what a fork was forked from; None if there is no such fork, as
+        far as known. Cheap."""
+
     async def base(self, fork: Fork) -> bytes | None:
         """The state of the root when it was forked, or was last synchronized with the fork.
 

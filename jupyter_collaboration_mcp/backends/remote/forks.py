@@ -7,6 +7,7 @@ unless our extension keeps them there.
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from ...documents.members import Member
 from ...errors import DocumentNotFound, ForkNotFound, RoomUnavailable
 from ..protocols.forks import Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
+from .extension_info import INFO_PATH
 from .fork_socket import ForkSocket
 from .jupyter_api import JupyterApi
 from .server_errors import Refused
@@ -27,6 +29,8 @@ from .server_errors import Refused
 _NOT_KEPT = (
     "This server forgets its forks when it restarts; our extension, installed there, keeps them."
 )
+
+_FORKS = (*INFO_PATH.split("/"), "forks")
 
 #: Forks that are remembered, and documents whose forks are looked for.
 _KNOWN = 1_000
@@ -74,18 +78,33 @@ class RemoteForks:
         fork = self._remember(replace(fork, created=time.time(), author=author, path=path))
         with suppress(RoomUnavailable):  # then it counts as unknown
             self._bases[fork.id] = await self._first_state(fork)
-        await self._ask(root)  # whether it is kept
+        await self._tell_author(fork, author)
         return fork
+
+    async def _tell_author(self, fork: Fork, author: Member) -> None:
+        """Tell our extension, if it is there, who created a fork."""
+        try:
+            body = {"author": dict(author._asdict())}
+            await self._api.request("PUT", *_FORKS, fork.id, body=body)
+            self._kept = True
+        except Refused as refused:
+            self._log.debug("The server keeps no forks: %s", refused)
 
     async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
         if root is not None:
             return await self._ask(root)
+        if (kept := await self._ask_extension()) is not None:
+            with self._api.expecting("forks"):
+                return [self._remember(_fork(*each)) for each in kept["forks"].items()]
         roots = {fork.root for fork in self._known.values()} | set(self._open_rooms())
         lists = await asyncio.gather(*map(self._ask, sorted(roots)[:_KNOWN]))
         return [fork for forks in lists for fork in forks]
 
     async def get(self, fork_id: str) -> Fork:
         known = self._known.get(valid_id(fork_id))
+        if known is None and (kept := await self._ask_extension(fork_id)) is not None:
+            with self._api.expecting("a fork"):
+                return self._remember(_fork(fork_id, kept["info"]))
         for fork in await self.list(None if known is None else known.root):
             if fork.id == fork_id:
                 return fork
@@ -110,7 +129,11 @@ class RemoteForks:
         return None if known is None else known.path or None
 
     async def base(self, fork: Fork) -> bytes | None:
-        return self._bases.get(fork.id)
+        kept = await self._ask_extension(fork.id)
+        if kept is None:
+            return self._bases.get(fork.id)
+        with self._api.expecting("a fork"):
+            return None if kept["base"] is None else base64.b64decode(kept["base"])
 
     async def contributions(self, fork: Fork) -> Sequence[Contribution]:
         return ()  # another server remembers no authors
@@ -144,6 +167,15 @@ class RemoteForks:
         self._known.pop(fork.id, None)
         self._bases.pop(fork.id, None)
 
+    async def _ask_extension(self, *fork_id: str) -> Any:
+        """What our extension there knows of forks; None if it is not there, or knows nothing."""
+        try:
+            return await self._api.get(*_FORKS, *fork_id)
+        except Refused as refused:
+            if refused.status != 404:
+                self._log.debug("The server tells nothing of forks: %s", refused)
+            return None
+
     # -- parts -------------------------------------------------------------------------------
 
     async def _ask(self, root: RoomId) -> Sequence[Fork]:
@@ -163,9 +195,7 @@ class RemoteForks:
 
     def _remember(self, fork: Fork) -> Fork:
         """What is known of a fork: we remember of our own what a stock server does not."""
-        if fork.path:
-            self._kept = True
-        elif (known := self._known.get(fork.id)) is not None:
+        if (known := self._known.get(fork.id)) is not None and not fork.path:
             fork = replace(fork, created=known.created, author=known.author, path=known.path)
         self._known[fork.id] = fork
         if len(self._known) > _KNOWN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from jupyter_collaboration_mcp.backends.in_process.fork_store import ForkStore
 from jupyter_collaboration_mcp.backends.protocols.forks import Fork, Writer
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.documents.members import Member
-from tests.conftest import MakeServer
+from tests.conftest import MakeServer, Times
 from tests.harness import forks, notebooks
 from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
@@ -115,3 +116,42 @@ def test_a_file_that_is_no_database_is_set_aside(tmp_path: Path) -> None:
     store.commit()
     store.close()
     assert len(list(tmp_path.glob("set-aside-*-forks.db"))) == 1
+
+
+async def test_a_merge_is_all_or_nothing_when_the_server_dies_in_the_middle(
+    make_server: MakeServer, times: Times
+) -> None:
+    async with make_server(env=NOT_MEASURED) as server:
+        count = 2_000
+        before = [f"cell {number}" for number in range(count)]
+        ids = [f"c{number}" for number in range(count)]
+        cells = list(map(notebooks.code, ids, before))
+        notebooks.write(server.root / "a.ipynb", notebooks.notebook(cells))
+        async with agent(server) as ada:
+            fork = (await ada.ask("fork_document", path="a.ipynb", title="Try"))["fork"]
+            for start in range(0, count, 1_000):
+                updates = [
+                    {"cell_id": cell_id, "content": "merged"}
+                    for cell_id in ids[start : start + 1_000]
+                ]
+                await ada.ask("batch_update_notebook_cells", path=fork, updates=updates, exec=False)
+        for kill in range(times(3, 20)):
+            async with Collaborator(server.url, server.token, "a.ipynb") as ana:
+                async with agent(server) as ada:
+                    merging = asyncio.create_task(ada.call("merge_document_fork", fork=fork))
+                    # Somewhere between the first slice and the end.
+                    wanted = 1 + kill * count // times(3, 20)
+                    await ana.until(lambda: ana.sources().count("merged") >= wanted, 30)
+                    server.kill()
+                    merging.cancel()
+                    with contextlib.suppress(BaseException):
+                        await merging
+            await server.start()
+            async with agent(server) as ada:
+                found = set(notebooks.sources(server.root / "a.ipynb"))
+                assert found in ({"merged"}, set(before))
+                known = [each["fork"] for each in (await ada.ask("list_document_forks"))["forks"]]
+                if not known:
+                    assert found == {"merged"}
+                    break
+                assert known == [fork]
