@@ -9,7 +9,7 @@ cells does not matter: an update applies on top of that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 from pycrdt import Doc
 
 from ..documents.cell_mirror import Parts
+from ..documents.members import Member
 from ..documents.text_document import Document
 from ..documents.updates import decode_state
 from ..errors import CollaborationError, InternalError
@@ -47,12 +48,13 @@ class CallRecord:
         """Whether the last action was to insert text into a cell."""
         self.written: tuple[int, int] | None = None
         """The last character that was written, by client and clock, if known."""
-        self.recheck: Callable[[Any], None] | None = None
+        self.recheck: Callable[[Any, Collection[str]], None] | None = None
         """Raises an error if the document no longer lets the call do what it did to a copy of it:
-        people protect cells, and put their carets into them, without changing their text."""
-        self.written_for: list[tuple[int, str]] = []
-        """Who has written what the call copies here, by the clock up to which it is theirs; an
-        empty name stands for the caller."""
+        people protect cells, and put their carets into them, without changing their text. Takes
+        the document, and the cells that have changed since the copy was made."""
+        self.written_for: list[tuple[int, Member | None]] = []
+        """Who has written what the call copies here, by the clock up to which it is theirs; None
+        stands for the caller."""
         self.people: dict[str, list[str]] = {}
         """By cell, or by line of a text: people whose carets are where the call changes it."""
         self.on_slice: Callable[[], None] | None = None
@@ -103,9 +105,12 @@ class Edit(Generic[T]):
     """Checks the live document, refuses what is stale, and returns the work; called again if the
     document has changed."""
     large: bool = False
-    replaces: bool = False
-    """Whether it replaces content as a whole, which is large: only one such edit at a time, and
-    what people type into the same cells meanwhile stays beside what it writes."""
+    merges: bool = False
+    """Whether what people type meanwhile into the cells that it edits may stay beside what it
+    writes; otherwise a large edit begins again. Cells that it deletes, moves or inserts have to be
+    as they were in any case."""
+    alone: bool = False
+    """Whether only one such edit is made at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +121,14 @@ class PreparedEdit(Generic[T]):
     """The slices to apply, in order; none if it changed nothing."""
     clock: int
     """The clock of the peer's client after it."""
+    touched: Parts
+    """The parts of the document that have to be as they were in the copy."""
     record: CallRecord
     result: T
 
 
 def prepare(
-    kind: type[Document], state: bytes, client_id: int, work: Work[T]
+    kind: type[Document], state: bytes, client_id: int, work: Work[T], merges: bool = False
 ) -> PreparedEdit[T] | CollaborationError:
     """Make an edit on a copy of a document, in any thread; returns the error if it is refused."""
     doc: Doc[Any] = Doc(client_id=client_id)
@@ -153,4 +160,7 @@ def prepare(
         document.close()
     record.on_slice = None
     clock = decode_state(doc.get_state()).get(client_id, 0)
-    return PreparedEdit(updates, clock, record, result)
+    touched = record.touched
+    if merges:  # what is typed into a cell that goes, or is written anew, would be lost
+        touched = {cell_id: keys for cell_id, keys in touched.items() if keys is None}
+    return PreparedEdit(updates, clock, touched, record, result)

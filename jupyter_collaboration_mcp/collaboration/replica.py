@@ -162,26 +162,25 @@ class Replica:
 
     def attribute(
         self,
-        agent: str,
+        author: Member,
         call: str,
         until: int | None = None,
-        written_for: Sequence[tuple[int, str]] = (),
+        written_for: Sequence[tuple[int, Member | None]] = (),
     ) -> Clocks:
         """What was written since the last call, which the link records as an agent's.
 
         Args:
             until: The clock up to which it will be written at once.
-            written_for: Others whose it is, by the clocks up to which it is theirs; "" for nobody.
+            written_for: Others whose it is, by the clocks up to which it is theirs.
         """
         start, end = self.advance(until)
-        at = start
-        for clock, author in (*written_for, (end, agent)):
+        client, at, now = self.doc.client_id, start, time.time()
+        for clock, writer in written_for:
             if at < clock <= end:
-                now = time.time()
-                self._link.record(
-                    Authorship(self.doc.client_id, at, clock, author or agent, call, now)
-                )
+                self._link.record(Authorship(client, at, clock, writer or author, call, now))
                 at = clock
+        if at < end or start == end:
+            self._link.record(Authorship(client, at, end, author, call, now))
         return start, end
 
     def advance(self, until: int | None = None) -> Clocks:

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .content import Content, NotebookContent, TextContent
+from .content import Content, NotebookContent, TextContent, longest_ascending
 from .differ import Gap, gaps
-from .ordering import longest_ascending
 from .text_document import WHOLE
 
 Side = Literal["fork", "document"]

@@ -211,7 +211,7 @@ def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit
         sum(len(step.changes) for step in pending) > LARGE_CELLS
         or sum(step.characters for step in pending) > LARGE_TEXT
     )
-    return Edit(begin, large)
+    return Edit(begin, large, merges=True)
 
 
 def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from pycrdt import Doc
 
-from ..backends.protocols.forks import Contribution, Fork, Forks, Writer
+from ..backends.protocols.forks import Contribution, Fork, Forks
 from ..collaboration.changes import Change
 from ..collaboration.edits import CallRecord, Edit
 from ..collaboration.peer import RoomPeer
 from ..documents.cell_mirror import CellChange
 from ..documents.content import Content, content_of, read_content
 from ..documents.handles import brief_id
+from ..documents.members import Member
 from ..documents.notebook import Notebook
 from ..documents.text_diff import unified
 from ..documents.text_document import WHOLE, Document, TextDocument
@@ -38,8 +39,8 @@ class ForkState:
 
     base: Content | None
     content: Content
-    writers: Mapping[str, str]
-    """The key of the author of each cell that was written in the fork, as far as known."""
+    writers: Mapping[str, Member]
+    """Who wrote each cell that was written in the fork, as far as known."""
 
 
 async def state_of(forks: Forks, fork: Fork, peer: RoomPeer) -> ForkState:
@@ -109,13 +110,13 @@ def merge_content(here: OpenDocument, fork: ForkState, prefer: Side | None) -> E
         replacement.begin()(document, attributed)
         return merged
 
-    return Edit(lambda: work, large=True)
+    return Edit(lambda: work, large=True, alone=True)
 
 
 class _Attributed:
     """The record of an edit, which also notes who had written what the edit copies."""
 
-    def __init__(self, record: CallRecord, doc: Doc[Any], writers: Mapping[str, str]) -> None:
+    def __init__(self, record: CallRecord, doc: Doc[Any], writers: Mapping[str, Member]) -> None:
         object.__setattr__(self, "_record", record)
         object.__setattr__(self, "_doc", doc)
         object.__setattr__(self, "_writers", writers)
@@ -129,7 +130,7 @@ class _Attributed:
     def __call__(self, change: Change, *more: Any, **named: Any) -> None:
         self._record(change, *more, **named)
         clock = decode_state(self._doc.get_state()).get(self._doc.client_id, 0)
-        self._record.written_for.append((clock, self._writers.get(change.cell_id, "")))
+        self._record.written_for.append((clock, self._writers.get(change.cell_id)))
 
 
 def conflicting(conflicts: Sequence[Conflict]) -> MergeConflict:
@@ -158,11 +159,11 @@ def _diff(conflict: Conflict) -> str:
     return unified(conflict.document or "", conflict.fork or "", limit=_DIFF)
 
 
-def writers_of(kind: str, contributions: Sequence[Contribution]) -> dict[str, str]:
-    """The key of who last wrote each cell of a fork."""
+def writers_of(kind: str, contributions: Sequence[Contribution]) -> dict[str, Member]:
+    """Who last wrote each cell of a fork."""
     doc: Doc[Any] = Doc()
     document = (Notebook if kind == "notebook" else TextDocument)(doc)
-    writers: dict[str, str] = {}
+    writers: dict[str, Member] = {}
     changed: list[CellChange] = []
     try:
         for number, each in enumerate(contributions):
@@ -173,12 +174,7 @@ def writers_of(kind: str, contributions: Sequence[Contribution]) -> dict[str, st
                 doc.apply_update(each.update)
             if each.writer is not None:
                 part = {change.cell_id if kind == "notebook" else WHOLE for change in changed}
-                writers |= dict.fromkeys(part, author_key(each.writer))
+                writers |= dict.fromkeys(part, each.writer)
     finally:
         document.close()
     return writers
-
-
-def author_key(writer: Writer) -> str:
-    """How attributions name an author: an agent by its key, a person as one with a user name."""
-    return writer.agent or f"{writer.member.name} <person:{writer.member.id}>"

@@ -12,16 +12,15 @@ from typing import Any, cast
 
 from ..collaboration import changes
 from ..collaboration.edits import CallRecord, Edit
-from ..documents.content import Content, NotebookContent, TextContent
+from ..documents.content import Content, NotebookContent, TextContent, longest_ascending
 from ..documents.differ import WORK, Differ
 from ..documents.notebook import CellType, Notebook
-from ..documents.ordering import longest_ascending
 from ..documents.protection import CellAction, metadata_actions
 from ..documents.text_document import WHOLE, Document, TextDocument
 from .open_document import OpenDocument
 
 #: Cells that one slice deletes; the other changes of a cell take longer.
-_DELETED_AT_ONCE = 500
+_DELETED_AT_ONCE = 200
 
 #: What a cell has beside its extras.
 _PARTS = frozenset({"id", "cell_type", "source", "metadata", "execution_state"})
@@ -68,7 +67,7 @@ def replace_content(
         assert isinstance(content, NotebookContent)
         return _Replacement(here, document, record, content, cell_ids).make()
 
-    return Edit(lambda: work, large=True, replaces=True)
+    return Edit(lambda: work, large=True, merges=True, alone=True)
 
 
 def _replace_text(
@@ -281,19 +280,22 @@ class _Replacement:
             if cell_id in moving:
                 self._record(changes.CellMove(cell_id, before[cell_id]))
         run: list[str] = []
-        for place, cell_id in enumerate([*self._order, None]):
-            if cell_id is not None and cell_id not in self._kept:
-                run.append(cell_id)
-                if self._record.did(_weight(self._wanted[cell_id])):
-                    self._place(run, place + 1, moving)
-                    self._record.end_slice()
-                    run = []
-            elif run:
+        for place, cell_id in enumerate(self._order):
+            if cell_id in self._kept:
                 self._place(run, place, moving)
                 run = []
+                continue
+            run.append(cell_id)
+            if self._record.did(_weight(self._wanted[cell_id])):
+                self._place(run, place + 1, moving)
+                self._record.end_slice()
+                run = []
+        self._place(run, len(self._order), moving)
 
     def _place(self, run: Sequence[str], end: int, moving: set[str]) -> None:
         """Put neighbours into their place, which ends before an index of the new order."""
+        if not run:
+            return
         notebook, start = self._notebook, end - len(run)
         previous = self._order[start - 1] if start else None
         if moved := [cell_id for cell_id in run if cell_id in moving]:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from ..backends.protocols.forks import Fork
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..backends.protocols.versions import Versions
 from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
 from ..errors import (
@@ -68,6 +69,11 @@ class Workspace:
         self.forking = Forking(self, backend.forks)
         self._backend = backend
         self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
+
+    @property
+    def versions(self) -> Versions:
+        """Earlier versions of documents; a caller first opens the document, with a permit."""
+        return self._backend.versions
 
     def allowed_path(self, path: str) -> str:
         """The normalized path, if agents may touch it."""

@@ -52,12 +52,12 @@ async def test_a_connection_that_proposes_edits_a_fork_of_its_own(
         assert "a person decides" in error["message"]
         preview = await bob.ask("merge_document_fork", fork=fork, preview=True)
         assert {"id": ids[0], "change": "edited"} in preview["cells"]
-        for tool, more in (
+        for tool, arguments in (
             ("delete_document", {"path": "propose.ipynb"}),
             ("rename_document", {"path": "propose.ipynb", "newPath": "other.ipynb"}),
             ("create_document", {"path": "propose.ipynb", "type": "notebook", "overwrite": True}),
         ):
-            assert (await bob.refused(tool, **more))["code"] == "fork_refused"
+            assert (await bob.refused(tool, **arguments))["code"] == "fork_refused"
         await ada.ask("merge_document_fork", fork=fork)
         assert await bob.sources("propose.ipynb") == ["print('proposed')", "b = 2", "c"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -24,6 +24,8 @@ from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from jupyter_collaboration_mcp.workspace.replacing import Replaced, replace_content
 from tests.harness.examples import examples
 from tests.harness.memory_room import MemoryRoom, TextRoom, perform
+
+T = TypeVar("T")
 
 Cell = Mapping[str, Any]
 
@@ -92,7 +94,7 @@ class Room(MemoryRoom):
     def undo(self, aside: bool = False) -> None:
         self.perform(undo(self.here, 1, None, False), aside)
 
-    def perform(self, edit: Edit[Any], aside: bool) -> Any:
+    def perform(self, edit: Edit[T], aside: bool) -> T:
         self.catch_up()
         return perform(self.here, edit, aside)
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pycrdt import Doc, YMessageType, handle_sync_message
 
 from ...documents.awareness import well_formed
-from ...documents.members import Member
 from ...errors import RoomUnavailable
-from ..protocols.forks import Fork, Writer
+from ..protocols.forks import Fork
 from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship
 from .memory_channel import MemoryChannel, observe_arrivals
@@ -126,8 +125,7 @@ class ForkLink:
         return received
 
     def record(self, authorship: Authorship) -> None:
-        name = authorship.agent.rpartition(" <")[0]
-        self._watch.attribute(Writer(Member.agent(authorship.agent, name), authorship.agent))
+        self._watch.attribute(authorship.author)
 
     def give_up(self) -> None:
         self._over = True

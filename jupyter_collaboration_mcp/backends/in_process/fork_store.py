@@ -21,7 +21,7 @@ from pycrdt import merge_updates
 
 from ...documents.members import Member
 from ..disk.aside import set_aside
-from ..protocols.forks import Contribution, Ending, Fork, Writer
+from ..protocols.forks import Contribution, Ending, Fork
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS forks (
@@ -120,7 +120,7 @@ class ForkStore:
         """Change what is known about a fork; `commit` makes it durable."""
         self._later("UPDATE forks SET info = ? WHERE id = ?", (json.dumps(fork.info()), fork.id))
 
-    def append(self, fork_id: str, update: bytes, writer: Writer | None) -> Row:
+    def append(self, fork_id: str, update: bytes, writer: Member | None) -> Row:
         """Add an update of a fork's document; `commit` makes it durable. Until then, `attribute`
         can tell who wrote it."""
         count = self._updates[fork_id] = self._updates.get(fork_id, 0) + 1
@@ -128,7 +128,7 @@ class ForkStore:
             self._compact(fork_id)
         return self._append(fork_id, 0, update, writer)
 
-    def attribute(self, row: Row, writer: Writer) -> None:
+    def attribute(self, row: Row, writer: Member) -> None:
         """Tell who wrote what was just appended."""
         row[3] = _said(writer)
 
@@ -151,7 +151,7 @@ class ForkStore:
             (_ENDED,),
         )
 
-    def _append(self, fork_id: str, base: int, update: bytes, writer: Writer | None) -> Row:
+    def _append(self, fork_id: str, base: int, update: bytes, writer: Member | None) -> Row:
         return self._later(
             "INSERT INTO updates (fork, base, data, writer, time) VALUES (?, ?, ?, ?, ?)",
             (fork_id, base, update, _said(writer), time.time()),
@@ -239,12 +239,9 @@ def _open(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _said(writer: Writer | None) -> str | None:
-    return None if writer is None else json.dumps([*writer.member, writer.agent])
+def _said(writer: Member | None) -> str | None:
+    return None if writer is None else json.dumps(writer)
 
 
-def _writer(said: str | None) -> Writer | None:
-    if said is None:
-        return None
-    *member, agent = json.loads(said)
-    return Writer(Member(*member), agent)
+def _writer(said: str | None) -> Member | None:
+    return None if said is None else Member(*json.loads(said))

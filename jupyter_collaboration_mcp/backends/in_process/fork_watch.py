@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pycrdt import Doc, TransactionEvent
 
-from ...documents.members import member_of
+from ...documents.members import Member, member_of
 from ...documents.updates import decode_state, sole_author
 from ...panics import contained
-from ..protocols.forks import Fork, Writer
+from ..protocols.forks import Fork
 from .fork_store import ForkStore, Row
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ForkWatch:
         self.room.ydoc.unobserve(self._updates)
         self.listeners.clear()
 
-    def attribute(self, writer: Writer) -> None:
+    def attribute(self, writer: Member) -> None:
         """Tell who has just written what nobody is known to have written."""
         for row in self._latest:
             self._store.attribute(row, writer)
@@ -67,12 +67,12 @@ class ForkWatch:
         for listener in self.listeners:
             listener(event.update)
 
-    def _writer_of(self, update: bytes) -> Writer | None:
+    def _writer_of(self, update: bytes) -> Member | None:
         """The person who wrote an update: a tab has the same client id in its awareness."""
         client = sole_author(update)
         state: Any = None if client is None else self.room.awareness.states.get(client)
         member = member_of(state)
-        return None if member is None or member.is_agent else Writer(member)
+        return None if member is None or member.is_agent else member
 
     # -- synchronizing -----------------------------------------------------------------------
 

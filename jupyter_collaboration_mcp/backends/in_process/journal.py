@@ -22,6 +22,7 @@ from ...owned_tasks import OwnedTasks
 from ..disk.aside import cause
 from ..protocols.room_ids import RoomId
 from .group_commit import GroupCommit, JournalError
+from .history.credits import Credit
 from .journal_records import JournalRecords, UnsavedRoom
 from .journal_storage import JournalStorage
 
@@ -121,9 +122,9 @@ class Journal:
         """Record that the rename is over: it failed, or the journal knows all new paths."""
         self._add("DELETE FROM renames WHERE path = ? AND new_path = ?", (path, new_path))
 
-    def attribute(self, document: str, row: Sequence[Any]) -> None:
-        """Record who wrote a range of a document's characters."""
-        self._add("INSERT INTO attribution VALUES (?, ?, ?, ?, ?, ?, ?)", (document, *row))
+    def credit(self, room: RoomId, credit: Credit) -> None:
+        """Record who wrote something, for the history."""
+        self._add("INSERT INTO credits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (room, *credit))
 
     def notify(self, room: RoomId, path: str, text: str) -> None:
         """Keep a notice for agents after a crash, unless it is forgotten first."""

@@ -1,6 +1,7 @@
 """What a journal keeps for the next start: unsaved rooms, renames under way, notices.
 
-Only recovery, a start and tests read it, while nobody writes to the journal.
+Only recovery, a start and tests read it, while nobody writes to the journal. The credits, which are
+kept for the history, are read at any time.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..protocols.room_ids import RoomId
+from .history.credits import Credit
 from .journal_file import Statement
 from .journal_storage import JournalStorage
 
@@ -66,6 +69,20 @@ class JournalRecords:
         for room, text in rows:
             found.setdefault(room, []).append(text)
         return found
+
+    def drain_credits(self, take: Callable[[list[tuple[str, Credit]]], bool]) -> None:
+        """Pass all credits to a function, and forget them if it returns True; in any thread."""
+        storage = self._storage
+        with contextlib.suppress(sqlite3.Error):  # what the journal itself does about it suffices
+            rows = storage.read("SELECT rowid, * FROM credits ORDER BY rowid")
+            if rows and take([(room, Credit(*credit)) for _, room, *credit in rows]):
+                storage.commit([("DELETE FROM credits WHERE rowid <= ?", (rows[-1][0],))])
+
+    def add_credits(self, new: Sequence[tuple[str, Credit]]) -> bool:
+        """Take over the credits of another journal."""
+        statement = f"INSERT INTO credits VALUES ({', '.join('?' * 10)})"
+        self._storage.commit([(statement, (room, *credit)) for room, credit in new])
+        return True
 
     def follow(self, path: str, new_path: str) -> None:
         """Give the rooms of a file, or of all files in a folder, another path."""

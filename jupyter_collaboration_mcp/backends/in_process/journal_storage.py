@@ -15,14 +15,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from ..disk.aside import cause
 from .journal_file import JournalFile, Statement
 
 _log = logging.getLogger(__name__)
 
-#: The most rows of authorship that are kept; the oldest are dropped first.
-_ATTRIBUTION_ROWS = 500_000
+#: The most credits that are kept until the history takes them; the oldest are dropped first.
+_CREDITS = 100_000
 
 #: Bytes of SQLite's log at which it is merged into the database.
 _LARGEST_LOG = 4_000_000
@@ -43,7 +44,7 @@ MOST = 1_000
 class JournalStorage:
     """The file of one journal, or the reason why there is none.
 
-    Everything but `commit`, `sync` and `close` runs on the event loop's thread.
+    Everything but `commit`, `read`, `sync` and `close` runs on the event loop's thread.
 
     Args:
         missing: Why there can be no file, if that is known.
@@ -128,6 +129,15 @@ class JournalStorage:
         self._file.commit(statements)
         self._on_trial = False
 
+    def read(self, query: str) -> list[tuple[Any, ...]]:
+        """Read something, once nobody else uses the file; nothing if there is none.
+
+        Raises:
+            sqlite3.Error: It is not readable.
+        """
+        with self._lock:
+            return [] if self._file is None else self._file.database.execute(query).fetchall()
+
     def sync(self) -> None:
         """Sync commits to the disk, and keep the files small; call it in a thread.
 
@@ -151,8 +161,8 @@ class JournalStorage:
     def tidy(self) -> None:
         """Merge the log into the database, and drop what is too old."""
         self.database.execute(
-            "DELETE FROM attribution WHERE rowid <= (SELECT max(rowid) FROM attribution) - ?",
-            (_ATTRIBUTION_ROWS,),
+            "DELETE FROM credits WHERE rowid <= (SELECT max(rowid) FROM credits) - ?",
+            (_CREDITS,),
         )
         self.database.execute("PRAGMA incremental_vacuum")
         self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -28,19 +28,11 @@ _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
 _TITLE, _DESCRIPTION = 200, 2_000
 
 
-class Writer(NamedTuple):
-    """Who wrote something in a fork."""
-
-    member: Member
-    agent: str = ""
-    """The key of an agent of ours; empty for everybody else."""
-
-
 class Contribution(NamedTuple):
     """One update of a fork's document."""
 
     update: bytes
-    writer: Writer | None
+    writer: Member | None
     time: float
 
 

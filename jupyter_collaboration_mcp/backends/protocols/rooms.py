@@ -14,20 +14,22 @@ from typing import Any, Protocol
 
 from pycrdt import Doc
 
+from ...documents.members import Member
 from .awareness import LobbyLink
 from .files import Files
 from .forks import Forks
 from .room_ids import Kind, RoomId
+from .versions import Versions
 
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """Which characters a call wrote: a range of one client's clock."""
+    """What a call wrote: a range of one client's clock, which is empty if it only deleted."""
 
     client: int
     clock_from: int
     clock_to: int
-    agent: str
+    author: Member
     call: str
     time: float
 
@@ -173,7 +175,10 @@ class RoomLink(Protocol):
         """The updates since the last call, oldest first; some may be a `Piece`."""
 
     def record(self, authorship: Authorship) -> None:
-        """Record who wrote what; durable with the next acknowledgement."""
+        """Record who wrote what, and who deleted what was sent since the last record.
+
+        It is durable with the next acknowledgement.
+        """
 
     def give_up(self) -> None:
         """Stop using the room: the attached Doc has something that the room must never get."""
@@ -233,6 +238,10 @@ class Backend(Protocol):
     @property
     def forks(self) -> Forks:
         """The forks of the documents of the server."""
+
+    @property
+    def versions(self) -> Versions:
+        """Earlier versions of the documents of the server."""
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         """The room id of the document at a path.

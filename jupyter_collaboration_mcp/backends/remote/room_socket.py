@@ -24,6 +24,7 @@ from pycrdt import (
     read_message,
 )
 
+from ...documents.updates import deletion_key, is_deletion
 from ...errors import (
     CollaborationError,
     CorruptDocument,
@@ -55,6 +56,9 @@ _DOUBTED = 5.0
 _GOODBYE = 2.0
 
 
+_TellAuthorship = Callable[[RoomId, Authorship, Sequence[bytes]], None]
+
+
 class RoomSocket:
     """One seat in one room, for as long as it is the same room."""
 
@@ -73,6 +77,8 @@ class RoomSocket:
     ) -> None:
         self.room_id = room_id
         self.on_end: Callable[[], None] | None = None
+        self.on_authorship: _TellAuthorship | None = None
+        """Called with each edit of an agent, and what names the deletions in it."""
         self.ended = ""
         """Why the seat is lost for good; empty while it is not."""
         self.gone = False
@@ -82,6 +88,7 @@ class RoomSocket:
         self._log = log
         self._notices: list[str] = []
         self._slices: list[bytes] | None = None  # of an edit that is sent as a whole
+        self._deletions: list[bytes] = []  # that were sent since the last record
         self._tasks = OwnedTasks()
         self._file = file or RoomFile(api, room_id.file_id, path)
         self._sync = ConnectionSync()
@@ -196,7 +203,9 @@ class RoomSocket:
         """Do nothing: a crash of another server loses nothing of ours."""
 
     def record(self, authorship: Authorship) -> None:
-        """Do nothing: another server remembers no authors."""
+        deletions, self._deletions = self._deletions, []
+        if self.on_authorship is not None:
+            self.on_authorship(self.room_id, authorship, deletions)
 
     # -- its document ------------------------------------------------------------------------
 
@@ -209,10 +218,13 @@ class RoomSocket:
             # A farewell is not echoed to its sender, so we would stay here forever.
             self._awareness.apply(message, "own")
         elif message[1] == YSyncMessageType.SYNC_UPDATE:
+            update = read_message(message[2:])
             if self._slices is not None:
-                self._slices.append(read_message(message[2:]))
+                self._slices.append(update)
                 return
-            self._sync.on_sent(read_message(message[2:]), echoes=connection is not None)
+            if is_deletion(update):
+                self._deletions.append(deletion_key(update))
+            self._sync.on_sent(update, echoes=connection is not None)
         if connection is not None:  # otherwise the next connection carries over what the Doc has
             connection.send(message)
 

@@ -157,11 +157,12 @@ class UndoPlan:
         """Note what would be done to a cell."""
         self.touched.setdefault(cell_id, set()).update(actions)
 
-    def apply(self, after_each: Callable[[], None]) -> None:
+    def apply(self, after_each: Callable[[], None] | None = None) -> None:
         """Carry out the plan. The caller holds the transaction."""
         for action in self.actions:
             action()
-            after_each()
+            if after_each is not None:
+                after_each()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jupyter_collaboration_mcp.backends.in_process.fork_store import ForkStore
-from jupyter_collaboration_mcp.backends.protocols.forks import Fork, Writer
+from jupyter_collaboration_mcp.backends.protocols.forks import Fork
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.documents.members import Member
 from tests.conftest import MakeServer, Times
@@ -78,7 +78,7 @@ def test_the_store_keeps_who_wrote_what_when_it_compacts(tmp_path: Path) -> None
     doc.observe(lambda event: updates.append(event.update))
     fork = Fork("f", RoomId("text:file:1"), "Try", synchronize=True)
     store.add(fork, doc.get_update())
-    ada, ana = Writer(Member("agent-0", "Ada", True), "Ada <1>"), Writer(Member("ana", "Ana"))
+    ada, ana = Member("agent-0", "Ada", True), Member("ana", "Ana")
     for number in range(1_200):
         text += str(number)
         row = store.append("f", updates[-1], None)
