@@ -265,7 +265,9 @@ class RoomPeer:
             async with self.link.as_one(prepared.updates), self._sync.closed():
                 if not self._sync.receive_last() or not self._fits(attempt):
                     return False
-                written = self._replica.attribute(seat.member, call, prepared.clock)
+                written = self._replica.attribute(
+                    seat.member, call, prepared.clock, record.written_for
+                )
                 for update in prepared.updates:
                     self._apply_slice(seat, update, begun)
                     begun = True
@@ -311,7 +313,7 @@ class RoomPeer:
     def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
         """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
-        written = self._replica.attribute(seat.member, call)
+        written = self._replica.attribute(seat.member, call, written_for=record.written_for)
         step = self._step(seat, call, record, self.version)
         self._store(step, record)
         self._keep(seat, record, step, written)
