@@ -174,6 +174,8 @@ class ExtrasChange(Change):
     """The previous values of the keys that were set; None for keys that did not exist."""
     after: dict[str, Any]
 
+    kind = "extras"
+    verb = "changed the outputs of"
     keys = ("outputs", "execution_count", "execution_state", "attachments")
     is_work = False
 
