@@ -160,7 +160,9 @@ _NOTES: Mapping[str, str] = {
         "outline, a cell is code unless another type is named, `In[4]` has run, `6L` has six "
         "lines, and `->` lists the kinds of its outputs. Outputs are short summaries; for up to "
         "five cells, pictures are included as images. `full` leaves out metadata in which programs "
-        "keep how a cell is shown and when it ran, unless `include_metadata` is set. With `query`, "
+        "keep how a cell is shown and when it ran, unless `include_metadata` is set. `authors` "
+        "adds who wrote each cell last and when; it needs the extension on the server. With "
+        "`query`, "
         "it returns the matching lines of the matching cells, whatever `format` is; the search "
         "ignores case. In `source` and `full`, text from the notebook is between fences that it "
         "cannot forge."
@@ -214,6 +216,34 @@ _NOTES: Mapping[str, str] = {
     "batch_insert_text": "The same as `batch_update_document` with `content` and `position`.",
     "batch_delete_text": (
         "The same as `batch_update_document` with an empty `content` and a `length`."
+    ),
+    "get_document_history": (
+        "A version is what one author did in one go: a pause of half a minute, another author, a "
+        "restore, a merge or an undo begins the next one. Its id is a time in milliseconds, on the "
+        "same scale as the `version` of an open document, so `undo_agent_changes` takes it as "
+        "`since`. Authors are agents, people by the names they had, the file on disk, or "
+        "`unknown`. A version with a name, and the one before a restore, a merge or an agent's "
+        "first edit of the day, is kept. Needs the extension on the server."
+    ),
+    "diff_document_versions": (
+        "`from_version` and `to_version` are ids or names. Each cell that differs has a unified "
+        "diff of its source, and a line each for type, metadata and outputs; `cell_ids` chooses "
+        "cells of either version. What does not fit follows with `start_index`, which counts the "
+        "cells that differ. Needs the extension on the server."
+    ),
+    "restore_document_version": (
+        "Cells are matched by their ids: those that are the same are not touched, and what people "
+        "type into other cells stays. What they type into a restored cell at that moment is kept, "
+        "too, and named in the answer. `cell_ids` are cells of that version; one that is gone is "
+        "inserted after its neighbour. The kernel, the metadata of the notebook and the outputs of "
+        "a running cell stay. It is one step to undo, the state before it stays in the history, "
+        "and a crash leaves all of it or nothing. Only one restore of a document runs at a time. "
+        "Needs the extension on the server."
+    ),
+    "name_document_version": (
+        "Without `version` it names what the document says now. Names are unique in a document and "
+        "not only digits; a version has one name, and naming it again replaces that. A named "
+        "version is kept. Needs the extension on the server."
     ),
     "create_document": (
         "A notebook gets the extension `.ipynb` and the server's default kernel, or `kernel`. Its "

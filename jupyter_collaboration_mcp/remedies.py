@@ -31,6 +31,8 @@ class Intent(Enum):
         "Leave these cells out of the call, or ask the person to remove the mark from the metadata."
     )
     WAIT_FOR_PERSON = "Try again later, or ask the person."
+    LIST_VERSIONS = "List the versions of the document to see what is there."
+    COMPARE_VERSIONS = "Compare the version with now to see which cells differ."
     READ_OUTPUTS = "Read the cell with its outputs to see what is there."
     RERUN_OR_READ_OUTPUTS = "Run the cell again, or read the outputs that are there."
     LIST_KERNELS = "List the kernels to see what is there."

@@ -13,6 +13,7 @@ from ..backends.in_process.kernels import InProcessKernels
 from ..server import MODULES
 from ..settings.settings import Settings
 from ..transport.endpoint import MCPEndpoint
+from ..transport.history_routes import HistoryService
 from ..workspace.sites import Site, Sites
 from .journal import journal_directory, recover_journal, warn_about_store
 from .parts import make_runs, make_workspace
@@ -44,6 +45,7 @@ class ExtensionAssembly:
             serverapp, journal, settings.journal_limit, settings.disabled_workarounds
         )
         self.workarounds = backend.workarounds
+        self.history = HistoryService(backend.versions, backend.path_of, backend.credit)
         backend.start(renames)
         self._closing.push_async_callback(backend.stop)
 

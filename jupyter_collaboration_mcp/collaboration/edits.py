@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,7 @@ from pycrdt import Doc
 
 from ..documents.cell_mirror import Parts
 from ..documents.text_document import Document
+from ..documents.updates import decode_state
 from ..errors import CollaborationError, InternalError
 from ..panics import is_panic
 from .changes import Change, Step, parts_of
@@ -30,6 +32,9 @@ _log = logging.getLogger(__name__)
 #: Cells, and characters of text, from which on an edit is large. Copying a document takes longer
 #: than a small edit.
 LARGE_CELLS, LARGE_TEXT = 50, 10_000
+
+#: Changes, and characters in them, that are applied at once: about ten milliseconds.
+_SLICE_CHANGES, _SLICE_TEXT = 100, 200_000
 
 
 class CallRecord:
@@ -50,6 +55,9 @@ class CallRecord:
         people protect cells, and put their carets into them, without changing their text."""
         self.people: dict[str, list[str]] = {}
         """By cell, or by line of a text: people whose carets are where the call changes it."""
+        self.on_slice: Callable[[], None] | None = None
+        """Cuts the edit here, if it is made on a copy; set by whoever prepares it."""
+        self._changes_in_slice = self._text_in_slice = 0
 
     def __call__(
         self, change: Change, wrote_text: bool = False, written: tuple[int, int] | None = None
@@ -57,6 +65,24 @@ class CallRecord:
         self.changes.append(change)
         self.wrote_text = wrote_text
         self.written = written
+
+    def did(self, characters: int = 0) -> bool:
+        """Count a change of a long edit; returns whether it is time to end a slice."""
+        self._changes_in_slice += 1
+        self._text_in_slice += characters
+        return self._changes_in_slice >= _SLICE_CHANGES or self._text_in_slice >= _SLICE_TEXT
+
+    def end_slice(self) -> None:
+        """Cut a long edit here, if it is made on a copy: others may see it up to this point for a
+        moment. They never get half of it for good."""
+        self._changes_in_slice = self._text_in_slice = 0
+        if self.on_slice is not None:
+            self.on_slice()
+
+    def pass_action(self) -> None:
+        """Count a change of a long edit, and end the slice if it is time to."""
+        if self.did():
+            self.end_slice()
 
     @property
     def touched(self) -> Parts:
@@ -77,14 +103,22 @@ class Edit(Generic[T]):
     """Checks the live document, refuses what is stale, and returns the work; called again if the
     document has changed."""
     large: bool = False
+    merges: bool = False
+    """Whether what people type meanwhile into the cells that it edits may stay beside what it
+    writes; otherwise a large edit begins again. Cells that it deletes, moves or inserts have to be
+    as they were in any case."""
+    alone: bool = False
+    """Whether only one such edit is made at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedEdit(Generic[T]):
     """An edit as it was made on a copy."""
 
-    update: bytes | None
-    """None if it changed nothing."""
+    updates: Sequence[bytes]
+    """The slices to apply, in order; none if it changed nothing."""
+    clock: int
+    """The clock of the peer's client after it."""
     record: CallRecord
     result: T
 
@@ -100,7 +134,15 @@ def prepare(
     subscription = doc.observe(lambda event: updates.append(event.update))
     record = CallRecord()
     try:
-        with doc.transaction():
+        with ExitStack() as transactions:
+            transactions.enter_context(doc.transaction())
+
+            def cut() -> None:
+                if len(document):  # JupyterLab gives an empty notebook a cell
+                    transactions.close()
+                    transactions.enter_context(doc.transaction())
+
+            record.on_slice = cut
             result = work(document, record)
     except CollaborationError as error:
         return error.with_traceback(None)  # it would take the copy to other threads
@@ -112,4 +154,6 @@ def prepare(
     finally:
         doc.unobserve(subscription)
         document.close()
-    return PreparedEdit(updates[0] if updates else None, record, result)
+    record.on_slice = None
+    clock = decode_state(doc.get_state()).get(client_id, 0)
+    return PreparedEdit(updates, clock, record, result)

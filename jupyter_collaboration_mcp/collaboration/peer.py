@@ -8,25 +8,28 @@ with no `await` in it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
-from pycrdt import Doc
+from pycrdt import Doc, create_update_message
 
 from ..backends.protocols.rooms import RoomLink
 from ..backends.protocols.steps import NoSteps, Steps
+from ..documents.cell_mirror import Mark
 from ..documents.notebook import Notebook
 from ..documents.positions import start_of
 from ..documents.text_document import Document, TextDocument
 from ..errors import CollaborationError, DocumentBusy
+from ..owned_tasks import OwnedTasks
 from .change_log import ChangeLog
 from .changes import Step
 from .changes.storage import stored
 from .edits import CallRecord, Edit, PreparedEdit, prepare
 from .presence import DocumentPresence, Ends
-from .replica import Contribution, Replica
+from .replica import Clocks, Contribution, Replica
 from .room_sync import RoomSync
 from .seats import Seat, Seats
 from .seen_sources import SeenSources
@@ -39,6 +42,17 @@ _LOOKS, _LOOK = 16, 0.2
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt(Generic[T]):
+    """An edit as it was made on a copy, and the moment of the copy."""
+
+    edit: PreparedEdit[T]
+    mark: Mark
+    writes: int
 
 
 class RoomPeer:
@@ -57,6 +71,8 @@ class RoomPeer:
         """Notes for the next answer, whichever agent gets it."""
         self._sync = RoomSync(link, self._replica, self._seats.notify)
         self._preparing = asyncio.Lock()
+        self._replacing = False  # whether an edit is replacing the content
+        self._tasks = OwnedTasks()
         self._on_members: Callable[[], None] | None = None
         self._on_look: Callable[[], None] | None = None
         link.attach(self.doc)
@@ -103,11 +119,14 @@ class RoomPeer:
         All writers here are one client of the room. An update that arrives in the meantime would
         make the prepared edit useless.
         """
-        if self._preparing.locked():
-            async with self._preparing:
-                await self.catch_up()
-        else:
+        while True:
+            if self._preparing.locked():
+                async with self._preparing:
+                    await self.catch_up()
+                    return
             await self.catch_up()
+            if not self._preparing.locked():
+                return
 
     async def refresh(self) -> None:
         """Catch up with the file as well, if somebody has changed it on disk."""
@@ -144,16 +163,30 @@ class RoomPeer:
             if self._preparing.locked():
                 await self.catch_up_to_write()
             return self.perform_now(seat, call, edit)
-        for pause in (0.0, *_PAUSES):
-            await asyncio.sleep(pause)
-            async with self._preparing:
-                prepared = await self._prepare(edit)
-                if prepared is None:
-                    continue
-                self._apply(seat, call, prepared)
-            await asyncio.sleep(0)  # others first: the answer may be large, too
-            return prepared.result
+        with self._alone(edit):
+            for pause in (0.0, *_PAUSES):
+                await asyncio.sleep(pause)
+                async with self._preparing:
+                    prepared = await self._prepare(edit)
+                    if prepared is None or not await self._apply(seat, call, edit, prepared):
+                        continue
+                await asyncio.sleep(0)  # others first: the answer may be large, too
+                return prepared.edit.result
         raise DocumentBusy.while_preparing()
+
+    @contextmanager
+    def _alone(self, edit: Edit[Any]) -> Iterator[None]:
+        """Let only one such edit at a time be made."""
+        if not edit.alone:
+            yield
+            return
+        if self._replacing:
+            raise DocumentBusy.while_replacing()
+        self._replacing = True
+        try:
+            yield
+        finally:
+            self._replacing = False
 
     def perform_now(self, seat: Seat, call: str, edit: Edit[T]) -> T:
         """Make an edit at once, however long it takes."""
@@ -161,7 +194,7 @@ class RoomPeer:
         with self.edit(seat, call) as record:
             return work(self.document, record)
 
-    async def _prepare(self, edit: Edit[T]) -> PreparedEdit[T] | None:
+    async def _prepare(self, edit: Edit[T]) -> _Attempt[T] | None:
         """Make an edit on a copy; None if the document has changed too much in the meantime."""
         await self.catch_up()
         work = edit.begin()
@@ -171,35 +204,128 @@ class RoomPeer:
         )
         if isinstance(prepared, CollaborationError):
             raise prepared
+        attempt = _Attempt(prepared, mark, writes)
         await self.catch_up()
+        return attempt if self._fits(edit, attempt) else None
+
+    def _fits(self, edit: Edit[Any], attempt: _Attempt[Any]) -> bool:
+        """Whether an edit that was prepared on a copy can be applied.
+
+        Raises:
+            CellError: People have protected what it is about, or are busy there.
+        """
         # Our own writes use the same clocks as the prepared update.
-        same_clocks = self._replica.writes == writes
-        if not same_clocks or not self.document.is_unchanged(mark, prepared.record.touched):
-            return None
-        if prepared.record.recheck is not None:
-            prepared.record.recheck(self.document)
-        return prepared
+        if self._replica.writes != attempt.writes or self._replica.broken:
+            return False
+        record = attempt.edit.record
+        touched = record.touched
+        if edit.merges:  # what is typed into a cell that goes, or is written anew, would be lost
+            touched = {cell_id: keys for cell_id, keys in touched.items() if keys is None}
+        if not self.document.is_unchanged(attempt.mark, touched):
+            return False
+        if record.recheck is not None:
+            record.recheck(self.document)
+        return True
 
-    def _apply(self, seat: Seat, call: str, prepared: PreparedEdit[Any]) -> None:
-        self._replica.author = seat.member
-        if prepared.update is not None:
-            with self._replica.transaction(seat.agent):
-                self.doc.apply_update(prepared.update)
+    async def _apply(self, seat: Seat, call: str, edit: Edit[Any], attempt: _Attempt[Any]) -> bool:
+        """Apply an edit that was prepared on a copy; returns whether it still fitted."""
+        prepared = attempt.edit
+        if len(prepared.updates) > 1:
+            # Whoever called may be gone in the middle of it.
+            applying = self._tasks.start(self._apply_slices(seat, call, edit, attempt))
+            try:
+                return await asyncio.shield(applying)
+            except asyncio.CancelledError:
+                await asyncio.wait([applying])
+                raise
+        for update in prepared.updates:  # at most one
+            self._apply_one(seat, update)
         self._finish(seat, call, prepared.record)
+        return True
 
-    def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
-        """Record the author of a call's changes, how to undo them, and whom it may disturb."""
+    def _apply_one(self, seat: Seat, update: bytes) -> None:
+        self._replica.author = seat.member
+        with self._replica.transaction(seat.agent):
+            self.doc.apply_update(update)
+
+    async def _apply_slices(
+        self, seat: Seat, call: str, edit: Edit[Any], attempt: _Attempt[Any]
+    ) -> bool:
+        """Apply an edit in slices, between which others have their turn.
+
+        Nothing is received in between, so the slices fit here. Those that fail here are sent all
+        the same: the room has the first ones.
+        """
+        prepared = attempt.edit
+        # In the commit of what is pending: after a crash, recovery completes both or neither.
+        step = self._store(seat, call, prepared.record, self.version + 1)
+        began = False
+        try:
+            async with self.link.as_one(prepared.updates), self._sync.closed():
+                if not self._sync.receive_last() or not self._fits(edit, attempt):
+                    return False
+                written = self._replica.attribute(seat.member, call, prepared.clock)
+                for update in prepared.updates:
+                    if self._replica.broken:
+                        self.link.send(create_update_message(update))
+                    else:
+                        try:
+                            self._apply_one(seat, update)
+                        except Exception:
+                            if not began:
+                                raise
+                            _log.exception("A slice of an edit failed in %s", self.link.room_id)
+                            self.link.send(create_update_message(update))
+                    began = True
+                    self._replica.attribute(seat.member, call, prepared.clock)  # what was deleted
+                    with self._replica.reserving():
+                        await asyncio.sleep(0)
+                self._finish(seat, call, prepared.record, written, step)
+        finally:
+            if not began:
+                self._withdraw(prepared.record, step)
+        return True
+
+    def _store(self, seat: Seat, call: str, record: CallRecord, version: int) -> Step:
+        """Store how to undo a call, or that it has undone others.
+
+        There is no await between this and the edit, so that both are in one commit of the journal.
+        """
+        step = Step(version, call, tuple(record.changes), seat.agent)
+        if record.undone:
+            self._steps.remove([undone.id for undone in record.undone])
+        elif record.changes:
+            self._steps.add(self.link.room_id, stored(step))
+        return step
+
+    def _withdraw(self, record: CallRecord, step: Step) -> None:
+        """Store what was stored before a call, which has changed nothing."""
+        self._steps.remove([step.id])
+        for undone in record.undone:
+            self._steps.add(self.link.room_id, stored(undone))
+
+    def _finish(
+        self,
+        seat: Seat,
+        call: str,
+        record: CallRecord,
+        written: Clocks | None = None,
+        step: Step | None = None,
+    ) -> None:
+        """Record the author of a call's changes, how to undo them, and whom it may disturb.
+
+        Args:
+            step: What is stored already.
+        """
         self._replica.writes += 1
-        written = self._replica.attribute(seat.agent, call)
+        attributed = self._replica.attribute(seat.member, call)
+        written = written or attributed
         if record.changes or record.undone:
-            step = Step(self.version, call, tuple(record.changes), seat.agent)
-            # Without an await since the edit: so both are in one commit of the journal.
+            step = step or self._store(seat, call, record, self.version)
             if record.undone:
                 (record.undone_in or seat.undo).remove(record.undone)
-                self._steps.remove([undone.id for undone in record.undone])
             else:
                 seat.undo.push(step)
-                self._steps.add(self.link.room_id, stored(step))
             self._sync.keep(step, self.link.at_once, written)
         seat.people |= record.people
         if seat.presence is not None and record.changes:
@@ -233,7 +359,7 @@ class RoomPeer:
         self._replica.author = seat.member
         with self._replica.transaction(f"{seat.agent} run"):
             yield
-        self._replica.attribute(seat.agent, "run")
+        self._replica.attribute(seat.member, "run")
 
     # -- saving ------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 
 def decode_state(state: bytes) -> dict[int, int]:
     """A state vector as clocks by client; the order of clients in the bytes is not canonical."""
@@ -56,6 +58,17 @@ def deletions(update: bytes) -> list[tuple[int, range]]:
             length, at = _read(update, at)
             found.append((client, range(clock, clock + length)))
     return found
+
+
+def is_deletion(update: bytes) -> bool:
+    """Whether an update only deletes; such an update does not say whose it is."""
+    return update[:1] == b"\0" and len(update) > 2
+
+
+def deletion_key(update: bytes) -> bytes:
+    """What names a deletion, in whichever order an update lists its parts."""
+    parts = sorted((client, clocks.start, clocks.stop) for client, clocks in deletions(update))
+    return hashlib.blake2b(repr(parts).encode(), digest_size=12).digest()
 
 
 def is_single(update: bytes) -> bool:

@@ -76,6 +76,14 @@ class DocumentBusy(CollaborationError):
             "Try again in a moment. If it fails again, split the call into smaller ones.",
         )
 
+    @classmethod
+    def while_replacing(cls) -> DocumentBusy:
+        return cls(
+            "Another call is restoring or merging this document at this moment. Nothing was "
+            "changed by this one.",
+            "Look at the document when that call is done, then decide whether to repeat this.",
+        )
+
 
 class InternalError(CollaborationError):
     code = "internal_error"

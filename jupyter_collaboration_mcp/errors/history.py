@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from ..remedies import Intent
-from .base import CollaborationError
+from .base import CollaborationError, one_line
 
 
 class UndoError(CollaborationError):
@@ -74,9 +74,32 @@ class UndoRefused(UndoError):
 class HistoryError(CollaborationError):
     code = "history_error"
 
+    @classmethod
+    def none_yet(cls) -> HistoryError:
+        return cls(
+            "The history of this document has nothing yet. The document is as it was.",
+            "Try again in a moment.",
+        )
+
+    @classmethod
+    def unreadable(cls, why: str) -> HistoryError:
+        return cls(
+            f"The history cannot be read now ({one_line(why)}). The document is as it was.",
+            "Try again in a moment. If it fails again, ask the person to look at the log of the "
+            "Jupyter server.",
+        )
+
 
 class UnknownVersion(HistoryError):
     code = "unknown_version"
+
+    @classmethod
+    def of(cls, version: int) -> UnknownVersion:
+        return cls(
+            f"The document has no version {version}.",
+            Intent.LIST_VERSIONS,
+            version=version,
+        )
 
 
 class ForkNotFound(HistoryError):
@@ -89,3 +112,12 @@ class MergeConflict(HistoryError):
 
 class NeedsExtension(HistoryError):
     code = "needs_extension"
+
+    @classmethod
+    def for_history(cls) -> NeedsExtension:
+        return cls.for_person(
+            "This Jupyter server keeps no history that can be read from outside: "
+            "jupyter-collaboration-mcp is not installed there. The document is as it was.",
+            "install jupyter-collaboration-mcp in the environment of that Jupyter server, and "
+            "restart it.",
+        )

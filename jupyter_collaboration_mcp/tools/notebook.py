@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.protocols.files import Listing
+from ..backends.protocols.versions import CellAuthor
 from ..errors import CellError, CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
 from ..workspace import call_limits, cell_selection, cell_updates, editing, guards
@@ -120,6 +121,7 @@ class NotebookTools(SiteTools):
         start_position: Annotated[
             int, Field(ge=0, description="first character, in one long cell")
         ] = 0,
+        authors: Annotated[bool, Field(description="who wrote each cell last")] = False,
     ) -> Answer:
         """Read a notebook's live cells, each with its handle. outline: one line per cell, cheapest;
         source: text; full: also outputs, images and metadata. Choose cells by range, cell_ids or
@@ -134,6 +136,7 @@ class NotebookTools(SiteTools):
             length=min(max_content_length, MOST_CONTENT),
             cells=Choice(start_index, end_index, cell_ids),
             images=self._images,
+            authors=await _authors(here) if authors else None,
         )
         return await reading.answer(here, include_collaboration_state)
 
@@ -434,3 +437,7 @@ def _name_cells(
         )
         for cell, update in zip(cells, updates, strict=True)
     ]
+
+
+async def _authors(here: SiteDocument) -> Mapping[str, CellAuthor]:
+    return await here.site.workspace.versions.authors(here.peer.link.room_id)

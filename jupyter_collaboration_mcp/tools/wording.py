@@ -28,6 +28,8 @@ WORDING: Mapping[Intent, str] = {
         "Leave these cells out of the call, or ask the person to remove the mark from the metadata."
     ),
     Intent.WAIT_FOR_PERSON: "Try again later, or ask the person.",
+    Intent.LIST_VERSIONS: "Call get_document_history to see what is there.",
+    Intent.COMPARE_VERSIONS: "Call diff_document_versions to see which cells differ.",
     Intent.READ_OUTPUTS: (
         "Read the cell with get_notebook(include_outputs=true) to see what is there."
     ),

@@ -224,7 +224,7 @@ def undo(
         def work(document: Document, record: CallRecord) -> UndoResult:
             made = plan_undo(document, taken, force, later, author)
             _check_undo(here, document, record, made)
-            made.apply()
+            made.apply(record.pass_action)
             record.undone, record.changes, record.undone_in = taken, made.changes, log
             return UndoResult(
                 steps=len(taken),
@@ -242,7 +242,7 @@ def undo(
         sum(len(step.changes) for step in pending) > LARGE_CELLS
         or sum(step.characters for step in pending) > LARGE_TEXT
     )
-    return Edit(begin, large)
+    return Edit(begin, large, merges=True)
 
 
 def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:

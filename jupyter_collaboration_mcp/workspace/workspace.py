@@ -13,6 +13,7 @@ from typing import TypeVar
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
 from ..backends.protocols.steps import OpenSteps, no_steps
+from ..backends.protocols.versions import Versions
 from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
 from ..errors import (
@@ -67,6 +68,11 @@ class Workspace:
         self.filing = Filing(self, backend.files)
         self._backend = backend
         self.rooms = OpenRooms(backend, idle_timeout, log, self.activity, open_steps)
+
+    @property
+    def versions(self) -> Versions:
+        """Earlier versions of documents; a caller first opens the document, with a permit."""
+        return self._backend.versions
 
     def allowed_path(self, path: str) -> str:
         """The normalized path, if agents may touch it."""

@@ -12,18 +12,23 @@ from ...documents.awareness import people_in
 from ...documents.foreign_text import listed
 from ...errors import InUse
 from ..protocols.awareness import LobbyLink
+from ..protocols.history_messages import AuthorshipMessage
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from ..upstream.loadable_notebooks import LoadableNotebooks
 from ..upstream.registry import Workarounds
 from ..upstream.workaround import Server
 from .files import InProcessFiles
+from .history.background import BackgroundIndexing
+from .history.credits import credits_of
+from .history.versions import InProcessVersions
 from .journal import Journal
 from .link import InProcessLink
 from .lobby import InProcessLobby
 from .room_paths import RoomPaths, has_people, id_of
 from .rooms import Rooms
 from .server_parts import ServerParts
+from .stored_documents import StoredDocuments
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
@@ -47,6 +52,13 @@ class InProcessBackend:
         self._paths = RoomPaths(self._server)
         self._rooms = Rooms(self._server, self._paths, journal, journal_limit, self.workarounds)
         self.files = InProcessFiles(self._server, self._paths, self._rooms)
+        self._stored = StoredDocuments(self._server, self._rooms, journal)
+        self.versions = InProcessVersions(
+            journal.path.with_name("history.db"), self._stored.rows, journal.records.drain_credits
+        )
+        self._indexing = BackgroundIndexing(self.versions, self._stored.known_rows, serverapp.log)
+        self._rooms.on_row = self._indexing.on_row
+        self._rooms.on_closed = self._indexing.on_closed
 
     def start(self, renames: Sequence[tuple[str, str]]) -> None:
         """Watch every room from the moment it is loaded, whoever opens it.
@@ -79,11 +91,19 @@ class InProcessBackend:
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""
         await self._rooms.stop()
+        await self._indexing.close()
+        await self.versions.close()
         await self._journal.close()
 
     def on_room_opened(self, tell: Callable[[RoomId], None]) -> None:
         """Set a function to call with each room that is loaded, whoever opens it."""
         self._rooms.on_opened = tell
+
+    async def credit(self, room_id: RoomId, edits: Sequence[AuthorshipMessage]) -> None:
+        """Learn which agents of another process made some edits."""
+        rows = self._stored.known_rows(room_id)
+        if rows is not None:
+            await self.versions.credit(rows, room_id, [*credits_of(edits)])
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         kind = room_kind(await self.files.look(path), kind)

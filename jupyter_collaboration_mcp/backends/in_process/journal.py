@@ -22,6 +22,7 @@ from ...owned_tasks import OwnedTasks
 from ..disk.aside import cause
 from ..protocols.room_ids import RoomId
 from .group_commit import GroupCommit, JournalError
+from .history.credits import Credit
 from .journal_records import JournalRecords, UnsavedRoom
 from .journal_steps import JournalSteps
 from .journal_storage import JournalStorage
@@ -78,6 +79,22 @@ class Journal:
         self._add("INSERT OR REPLACE INTO updates VALUES (?, ?, ?, ?)", row, len(update))
         return self.storage.last
 
+    def pend(self, room: RoomId, updates: Sequence[bytes]) -> int:
+        """Add an edit that the room is about to get in slices; recovery applies it as a whole.
+
+        Returns its number, for `settle`.
+        """
+        self.storage.last += 1  # a number that no other edit has
+        edit = self.storage.last
+        for number, update in enumerate(updates):
+            row = (edit, room, number, update)
+            self._add("INSERT INTO pending VALUES (?, ?, ?, ?)", row, len(update))
+        return edit
+
+    def settle(self, edit: int) -> None:
+        """Forget an edit in slices, of which the room has everything or nothing."""
+        self._add("DELETE FROM pending WHERE edit = ?", (edit,))
+
     def mark(self, unsaved: UnsavedRoom) -> None:
         """Record that a room has something its file may lack."""
         self._add(
@@ -97,8 +114,8 @@ class Journal:
 
     def forget(self, room: RoomId) -> None:
         """Forget a room whose file and store have everything."""
-        self._add("DELETE FROM updates WHERE room = ?", (room,))
-        self._add("DELETE FROM rooms WHERE room = ?", (room,))
+        for table in ("updates", "pending", "rooms"):
+            self._add(f"DELETE FROM {table} WHERE room = ?", (room,))
 
     def renaming(self, path: str, new_path: str) -> None:
         """Record that a file or a folder is about to be renamed, in case of a crash."""
@@ -108,9 +125,9 @@ class Journal:
         """Record that the rename is over: it failed, or the journal knows all new paths."""
         self._add("DELETE FROM renames WHERE path = ? AND new_path = ?", (path, new_path))
 
-    def attribute(self, document: str, row: Sequence[Any]) -> None:
-        """Record who wrote a range of a document's characters."""
-        self._add("INSERT INTO attribution VALUES (?, ?, ?, ?, ?, ?, ?)", (document, *row))
+    def credit(self, room: RoomId, credit: Credit) -> None:
+        """Record who wrote something, for the history."""
+        self._add("INSERT INTO credits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (room, *credit))
 
     def notify(self, room: RoomId, path: str, text: str) -> None:
         """Keep a notice for agents after a crash, unless it is forgotten first."""

@@ -26,17 +26,28 @@ CREATE TABLE IF NOT EXISTS updates (
     seq INTEGER PRIMARY KEY, room TEXT NOT NULL, time REAL NOT NULL, yupdate BLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS updates_by_room ON updates (room, seq);
-CREATE TABLE IF NOT EXISTS attribution (
-    document TEXT NOT NULL, client INTEGER NOT NULL, clock_from INTEGER NOT NULL,
-    clock_to INTEGER NOT NULL, agent TEXT NOT NULL, call TEXT NOT NULL, time REAL NOT NULL
+CREATE TABLE IF NOT EXISTS pending (
+    edit INTEGER NOT NULL, room TEXT NOT NULL, slice INTEGER NOT NULL, yupdate BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS attribution_by_document ON attribution (document, client, clock_from);
+CREATE TABLE IF NOT EXISTS credits (
+    room TEXT NOT NULL, client INTEGER NOT NULL, clock_from INTEGER NOT NULL,
+    clock_to INTEGER NOT NULL, deletion BLOB NOT NULL, source TEXT NOT NULL, member TEXT NOT NULL,
+    name TEXT NOT NULL, call TEXT NOT NULL, time REAL NOT NULL
+);
 CREATE TABLE IF NOT EXISTS renames (path TEXT NOT NULL, new_path TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS notices (
     room TEXT NOT NULL, path TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
 );
 """
 _SCHEMA += steps_table.SCHEMA
+
+#: What earlier versions of this package had in place of the credits.
+_FORMER_SCHEMA = """
+CREATE TABLE attribution (
+    document TEXT NOT NULL, client INTEGER NOT NULL, clock_from INTEGER NOT NULL,
+    clock_to INTEGER NOT NULL, agent TEXT NOT NULL, call TEXT NOT NULL, time REAL NOT NULL
+);
+"""
 
 #: Seconds that another program, such as a backup, has to finish reading a journal.
 _BUSY = 1.0
@@ -171,6 +182,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA wal_autocheckpoint = 0")  # it would interrupt an edit
         database.executescript(_SCHEMA)
+        database.execute("DROP TABLE IF EXISTS attribution")
         for table in ("rooms", "notices"):  # read at every start, so they must be readable
             database.execute(f"SELECT * FROM {table}").fetchall()
         (last,) = database.execute("SELECT coalesce(max(seq), 0) FROM updates").fetchone()
@@ -199,7 +211,7 @@ def _require_journal(database: sqlite3.Connection) -> None:
     """Refuse a file of another program, or of a later version of this one, before it changes."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     with contextlib.closing(sqlite3.connect(":memory:")) as empty:
-        empty.executescript(_SCHEMA)
+        empty.executescript(_SCHEMA + _FORMER_SCHEMA)
         ours = _columns(empty)
     # A start that was killed may have created only some of the tables.
     if version != 0 or not _columns(database).items() <= ours.items():

@@ -1,6 +1,7 @@
 """What a journal keeps for the next start: unsaved rooms, renames under way, notices.
 
-Only recovery, a start and tests read it, while nobody writes to the journal.
+Only recovery, a start and tests read it, while nobody writes to the journal. The credits, which are
+kept for the history, are read at any time.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..protocols.room_ids import RoomId
+from .history.credits import Credit
 from .journal_file import Statement
 from .journal_storage import JournalStorage
 
@@ -38,9 +41,19 @@ class JournalRecords:
         return [UnsavedRoom(RoomId(room), *row) for room, *row in rows]
 
     def updates(self, room: RoomId) -> list[tuple[float, bytes]]:
-        """A room's updates that the store may lack, oldest first."""
+        """A room's updates that the store may lack, oldest first; at the end, edits in slices of
+        which the room may have had only some."""
+        database = self._storage.database
         query = "SELECT time, yupdate FROM updates WHERE room = ? ORDER BY seq"
-        return self._storage.database.execute(query, (room,)).fetchall()
+        updates: list[tuple[float, bytes]] = database.execute(query, (room,)).fetchall()
+        query = "SELECT yupdate FROM pending WHERE room = ? ORDER BY edit, slice"
+        now = time.time()
+        return updates + [(now, update) for (update,) in database.execute(query, (room,))]
+
+    def forget_unbegun(self) -> None:
+        """Forget edits in slices of rooms that the crash left as their files have them."""
+        query = "DELETE FROM pending WHERE room NOT IN (SELECT room FROM rooms)"
+        self._storage.commit([(query, ())])
 
     def renames(self) -> list[tuple[str, str]]:
         """The renames that were under way, oldest first: old and new path."""
@@ -56,6 +69,20 @@ class JournalRecords:
         for room, text in rows:
             found.setdefault(room, []).append(text)
         return found
+
+    def drain_credits(self, take: Callable[[list[tuple[str, Credit]]], bool]) -> None:
+        """Pass all credits to a function, and forget them if it returns True; in any thread."""
+        storage = self._storage
+        with contextlib.suppress(sqlite3.Error):  # what the journal itself does about it suffices
+            rows = storage.read("SELECT rowid, * FROM credits ORDER BY rowid")
+            if rows and take([(room, Credit(*credit)) for _, room, *credit in rows]):
+                storage.commit([("DELETE FROM credits WHERE rowid <= ?", (rows[-1][0],))])
+
+    def add_credits(self, new: Sequence[tuple[str, Credit]]) -> bool:
+        """Take over the credits of another journal."""
+        statement = f"INSERT INTO credits VALUES ({', '.join('?' * 10)})"
+        self._storage.commit([(statement, (room, *credit)) for room, credit in new])
+        return True
 
     def follow(self, path: str, new_path: str) -> None:
         """Give the rooms of a file, or of all files in a folder, another path."""
@@ -76,8 +103,8 @@ class JournalRecords:
     def recovered(self, room: RoomId, notice: tuple[str, str] | None) -> None:
         """Forget a room that recovery has handled, and keep a notice (path, text) for agents."""
         statements: list[Statement] = [
-            ("DELETE FROM updates WHERE room = ?", (room,)),
-            ("DELETE FROM rooms WHERE room = ?", (room,)),
+            (f"DELETE FROM {table} WHERE room = ?", (room,))
+            for table in ("updates", "pending", "rooms")
         ]
         if notice is not None:
             path, text = notice

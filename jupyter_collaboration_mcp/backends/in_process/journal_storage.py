@@ -24,8 +24,8 @@ from .steps_table import trim
 
 _log = logging.getLogger(__name__)
 
-#: The most rows of authorship that are kept; the oldest are dropped first.
-_ATTRIBUTION_ROWS = 500_000
+#: The most credits that are kept until the history takes them; the oldest are dropped first.
+_CREDITS = 100_000
 
 #: Bytes of SQLite's log at which it is merged into the database.
 _LARGEST_LOG = 4_000_000
@@ -165,8 +165,8 @@ class JournalStorage:
     def tidy(self) -> None:
         """Merge the log into the database, and drop what is too old."""
         self.database.execute(
-            "DELETE FROM attribution WHERE rowid <= (SELECT max(rowid) FROM attribution) - ?",
-            (_ATTRIBUTION_ROWS,),
+            "DELETE FROM credits WHERE rowid <= (SELECT max(rowid) FROM credits) - ?",
+            (_CREDITS,),
         )
         trim(self.database, StepLimits())
         self.database.execute("PRAGMA incremental_vacuum")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from pycrdt import Doc, YMessageType, handle_sync_message
 
 from ...documents.awareness import well_formed
 from ...documents.foreign_text import inline, words
+from ...documents.updates import deletion_key, is_deletion
 from ...errors import DocumentNotFound, RoomUnavailable
 from ..disk.open_files import Load
 from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
 from .files import InProcessFiles
 from .group_commit import JournalError
+from .history.credits import Credit
 from .journal import Journal
 from .memory_channel import MemoryChannel, observe_arrivals
 from .room_paths import RoomPaths
@@ -60,6 +63,8 @@ class InProcessLink:
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
         self._sending = False
+        self._sent = 0
+        self._deletions: list[bytes] = []  # that were sent since the last record
         self._tell_update: Callable[[], None] | None = None
         self._awareness: str | None = None
         self._closed = False
@@ -180,28 +185,50 @@ class InProcessLink:
         # Do what the room would do with the message, at once and not some turns of the loop later:
         # nobody can come in between, and the answer need not wait for it. The update was made in
         # the peer's Doc, under the peer's client id, so the trap of B1 does not apply.
-        self._sending = True
+        self._sent += 1
+        self._sending = self._watch.sending = True
         try:
             handle_sync_message(message[1:], self._room.ydoc)
         finally:
-            self._sending = False
+            self._sending = self._watch.sending = False
+
+    @asynccontextmanager
+    async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        edit = self._journal.pend(self.room_id, updates)
+        self._watch.incomplete += 1
+        sent = self._sent
+        try:
+            try:
+                await self._journal.durable()  # not below: a new journal needs the lock as well
+            except JournalError as error:
+                raise RoomUnavailable(
+                    f"The edit could not be made durable ({error}). Nothing was changed.",
+                    "Tell the person that the disk of the Jupyter server may be full.",
+                ) from error
+            # While somebody holds it, the room neither reloads its file nor saves.
+            async with self._room._update_lock:
+                yield
+        finally:
+            done = self._sent - sent
+            if done in (0, len(updates)):  # otherwise the next start completes it
+                self._journal.settle(edit)
+                self._watch.on_whole(has_changed=done > 0)
 
     def receive(self) -> Sequence[bytes]:
         received, self._received = self._received, []
         return received
 
     def record(self, authorship: Authorship) -> None:
-        self._journal.attribute(
-            self.room_id,
-            (
-                authorship.client,
-                authorship.clock_from,
-                authorship.clock_to,
-                authorship.agent,
-                authorship.call,
-                authorship.time,
-            ),
-        )
+        who, call, moment = authorship.author, authorship.call, authorship.time
+        clocks = authorship.client, authorship.clock_from, authorship.clock_to
+        if clocks[1] < clocks[2]:
+            credit = Credit(*clocks, b"", "agent", who.id, who.name, call, moment)
+            self._journal.credit(self._room_id, credit)
+        if self._deletions:
+            deletions, self._deletions = self._deletions, []
+            for key in deletions:
+                credit = Credit.of_deletion(key, "agent", who, moment, call)
+                self._journal.credit(self._room_id, credit)
 
     def give_up(self) -> None:
         self._given_up = True
@@ -275,7 +302,10 @@ class InProcessLink:
             self._overwrites = self._watch.overwrites
             if self._before_overwrite is None:
                 self._before_overwrite = len(self._received)
-        if not self._sending:  # otherwise it is our own update coming back
+        if self._sending:  # it is our own update coming back
+            if is_deletion(update):
+                self._deletions.append(deletion_key(update))
+        else:
             self._received.append(update)
             if self._tell_update is not None:
                 self._tell_update()

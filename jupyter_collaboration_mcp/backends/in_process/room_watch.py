@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable
 from logging import Logger
 from typing import Any
@@ -18,7 +19,7 @@ from jupyter_server_ydoc.rooms import DocumentRoom
 from pycrdt import Map, TransactionEvent
 from tornado.web import HTTPError
 
-from ...documents.updates import decode_state, encode_state, sole_author
+from ...documents.updates import decode_state, encode_state, is_deletion, sole_author
 from ..disk.open_files import Loads
 from ..protocols.room_ids import RoomId
 from ..upstream.external_changes import ExternalChanges
@@ -27,6 +28,7 @@ from ..upstream.registry import Workarounds
 from ..upstream.room_tracking import SaveTracking, StoreTracking
 from .journal import Journal
 from .journal_records import UnsavedRoom
+from .room_authors import RoomAuthors
 
 #: A save sets `dirty` and then `hash` within this many seconds.
 _RELEARN_DELAY = 0.2
@@ -50,6 +52,10 @@ class RoomWatch:
         self.room = room
         self.room_id = RoomId(room.room_id)
         self.log = log
+        self.on_row: Callable[[], None] | None = None
+        """Called when the store has another row."""
+        self.sending = False
+        """Whether the update that comes is one that an agent of this process has made."""
         self.listeners: set[Callable[[bytes], None]] = set()
         """Called with each update, in the room's own transaction: must not raise."""
         self._journal = journal
@@ -65,10 +71,12 @@ class RoomWatch:
         self._stored = 0  # ... through which the store has everything
         self._bytes = 0  # journaled and not yet trimmed
         self._in_flight: dict[bytes, int] = {}  # updates that the store does not have yet
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()  # for the store
         self._snapshots: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
         self._relearn: asyncio.TimerHandle | None = None
         self._saving_again: asyncio.Task[None] | None = None
+        self._authors = RoomAuthors(room, self.room_id, journal)
         self._updates = room.ydoc.observe(self._on_update)
         self._state: Map[Any] = room.ydoc.get("state", type=Map)
         self._states = self._state.observe(self._on_state)
@@ -81,6 +89,8 @@ class RoomWatch:
         """Why the latest save failed, even after somebody has been notified."""
         self.overwrites = 0
         """How often the file changed on disk and overwrote the room."""
+        self.incomplete = 0
+        """Edits in slices that the room does not have as a whole yet."""
         journal.on_renewal.add(self._journal_again)
         self._closed = False
         self._workarounds = workarounds
@@ -114,11 +124,19 @@ class RoomWatch:
             if store is not None and update in self._in_flight:
                 await store.write(update)
 
+    async def wait_stored(self, limit: float) -> None:
+        """Wait until the store has what the room has now, for some seconds at most."""
+        if self._in_flight:
+            stored = asyncio.get_running_loop().create_future()
+            self._waiting.append((max(self._in_flight.values()), stored))
+            await asyncio.wait([stored], timeout=limit)
+
     def close(self) -> list[asyncio.Task[None]]:
         """Stop watching a room that ends cleanly. Returns the tasks that are about to end."""
         self._journal.on_renewal.discard(self._journal_again)
         self.room.ydoc.unobserve(self._updates)
         self._state.unobserve(self._states)
+        self._authors.close()
         self.listeners.clear()
         ending = list(self._tasks)
         for task in ending:
@@ -140,6 +158,8 @@ class RoomWatch:
         self._last = self._journal.append(room_id, update)
         if content:
             self._last_content = self._last
+        if not self.sending and is_deletion(update):
+            self._authors.on_deletion(update)
         self._bytes += len(update)
         if self._knows_store:
             self._in_flight[update] = self._last
@@ -167,10 +187,23 @@ class RoomWatch:
         # One update larger than the limit must not compact at every keystroke.
         self._journal_limit = max(self._journal_limit, 2 * self._bytes)
 
+    def on_whole(self, has_changed: bool) -> None:
+        """Handle the end of an edit in slices, during which the room did not save."""
+        self.incomplete -= 1
+        if has_changed:
+            self.room._on_document_change("", None)
+        self._forget_if_settled()
+
     def on_stored(self, update: bytes) -> None:
         """Record that the store has an update."""
         self._stored = max(self._stored, self._in_flight.pop(update, 0))
+        while self._waiting and self._waiting[0][0] <= self._stored:
+            waiting = self._waiting.popleft()[1]
+            if not waiting.done():
+                waiting.set_result(None)
         self._forget_if_settled()
+        if self.on_row is not None:
+            self.on_row()
 
     async def _journal_again(self) -> None:
         """Write everything that the file or the store may lack to a new journal."""
@@ -235,9 +268,11 @@ class RoomWatch:
     def on_overwrite(self) -> None:
         """Prepare for the file to overwrite the room: what is unsaved is lost (B9)."""
         self.overwrites += 1
+        self._authors.reloading = True
 
     def on_overwritten(self) -> None:
         """Learn the file that the room now has, which recovery must find after a crash."""
+        self._authors.reloading = False
         self._spawn(self._learn_base())
 
     async def refresh(self) -> bool:
@@ -307,7 +342,7 @@ class RoomWatch:
             self._forget_if_saved()
 
     def _forget_if_saved(self) -> None:
-        if self._marked and self.saved and not self._in_flight:
+        if self._marked and self.saved and not self._in_flight and not self.incomplete:
             self._marked = False
             self._bytes = 0
             self._journal.forget(self.room_id)

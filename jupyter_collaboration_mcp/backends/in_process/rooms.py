@@ -11,7 +11,8 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ...errors import DocumentNotFound, FileFailed
 from ..protocols.awareness import LOBBY
@@ -65,6 +66,10 @@ class Rooms:
         self._serving: asyncio.Task[None] | None = None
         self.on_opened: Callable[[RoomId], None] | None = None
         """Called with each room that is loaded, whoever opens it."""
+        self.on_row: Callable[[RoomId], None] | None = None
+        """Called when the store has another row of a room."""
+        self.on_closed: Callable[[RoomId], None] | None = None
+        """Called with each room that ends while the server runs."""
 
     def start(self) -> None:
         """Watch every room from the moment it is loaded, whoever opens it."""
@@ -202,6 +207,10 @@ class Rooms:
             notebook_output_delay_threshold_mb=ydoc.notebook_output_delay_threshold_mb,
         )
 
+    def watched(self, room_id: RoomId) -> RoomWatch | None:
+        """What is known about a room, if it is open."""
+        return self._watches.get(room_id)
+
     def _watch(self, room: DocumentRoom) -> RoomWatch:
         from .room_watch import RoomWatch
 
@@ -211,7 +220,12 @@ class Rooms:
                 room, self._journal, self._journal_limit, self._workarounds, self._log
             )
             self._watches[room.room_id] = watch
+            watch.on_row = partial(self._tell, "on_row", watch.room_id)
         return watch
+
+    def _tell(self, whom: Literal["on_row", "on_closed"], room_id: RoomId) -> None:
+        if (tell := getattr(self, whom)) is not None:
+            tell(room_id)
 
     # -- saving ----------------------------------------------------------------------------
 
@@ -308,6 +322,7 @@ class Rooms:
                 watch.close()
             with contextlib.suppress(KeyError):  # its subscription may be gone already (B5)
                 await room.stop()
+        self._tell("on_closed", id_of(room))
         file_id = id_of(room).file_id
         if file_id in ydoc.file_loaders:
             loader = ydoc.file_loaders[file_id]
@@ -371,6 +386,7 @@ class Rooms:
         if action == "clean" and not self.lives(watch.room):
             del self._watches[room_id]
             watch.close()
+            self._tell("on_closed", watch.room_id)
         elif action == "save":
             watch.on_save_ended(None)
         elif data.get("level") == "ERROR" and "Error saving file" in data.get("msg", ""):

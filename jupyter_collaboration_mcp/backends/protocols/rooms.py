@@ -8,24 +8,27 @@ knowing when an edit would survive a crash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pycrdt import Doc
 
+from ...documents.members import Member
 from .awareness import LobbyLink
 from .files import Files
 from .room_ids import Kind, RoomId
+from .versions import Versions
 
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """Which characters a call wrote: a range of one client's clock."""
+    """What a call wrote: a range of one client's clock, which is empty if it only deleted."""
 
     client: int
     clock_from: int
     clock_to: int
-    agent: str
+    author: Member
     call: str
     time: float
 
@@ -157,11 +160,24 @@ class RoomLink(Protocol):
     def send(self, message: bytes) -> None:
         """Send the room a message; `wait_acknowledged` waits until it has taken effect."""
 
+    def as_one(self, updates: Sequence[bytes]) -> AbstractAsyncContextManager[None]:
+        """Send several updates, of which the room has all or nothing after a crash.
+
+        All are sent inside, in turns of the loop; none is, if the caller decides against it. The
+        file does not overwrite the room in between, as far as that can be prevented.
+
+        Raises:
+            RoomUnavailable: They cannot be kept together; none was sent.
+        """
+
     def receive(self) -> Sequence[bytes]:
         """The updates since the last call, oldest first; some may be a `Piece`."""
 
     def record(self, authorship: Authorship) -> None:
-        """Record who wrote what; durable with the next acknowledgement."""
+        """Record who wrote what, and who deleted what was sent since the last record.
+
+        It is durable with the next acknowledgement.
+        """
 
     def give_up(self) -> None:
         """Stop using the room: the attached Doc has something that the room must never get."""
@@ -217,6 +233,10 @@ class Backend(Protocol):
     @property
     def files(self) -> Files:
         """The files and folders of the server."""
+
+    @property
+    def versions(self) -> Versions:
+        """Earlier versions of the documents of the server."""
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         """The room id of the document at a path.

@@ -12,6 +12,7 @@ from ...errors import DocumentNotFound, NoCollaboration, RoomUnavailable
 from ..protocols.awareness import LobbyLink
 from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
+from .authorship_posts import AuthorshipPosts
 from .file_room import FILE_FORMAT, FileRooms
 from .files import RemoteFiles
 from .jupyter_api import JupyterApi
@@ -20,6 +21,7 @@ from .room_seats import RoomSeats
 from .room_session import open_session
 from .room_socket import RoomSocket
 from .server_errors import Refused
+from .versions import RemoteVersions
 
 _LINE_ENDS = (
     "This file has the line ends of Windows (CRLF). The Jupyter server turns them into LF when it "
@@ -46,9 +48,12 @@ class RemoteBackend:
         self._doubts: dict[str, str | None] = {}  # why a path may not be loaded
         self._warnings: dict[str, str] = {}  # by path, to be shown once
         self.files = RemoteFiles(api, self._seats, root)
+        self._authorships = AuthorshipPosts(api)
+        self.versions = RemoteVersions(api, self._authorships.flush)
 
     async def close(self) -> None:
         """Leave the rooms that we are still in."""
+        await self._authorships.close()
         await self._seats.close()
 
     # -- files -------------------------------------------------------------------------------
@@ -105,6 +110,7 @@ class RemoteBackend:
         modified = self._modified.pop(path, None)
         writable = self._writable.get(path, True)
         link = RoomSocket(self._api, room_id, path, self._log, modified, writable)
+        link.on_authorship = self._authorships.add
         if path in self._warnings:
             link.warn(self._warnings.pop(path))
         await link.enter(self._doubts.pop(path, None))

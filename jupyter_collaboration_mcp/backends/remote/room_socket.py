@@ -10,12 +10,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from logging import Logger
 from typing import Any
 
-from pycrdt import Decoder, Doc, YMessageType, YSyncMessageType, read_message
+from pycrdt import (
+    Decoder,
+    Doc,
+    YMessageType,
+    YSyncMessageType,
+    create_update_message,
+    merge_updates,
+    read_message,
+)
 
+from ...documents.updates import deletion_key, is_deletion
 from ...errors import (
     CollaborationError,
     CorruptDocument,
@@ -46,6 +55,9 @@ _DOUBTED = 5.0
 _GOODBYE = 2.0
 
 
+_TellAuthorship = Callable[[RoomId, Authorship, Sequence[bytes]], None]
+
+
 class RoomSocket:
     """One seat in one room, for as long as it is the same room."""
 
@@ -63,6 +75,8 @@ class RoomSocket:
     ) -> None:
         self.room_id = room_id
         self.on_end: Callable[[], None] | None = None
+        self.on_authorship: _TellAuthorship | None = None
+        """Called with each edit of an agent, and what names the deletions in it."""
         self.ended = ""
         """Why the seat is lost for good; empty while it is not."""
         self.gone = False
@@ -71,6 +85,8 @@ class RoomSocket:
         """Whether we have left."""
         self._log = log
         self._notices: list[str] = []
+        self._slices: list[bytes] | None = None  # of an edit that is sent as a whole
+        self._deletions: list[bytes] = []  # that were sent since the last record
         self._tasks = OwnedTasks()
         self._file = RoomFile(api, room_id.file_id, path)
         self._sync = ConnectionSync()
@@ -185,7 +201,9 @@ class RoomSocket:
         """Do nothing: a crash of another server loses nothing of ours."""
 
     def record(self, authorship: Authorship) -> None:
-        """Do nothing: another server remembers no authors."""
+        deletions, self._deletions = self._deletions, []
+        if self.on_authorship is not None:
+            self.on_authorship(self.room_id, authorship, deletions)
 
     # -- its document ------------------------------------------------------------------------
 
@@ -198,9 +216,27 @@ class RoomSocket:
             # A farewell is not echoed to its sender, so we would stay here forever.
             self._awareness.apply(message, "own")
         elif message[1] == YSyncMessageType.SYNC_UPDATE:
-            self._sync.on_sent(read_message(message[2:]), echoes=connection is not None)
+            update = read_message(message[2:])
+            if self._slices is not None:
+                self._slices.append(update)
+                return
+            if is_deletion(update):
+                self._deletions.append(deletion_key(update))
+            self._sync.on_sent(update, echoes=connection is not None)
         if connection is not None:  # otherwise the next connection carries over what the Doc has
             connection.send(message)
+
+    @contextlib.asynccontextmanager
+    async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        """Send one message in the end: a server applies it as a whole."""
+        slices: list[bytes] = []
+        self._slices = slices
+        try:
+            yield
+        finally:
+            self._slices = None
+        if len(slices) == len(updates):
+            self.send(create_update_message(merge_updates(*slices)))
 
     def receive(self) -> Sequence[bytes]:
         return self._sync.receive(everything=not self.alive)

@@ -7,7 +7,7 @@ methods and never checks their type: a new kind of change is a new class here.
 
 from .cells import CellDeletion, CellInsertion, CellMove
 from .change import Change, cell_name
-from .properties import MetadataChange, OutputClearing, TypeChange
+from .properties import ExtrasChange, MetadataChange, OutputClearing, TypeChange
 from .source import SourceChange
 from .step import Step, by_cell, by_kind, existence, known_texts, parts_of, summary
 
@@ -16,6 +16,7 @@ __all__ = [
     "CellInsertion",
     "CellMove",
     "Change",
+    "ExtrasChange",
     "MetadataChange",
     "OutputClearing",
     "SourceChange",

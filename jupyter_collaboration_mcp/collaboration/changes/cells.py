@@ -21,6 +21,8 @@ class CellInsertion(Change):
     cell_type: str = "code"
     follows: str | None = None
     """The id of the cell before it; None at the top."""
+    cell: dict[str, Any] | None = None
+    """The whole cell, if it came with more than its source."""
 
     kind = "insertion"
     verb = "inserted"
@@ -28,7 +30,7 @@ class CellInsertion(Change):
 
     @property
     def size(self) -> int:
-        return len(self.source)
+        return len(self.source) + (0 if self.cell is None else len(str(self.cell)))
 
     def texts(self) -> Collection[str]:
         return (self.source,)
@@ -59,7 +61,8 @@ class CellInsertion(Change):
         return int(lines is not None)
 
     def insert_again(self, cell: OverwrittenCell) -> Iterable[Change]:
-        value = {**new_cell(self.cell_type, cell.text_before), "id": self.cell_id}
+        value = self.cell or new_cell(self.cell_type, "")
+        value = {**value, "source": cell.text_before, "id": self.cell_id}
         cell.notebook.insert(_behind(cell.notebook, self.follows), [value])
         cell.is_inserted = cell.is_changed = True
         yield replace(self, source=cell.text_before)

@@ -157,6 +157,8 @@ class UndoPlan:
     """What would be done to each cell, for whoever decides whether it may be."""
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The metadata that cells would have."""
+    extras: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The outputs, counts and attachments that cells would have."""
     notes: list[str] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     """The plan as changes, which a server may lose before it saves them."""
@@ -209,10 +211,12 @@ class UndoPlan:
         """Note what would be done to a cell."""
         self.touched.setdefault(cell_id, set()).update(actions)
 
-    def apply(self) -> None:
+    def apply(self, after_each: Callable[[], None] | None = None) -> None:
         """Carry out the plan. The caller holds the transaction."""
         for action in self.actions:
             action()
+            if after_each is not None:
+                after_each()
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from ...backends.protocols.steps import Lazy, StoredStep
 from .cells import CellDeletion, CellInsertion, CellMove
 from .change import Change
-from .properties import MetadataChange, OutputClearing, TypeChange
+from .properties import ExtrasChange, MetadataChange, OutputClearing, TypeChange
 from .source import SourceChange
 from .step import Step
 
@@ -25,6 +25,7 @@ KINDS: dict[str, type[Change]] = {
         CellDeletion,
         CellInsertion,
         CellMove,
+        ExtrasChange,
         MetadataChange,
         OutputClearing,
         SourceChange,
