@@ -300,9 +300,10 @@ class RoomPeer:
 
     def _withdraw(self, record: CallRecord, step: Step) -> None:
         """Store what was stored before a call, which has changed nothing."""
-        self._steps.remove([step.id])
         for undone in record.undone:
             self._steps.add(self.link.room_id, stored(undone))
+        if not record.undone:
+            self._steps.remove([step.id])
 
     def _finish(
         self,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from jupyter_collaboration_mcp.collaboration.changes.storage import restored, st
 from jupyter_collaboration_mcp.collaboration.undo import UndoLog
 from jupyter_collaboration_mcp.errors import (
     AmbiguousUser,
+    DocumentBusy,
     InvalidArgument,
     NothingToUndo,
     StepNotFound,
@@ -245,6 +247,63 @@ class TestOtherAgents:
         done = perform(agents.ada, editing.undo(agents.ada, 1, None, True, None, found))
         assert (done.steps, len(found.log), len(agents.ada.seat.undo)) == (1, 0, 1)
         assert [step.agent for _, step in agents.steps.rows.values()] == [agents.ada.seat.agent]
+
+
+class TestSlices:
+    """An undo that is applied in slices, which a journal has as a whole before the first one."""
+
+    def written(self) -> Agents:
+        agents = Agents(*[f"{n}" for n in range(250)])
+        notebook = agents.room.peer.notebook
+        with agents.room.peer.edit(agents.ada.seat, "test") as record:
+            for index in range(250):
+                record(SourceChange(notebook.id_at(index), f"{index}", f"{index} by Ada"))
+                notebook.set_source(index, f"{index} by Ada")
+        return agents
+
+    def undo(self, agents: Agents, pending: Callable[[], None]) -> editing.UndoResult:
+        link = agents.room.link
+
+        @asynccontextmanager
+        async def as_one(updates: Sequence[bytes]) -> AsyncIterator[None]:
+            assert len(updates) > 1
+            pending()
+            yield
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(link, "as_one", as_one)
+            return perform(agents.ada, editing.undo(agents.ada, 1, None, False), aside=True)
+
+    def test_the_steps_are_removed_with_what_is_pending(self) -> None:
+        agents, stored_then = self.written(), list[int]()
+        self.undo(agents, lambda: stored_then.append(len(agents.steps.rows)))
+        assert (stored_then, len(agents.ada.seat.undo), agents.steps.rows) == ([0], 0, {})
+        assert agents.room.sources() == [f"{n}" for n in range(250)]
+
+    def test_they_are_stored_again_if_nothing_comes_of_it(self) -> None:
+        agents = self.written()
+        before = dict(agents.steps.rows)
+
+        def fail() -> None:
+            assert not agents.steps.rows
+            raise DocumentBusy.while_replacing()
+
+        with pytest.raises(DocumentBusy):
+            self.undo(agents, fail)
+        assert (agents.steps.rows, len(agents.ada.seat.undo)) == (before, 1)
+
+    def test_they_are_stored_again_until_the_undo_fits(self) -> None:
+        agents, attempts = self.written(), list[int]()
+
+        def delete_once() -> None:
+            attempts.append(len(agents.steps.rows))
+            if len(attempts) == 1:
+                with agents.room.doc.transaction():
+                    agents.room.notebook.delete([0])
+
+        self.undo(agents, delete_once)
+        assert (attempts, agents.steps.rows) == ([0, 0], {})
+        assert agents.room.sources() == [f"{n}" for n in range(1, 250)]
 
 
 class TestRecall:
