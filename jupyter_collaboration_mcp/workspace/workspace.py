@@ -67,7 +67,8 @@ class Workspace:
         self.rules = rules
         self.filing = Filing(self, backend.files)
         self._backend = backend
-        self.rooms = OpenRooms(backend, idle_timeout, log, self.activity, open_steps)
+        self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
+        self.rooms.undo_steps.open_steps = open_steps
 
     @property
     def versions(self) -> Versions:

@@ -122,7 +122,7 @@ def test_an_undo_from_storage_does_the_same_as_one_from_memory(
         if forgetful:  # as after a restart
             seat = told.room.seat()
             asyncio.run(
-                UndoSteps(steps.opened, {(ROOM, seat.agent): seat}).recall(ROOM, seat.agent)
+                UndoSteps({(ROOM, seat.agent): seat}, steps.opened).recall(ROOM, seat.agent)
             )
             told.here = replace(told.here, seat=seat)
         try:
@@ -145,7 +145,7 @@ class Agents:
         self.ada, self.bob = (
             OpenDocument("memory.ipynb", self.room.peer, seat, "test") for seat in self.seats
         )
-        self.known = UndoSteps(self.steps.opened, {(ROOM, seat.agent): seat for seat in self.seats})
+        self.known = UndoSteps({(ROOM, seat.agent): seat for seat in self.seats}, self.steps.opened)
 
     def write(self, here: OpenDocument, cell: str, old: str, new: str) -> str:
         """Returns the id of the call."""
@@ -239,7 +239,7 @@ class TestOtherAgents:
         agents = Agents()
         agents.write(agents.bob, "cell-0", "one", "1 TWO 3")
         agents.write(agents.ada, "cell-0", "TWO", "2")
-        known = UndoSteps(agents.steps.opened, {})
+        known = UndoSteps({}, agents.steps.opened)
         found = await known.find(ROOM, "Bob")
         assert found.seat is None
         with pytest.raises(UndoRefused, match="where others changed what Bob wrote"):
@@ -312,7 +312,7 @@ class TestRecall:
         calls = [agents.write(agents.ada, "cell-0", "one", "1")]
         seat = agents.room.seat("Ada")
         here = replace(agents.ada, seat=seat)
-        known = UndoSteps(agents.steps.opened, {(ROOM, seat.agent): seat})
+        known = UndoSteps({(ROOM, seat.agent): seat}, agents.steps.opened)
         agents.steps.reading = lambda: calls.append(agents.write(here, "cell-1", "two", "2"))
         log = (await known.recall(ROOM, seat.agent)).log
         assert ids(log) == calls
@@ -324,7 +324,7 @@ class TestRecall:
         agents.write(agents.ada, "cell-0", "one", "1")
         seat = agents.room.seat("Ada")
         here = replace(agents.ada, seat=seat)
-        known = UndoSteps(agents.steps.opened, {(ROOM, seat.agent): seat})
+        known = UndoSteps({(ROOM, seat.agent): seat}, agents.steps.opened)
 
         def other_call() -> None:
             agents.steps.reading = lambda: None
