@@ -71,7 +71,7 @@ async def test_restoring_ten_thousand_cells_blocks_nobody_and_undo_neither(
                         facts = await ada.ask(tool, path="large.ipynb", **more)
                         took = time.monotonic() - began
                         measured = await longest(meter)
-                        print(f"{tool}: {took:.1f} s, {measured}")
+                        print(f"{tool}: {took:.1f} s, {measured}")  # noqa: T201
                         found.append((tool, excess(before, measured), measured["callback"]))
                         if "edited" in facts:
                             assert len(facts["edited"]) == CELLS

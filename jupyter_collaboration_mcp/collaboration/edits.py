@@ -9,7 +9,7 @@ cells does not matter: an update applies on top of that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -50,9 +50,10 @@ class CallRecord:
         """Whether the last action was to insert text into a cell."""
         self.written: tuple[int, int] | None = None
         """The last character that was written, by client and clock, if known."""
-        self.recheck: Callable[[Any], None] | None = None
+        self.recheck: Callable[[Any, Collection[str]], None] | None = None
         """Raises an error if the document no longer lets the call do what it did to a copy of it:
-        people protect cells, and put their carets into them, without changing their text."""
+        people protect cells, and put their carets into them, without changing their text. Takes
+        the document, and the cells that have changed since the copy was made."""
         self.people: dict[str, list[str]] = {}
         """By cell, or by line of a text: people whose carets are where the call changes it."""
         self.on_slice: Callable[[], None] | None = None
@@ -119,12 +120,14 @@ class PreparedEdit(Generic[T]):
     """The slices to apply, in order; none if it changed nothing."""
     clock: int
     """The clock of the peer's client after it."""
+    touched: Parts
+    """The parts of the document that have to be as they were in the copy."""
     record: CallRecord
     result: T
 
 
 def prepare(
-    kind: type[Document], state: bytes, client_id: int, work: Work[T]
+    kind: type[Document], state: bytes, client_id: int, work: Work[T], merges: bool = False
 ) -> PreparedEdit[T] | CollaborationError:
     """Make an edit on a copy of a document, in any thread; returns the error if it is refused."""
     doc: Doc[Any] = Doc(client_id=client_id)
@@ -156,4 +159,7 @@ def prepare(
         document.close()
     record.on_slice = None
     clock = decode_state(doc.get_state()).get(client_id, 0)
-    return PreparedEdit(updates, clock, record, result)
+    touched = record.touched
+    if merges:  # what is typed into a cell that goes, or is written anew, would be lost
+        touched = {cell_id: keys for cell_id, keys in touched.items() if keys is None}
+    return PreparedEdit(updates, clock, touched, record, result)

@@ -167,11 +167,11 @@ class RoomPeer:
             for pause in (0.0, *_PAUSES):
                 await asyncio.sleep(pause)
                 async with self._preparing:
-                    prepared = await self._prepare(edit)
-                    if prepared is None or not await self._apply(seat, call, edit, prepared):
+                    attempt = await self._prepare(edit)
+                    if not await self._apply(seat, call, attempt):
                         continue
                 await asyncio.sleep(0)  # others first: the answer may be large, too
-                return prepared.edit.result
+                return attempt.edit.result
         raise DocumentBusy.while_preparing()
 
     @contextmanager
@@ -190,25 +190,28 @@ class RoomPeer:
 
     def perform_now(self, seat: Seat, call: str, edit: Edit[T]) -> T:
         """Make an edit at once, however long it takes."""
-        work = edit.begin()
         with self.edit(seat, call) as record:
-            return work(self.document, record)
+            return edit.begin()(self.document, record)
 
-    async def _prepare(self, edit: Edit[T]) -> _Attempt[T] | None:
-        """Make an edit on a copy; None if the document has changed too much in the meantime."""
+    async def _prepare(self, edit: Edit[T]) -> _Attempt[T]:
+        """Make an edit on a copy. Do not await anything between this and applying it."""
         await self.catch_up()
         work = edit.begin()
         mark, writes = self.document.mark(), self._replica.writes
         prepared = await asyncio.to_thread(
-            prepare, type(self.document), self.doc.get_update(), self.doc.client_id, work
+            prepare,
+            type(self.document),
+            self.doc.get_update(),
+            self.doc.client_id,
+            work,
+            edit.merges,
         )
         if isinstance(prepared, CollaborationError):
             raise prepared
-        attempt = _Attempt(prepared, mark, writes)
         await self.catch_up()
-        return attempt if self._fits(edit, attempt) else None
+        return _Attempt(prepared, mark, writes)
 
-    def _fits(self, edit: Edit[Any], attempt: _Attempt[Any]) -> bool:
+    def _fits(self, attempt: _Attempt[Any]) -> bool:
         """Whether an edit that was prepared on a copy can be applied.
 
         Raises:
@@ -217,27 +220,27 @@ class RoomPeer:
         # Our own writes use the same clocks as the prepared update.
         if self._replica.writes != attempt.writes or self._replica.broken:
             return False
-        record = attempt.edit.record
-        touched = record.touched
-        if edit.merges:  # what is typed into a cell that goes, or is written anew, would be lost
-            touched = {cell_id: keys for cell_id, keys in touched.items() if keys is None}
-        if not self.document.is_unchanged(attempt.mark, touched):
+        document, prepared = self.document, attempt.edit
+        if not document.is_unchanged(attempt.mark, prepared.touched):
             return False
-        if record.recheck is not None:
-            record.recheck(self.document)
+        changed = document.changed_since(attempt.mark)
+        if prepared.record.recheck is not None and changed is not None:
+            prepared.record.recheck(document, changed)
         return True
 
-    async def _apply(self, seat: Seat, call: str, edit: Edit[Any], attempt: _Attempt[Any]) -> bool:
+    async def _apply(self, seat: Seat, call: str, attempt: _Attempt[Any]) -> bool:
         """Apply an edit that was prepared on a copy; returns whether it still fitted."""
         prepared = attempt.edit
         if len(prepared.updates) > 1:
             # Whoever called may be gone in the middle of it.
-            applying = self._tasks.start(self._apply_slices(seat, call, edit, attempt))
+            applying = self._tasks.start(self._apply_slices(seat, call, attempt))
             try:
                 return await asyncio.shield(applying)
             except asyncio.CancelledError:
                 await asyncio.wait([applying])
                 raise
+        if not self._fits(attempt):
+            return False
         for update in prepared.updates:  # at most one
             self._apply_one(seat, update)
         self._finish(seat, call, prepared.record)
@@ -248,9 +251,7 @@ class RoomPeer:
         with self._replica.transaction(seat.agent):
             self.doc.apply_update(update)
 
-    async def _apply_slices(
-        self, seat: Seat, call: str, edit: Edit[Any], attempt: _Attempt[Any]
-    ) -> bool:
+    async def _apply_slices(self, seat: Seat, call: str, attempt: _Attempt[Any]) -> bool:
         """Apply an edit in slices, between which others have their turn.
 
         Nothing is received in between, so the slices fit here. Those that fail here are sent all
@@ -262,7 +263,7 @@ class RoomPeer:
         began = False
         try:
             async with self.link.as_one(prepared.updates), self._sync.closed():
-                if not self._sync.receive_last() or not self._fits(edit, attempt):
+                if not self._sync.receive_last() or not self._fits(attempt):
                     return False
                 written = self._replica.attribute(seat.member, call, prepared.clock)
                 for update in prepared.updates:

@@ -20,7 +20,7 @@ from ..documents.text_document import WHOLE, Document, TextDocument
 from .open_document import OpenDocument
 
 #: Cells that one slice deletes; the other changes of a cell take longer.
-_DELETED_AT_ONCE = 500
+_DELETED_AT_ONCE = 200
 
 #: What a cell has beside its extras.
 _PARTS = frozenset({"id", "cell_type", "source", "metadata", "execution_state"})
