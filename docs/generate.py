@@ -217,6 +217,26 @@ _NOTES: Mapping[str, str] = {
     "batch_delete_text": (
         "The same as `batch_update_document` with an empty `content` and a `length`."
     ),
+    "fork_document": (
+        "A fork is jupyter-collaboration's own: JupyterLab's API lists it, and people can join its "
+        "room. It has no file; `copy_document` makes one of it. Its code runs in a kernel of its "
+        "own, whose working directory is that of the document. With `synchronize`, it also gets "
+        "what happens to the document later. Who may touch a fork is decided by the path of its "
+        "document. Inside Jupyter, forks survive a restart of the server."
+    ),
+    "list_document_forks": (
+        "Also those that people made over JupyterLab's API. From outside a server without our "
+        "extension, without `path`: those of documents that are open here, or were forked here."
+    ),
+    "merge_document_fork": (
+        "Three sides are compared: the document when it was forked, the fork, and the document "
+        "now; notebooks by cells and their parts, text files by lines. What only one side changed "
+        "is taken; outputs come along with the source that they belong to. If both changed the "
+        "same in different ways, nothing is merged, and the error has a diff of each; `prefer` "
+        "decides. Merged cells keep their authors. The fork's kernel ends, and people in the fork "
+        "are told. A connection that proposes edits may only preview."
+    ),
+    "discard_document_fork": "Its kernel ends, and the people in it are told.",
     "get_document_history": (
         "A version is what one author did in one go: a pause of half a minute, another author, a "
         "restore, a merge or an undo begins the next one. Its id is a time in milliseconds, on the "
@@ -557,6 +577,7 @@ The URL of a connection can narrow what is configured, but never widen it:
 | --- | --- |
 | `?toolsets=` | toolsets for this connection, comma-separated |
 | `?permission=` | the most that this connection may do |
+| `?mode=propose` | edits go to forks, which a person merges |
 | `?agent=` | the agent's name; otherwise `agent_name`, the MCP client's own name, or "Agent" |
 
 For example `/mcp?toolsets=core&permission=read&agent=Ada`. A URL with any other parameter, or with

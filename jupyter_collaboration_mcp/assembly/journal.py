@@ -50,9 +50,9 @@ def recover_journal(
         )
     for left in abandoned:
         if left is not journal:
-            journal.steps.adopt(left.steps)
             if journal.weakness is None:
                 left.records.drain_credits(journal.records.add_credits)
+            journal.steps.adopt(left.steps)
             left.discard()
             new = [event for event in left.events if event not in journal.events]
             journal.events.extend(new)

