@@ -113,6 +113,7 @@ def test_names_and_values_in_stored_steps_never_change() -> None:
         TypeChange("g", {"cell_type": "code"}, "raw"),
         ExtrasChange("h", {"outputs": []}, {"outputs": None}),
     )
+    assert written(step).changes == kept
 
 
 def test_a_long_text_is_stored_once() -> None:
