@@ -16,7 +16,6 @@ from logging import Logger
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
-from ..backends.protocols.steps import OpenSteps, no_steps
 from ..collaboration.activity.absence import Absence
 from ..collaboration.activity.activity import CHANGES
 from ..collaboration.activity.log import ActivityLog
@@ -52,12 +51,6 @@ _FOLLOW = 0.5
 #: that fails.
 _LATE = 4.0
 
-#: Agents whose undo steps are kept after they left a document.
-_SEATS = 500
-
-#: Characters in all of these steps.
-_KEPT = 50_000_000
-
 #: Seconds after which what others did is received, even if no agent asks for it.
 _HEARING = 0.5
 
@@ -92,12 +85,7 @@ class OpenRooms:
     """One peer for each room, however many agents are at it."""
 
     def __init__(
-        self,
-        backend: Backend,
-        idle_timeout: float,
-        log: Logger,
-        activity: ActivityLog,
-        open_steps: OpenSteps = no_steps,
+        self, backend: Backend, idle_timeout: float, log: Logger, activity: ActivityLog
     ) -> None:
         self.activity = activity
         self.idle_timeout = idle_timeout
@@ -109,7 +97,7 @@ class OpenRooms:
         self._open: dict[RoomId, OpenRoom] = {}
         self._joining = TaskPerKey[RoomId, RoomPeer]()
         self._seats: dict[tuple[str, str], Seat] = {}  # kept after an idle agent has left
-        self.undo_steps = UndoSteps(open_steps, self._seats)
+        self.undo_steps = UndoSteps(self._seats)
         self._rejoining = TaskPerKey[RoomId, None]()
         self._following = TaskPerKey[RoomId, None]()
         self._current: dict[str, RoomId] = {}  # where each agent was last
@@ -370,7 +358,7 @@ class OpenRooms:
         if came:  # it has left, or the room died while it joined
             opened.peer.seat(seat)
             opened.activity.agent_joined(seat.member)
-            self._forget_seats()
+            self.undo_steps.limit_seats()
         seat.bound = agent.bound
         seat.used = time.monotonic()
         if came or self._current.get(agent.key) != room_id:
@@ -425,16 +413,6 @@ class OpenRooms:
         self._hide(opened, seat)
         opened.peer.unseat(seat)
         seat.session = ""
-
-    def _forget_seats(self) -> None:
-        """Limit what is kept for agents that have left; drops the longest gone first."""
-        left = {key: seat for key, seat in self._seats.items() if seat.presence is None}
-        kept = sum(seat.undo.characters for seat in left.values())
-        for key, seat in sorted(left.items(), key=lambda item: item[1].used):
-            if len(left) <= _SEATS and kept <= _KEPT:
-                break
-            del left[key], self._seats[key]
-            kept -= seat.undo.characters
 
     async def _sweep(self) -> None:
         while self._open:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 
 from ..backends.protocols.room_ids import RoomId
-from ..backends.protocols.steps import OpenSteps, Steps
+from ..backends.protocols.steps import OpenSteps, Steps, no_steps
 from ..collaboration.changes.storage import restored, stored
 from ..collaboration.seats import Seat
 from ..collaboration.undo import UndoLog
 from ..documents.members import agent_username
 from ..errors import AmbiguousUser, NothingToUndo
 from .agent import name_in
+
+#: Agents whose undo steps stay in memory after they left a document, and characters in all of them.
+_SEATS, _KEPT = 500, 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,29 @@ class UndoSteps:
     """The steps of all agents in the documents of one server.
 
     Args:
-        open_steps: Opens what is on disk.
         seats: All seats that are in memory, by room and agent.
+        open_steps: Opens what is on disk.
     """
 
-    def __init__(self, open_steps: OpenSteps, seats: Mapping[tuple[str, str], Seat]) -> None:
-        self._open_steps = open_steps
+    def __init__(
+        self, seats: MutableMapping[tuple[str, str], Seat], open_steps: OpenSteps = no_steps
+    ) -> None:
+        self.open_steps = open_steps
         self._seats = seats
+
+    def limit_seats(self) -> None:
+        """Limit what stays in memory of agents that have left; drops the longest gone first."""
+        left = {key: seat for key, seat in self._seats.items() if seat.presence is None}
+        kept = sum(seat.undo.characters for seat in left.values())
+        for key, seat in sorted(left.items(), key=lambda item: item[1].used):
+            if len(left) <= _SEATS and kept <= _KEPT:
+                break
+            del left[key], self._seats[key]
+            kept -= seat.undo.characters
 
     async def opened(self) -> Steps:
         """Where steps are kept; `RoomPeer` adds and removes them."""
-        steps = await self._open_steps()
+        steps = await self.open_steps()
         steps.on_loss.add(self._keep_again)
         return steps
 
@@ -93,7 +108,7 @@ class UndoSteps:
 
     async def _keep_again(self) -> None:
         """Store what is in memory once more, in a file that has replaced a lost one."""
-        steps = await self._open_steps()
+        steps = await self.open_steps()
         for (room, _), seat in list(self._seats.items()):
             for step in seat.undo:
                 steps.add(RoomId(room), stored(step))

@@ -70,7 +70,8 @@ class Workspace:
         self.filing = Filing(self, backend.files)
         self.forking = Forking(self, backend.forks)
         self._backend = backend
-        self.rooms = OpenRooms(backend, idle_timeout, log, self.activity, open_steps)
+        self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
+        self.rooms.undo_steps.open_steps = open_steps
 
     @property
     def versions(self) -> Versions:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from jupyter_collaboration_mcp.collaboration.changes.storage import restored, st
 from jupyter_collaboration_mcp.collaboration.undo import UndoLog
 from jupyter_collaboration_mcp.errors import (
     AmbiguousUser,
+    DocumentBusy,
     InvalidArgument,
     NothingToUndo,
     StepNotFound,
@@ -54,7 +56,7 @@ class MemorySteps:
 
     def remove(self, ids: Sequence[str]) -> None:
         for step_id in ids:
-            del self.rows[step_id]
+            self.rows.pop(step_id, None)
 
     def forget(self, room: RoomId) -> None:
         self.rows = {key: row for key, row in self.rows.items() if row[0] != room}
@@ -120,7 +122,7 @@ def test_an_undo_from_storage_does_the_same_as_one_from_memory(
         if forgetful:  # as after a restart
             seat = told.room.seat()
             asyncio.run(
-                UndoSteps(steps.opened, {(ROOM, seat.agent): seat}).recall(ROOM, seat.agent)
+                UndoSteps({(ROOM, seat.agent): seat}, steps.opened).recall(ROOM, seat.agent)
             )
             told.here = replace(told.here, seat=seat)
         try:
@@ -143,7 +145,7 @@ class Agents:
         self.ada, self.bob = (
             OpenDocument("memory.ipynb", self.room.peer, seat, "test") for seat in self.seats
         )
-        self.known = UndoSteps(self.steps.opened, {(ROOM, seat.agent): seat for seat in self.seats})
+        self.known = UndoSteps({(ROOM, seat.agent): seat for seat in self.seats}, self.steps.opened)
 
     def write(self, here: OpenDocument, cell: str, old: str, new: str) -> str:
         """Returns the id of the call."""
@@ -237,7 +239,7 @@ class TestOtherAgents:
         agents = Agents()
         agents.write(agents.bob, "cell-0", "one", "1 TWO 3")
         agents.write(agents.ada, "cell-0", "TWO", "2")
-        known = UndoSteps(agents.steps.opened, {})
+        known = UndoSteps({}, agents.steps.opened)
         found = await known.find(ROOM, "Bob")
         assert found.seat is None
         with pytest.raises(UndoRefused, match="where others changed what Bob wrote"):
@@ -247,13 +249,70 @@ class TestOtherAgents:
         assert [step.agent for _, step in agents.steps.rows.values()] == [agents.ada.seat.agent]
 
 
+class TestSlices:
+    """An undo that is applied in slices, which a journal has as a whole before the first one."""
+
+    def written(self) -> Agents:
+        agents = Agents(*[f"{n}" for n in range(250)])
+        notebook = agents.room.peer.notebook
+        with agents.room.peer.edit(agents.ada.seat, "test") as record:
+            for index in range(250):
+                record(SourceChange(notebook.id_at(index), f"{index}", f"{index} by Ada"))
+                notebook.set_source(index, f"{index} by Ada")
+        return agents
+
+    def undo(self, agents: Agents, pending: Callable[[], None]) -> editing.UndoResult:
+        link = agents.room.link
+
+        @asynccontextmanager
+        async def as_one(updates: Sequence[bytes]) -> AsyncIterator[None]:
+            assert len(updates) > 1
+            pending()
+            yield
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(link, "as_one", as_one)
+            return perform(agents.ada, editing.undo(agents.ada, 1, None, False), aside=True)
+
+    def test_the_steps_are_removed_with_what_is_pending(self) -> None:
+        agents, stored_then = self.written(), list[int]()
+        self.undo(agents, lambda: stored_then.append(len(agents.steps.rows)))
+        assert (stored_then, len(agents.ada.seat.undo), agents.steps.rows) == ([0], 0, {})
+        assert agents.room.sources() == [f"{n}" for n in range(250)]
+
+    def test_they_are_stored_again_if_nothing_comes_of_it(self) -> None:
+        agents = self.written()
+        before = dict(agents.steps.rows)
+
+        def fail() -> None:
+            assert not agents.steps.rows
+            raise DocumentBusy.while_replacing()
+
+        with pytest.raises(DocumentBusy):
+            self.undo(agents, fail)
+        assert (agents.steps.rows, len(agents.ada.seat.undo)) == (before, 1)
+
+    def test_they_are_stored_again_until_the_undo_fits(self) -> None:
+        agents, attempts = self.written(), list[int]()
+
+        def delete_once() -> None:
+            attempts.append(len(agents.steps.rows))
+            if len(attempts) == 1:
+                with agents.room.doc.transaction():
+                    agents.room.notebook.delete([0])
+
+        self.undo(agents, delete_once)
+        assert (attempts, agents.steps.rows) == ([0, 0], {})
+        assert agents.room.sources() == [f"{n}" for n in range(1, 250)]
+
+
 class TestRecall:
     async def test_what_happens_while_steps_are_read_counts(self) -> None:
         agents = Agents()
         calls = [agents.write(agents.ada, "cell-0", "one", "1")]
         seat = agents.room.seat("Ada")
         here = replace(agents.ada, seat=seat)
-        known = UndoSteps(agents.steps.opened, {(ROOM, seat.agent): seat})
+        known = UndoSteps({(ROOM, seat.agent): seat}, agents.steps.opened)
         agents.steps.reading = lambda: calls.append(agents.write(here, "cell-1", "two", "2"))
         log = (await known.recall(ROOM, seat.agent)).log
         assert ids(log) == calls
@@ -265,7 +324,7 @@ class TestRecall:
         agents.write(agents.ada, "cell-0", "one", "1")
         seat = agents.room.seat("Ada")
         here = replace(agents.ada, seat=seat)
-        known = UndoSteps(agents.steps.opened, {(ROOM, seat.agent): seat})
+        known = UndoSteps({(ROOM, seat.agent): seat}, agents.steps.opened)
 
         def other_call() -> None:
             agents.steps.reading = lambda: None
