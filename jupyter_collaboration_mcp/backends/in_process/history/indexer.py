@@ -93,10 +93,14 @@ class Indexer:
                 return document.id
         raise Stopped
 
-    def forget_since(self, rows: Rows, time: float) -> None:
-        """Make the versions again that have something from a time on, and the one before."""
+    def forget_since(self, rows: Rows, time: float, unless_before: float = 0.0) -> None:
+        """Make the versions again that have something from a time on, and the one before.
+
+        Args:
+            unless_before: Does nothing if the index ends before this time.
+        """
         document = self._record(rows)
-        if document is not None and document.last_time >= time:
+        if document is not None and document.last_time >= max(time, unless_before):
             query = (
                 "SELECT first_row FROM versions WHERE document = ? AND ended < ? "
                 "ORDER BY first_row DESC LIMIT 1"

@@ -170,7 +170,7 @@ def test_a_deletion_is_its_agents_rather_than_the_only_persons(stored: StoredHis
         first, second = (deletion_key(row.update) for row in rows.after(1))
     for key, source, who in ((first, "person", ANA), (first, "agent", ADA), (second, "agent", BOB)):
         credit = Credit.of_deletion(key, source, who, NOON + 60)  # type: ignore[arg-type]
-        stored.index.credit(stored.rows(), stored.room, [credit])
+        stored.index.credit(stored.room, [credit])
     assert names(stored) == ["file", "Ada", "Bob"]
 
 
@@ -181,7 +181,7 @@ def test_authors_that_are_known_late_are_put_in_later(stored: StoredHistory) -> 
         writer.do(insert(0, "x"), NOON + 60 + 40 * number)
     assert names(stored) == ["file", "unknown", "unknown", "unknown"]
     credit = Credit(7, 1, 2, b"", "agent", ADA.id, ADA.name, "edit", NOON + 100)
-    stored.index.credit(stored.rows(), stored.room, [credit])
+    stored.index.credit(stored.room, [credit])
     assert names(stored) == ["file", "unknown", "Ada", "unknown"]
 
 
