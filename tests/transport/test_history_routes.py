@@ -23,6 +23,7 @@ EDIT = {
     "deletions": [],
     "id": agent_username("ada"),
     "name": "Ada",
+    "is_agent": True,
     "call": "edit",
     "time": 1.0,
 }

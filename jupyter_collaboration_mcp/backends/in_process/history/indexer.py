@@ -18,7 +18,7 @@ from ....documents.updates import first_block, sole_author
 from ...protocols.room_ids import RoomId
 from ...protocols.versions import ChangeCounts
 from . import checkpoints
-from .content import METADATA, Changes, ReplayedDocument, Text, count_changes
+from .content import METADATA, Changes, ReplayedDocument, Text, Written, count_changes
 from .credits import Author, Credit, author_of
 from .grouping import Days, Draft, reason_to_keep
 from .rows import Row, Rows
@@ -301,7 +301,7 @@ class _Continuation:
                 self._end(draft, draft.after(replayed) if after is None else after)
             self._draft = draft = Draft.begin(row, author)
         draft.add(row, author, changes, self._texts)
-        self._credit_cells(row, author, changes, replayed)
+        self._credit_cells(row, author, changes, replayed, written)
 
     def _takes(self, draft: Draft, row: Row, author: Author, first_of_day: bool) -> bool:
         named = draft.id in self._named
@@ -335,7 +335,12 @@ class _Continuation:
                 self._texts[cell] = text
 
     def _credit_cells(
-        self, row: Row, author: Author, changes: Changes, replayed: ReplayedDocument
+        self,
+        row: Row,
+        author: Author,
+        changes: Changes,
+        replayed: ReplayedDocument,
+        written: Written,
     ) -> None:
         """Note who wrote which cells. Moving or running a cell is not writing it."""
         for cell, kinds in changes.items():
@@ -344,7 +349,13 @@ class _Continuation:
             if not replayed.has(cell):
                 self._cells[cell] = None
             elif kinds & {"inserted", "edited"}:
-                self._cells[cell] = (author, row.time)
+                whose = author
+                if author.source == "several" and (new := replayed.new_in(cell, written)):
+                    client, clock = new  # a merge has written each cell for its author
+                    whose = author_of(
+                        row.update, {client: (clock, clock + 1)}, self._credits, False
+                    )
+                self._cells[cell] = (whose, row.time)
 
     # -- writing -----------------------------------------------------------------------------
 

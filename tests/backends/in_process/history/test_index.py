@@ -14,7 +14,7 @@ from pycrdt import Doc
 from jupyter_collaboration_mcp.backends.in_process.history.credits import Credit
 from jupyter_collaboration_mcp.backends.in_process.history.retention import Retention
 from jupyter_collaboration_mcp.documents.members import Member
-from jupyter_collaboration_mcp.documents.updates import deletion_key
+from jupyter_collaboration_mcp.documents.updates import decode_state, deletion_key
 from jupyter_collaboration_mcp.errors import UnknownVersion
 
 from .stored import ADA, ANA, BOB, NOON, StoredHistory, Writer
@@ -212,6 +212,29 @@ def test_restores_merges_and_undone_calls_stand_alone_and_keep_what_was_before(
         "before a merge",
         None,
     ]
+
+
+def test_a_row_for_several_authors_credits_each_with_their_cells(stored: StoredHistory) -> None:
+    """As a merge of a fork writes it."""
+    stored.load_cells(3)
+    ada = Writer(stored, 8)
+    before, ends = 0, []
+
+    def merge(document: Any) -> None:
+        for number, who in enumerate((ADA, ANA, BOB)):
+            insert(number, f"by {who.name} ", 2)(document)
+            ends.append(decode_state(document.ydoc.get_state()).get(8, 0))
+
+    ada.do(merge, NOON + 60)
+    for end, who in zip(ends, (ADA, ANA, BOB), strict=True):
+        source = "agent" if who.is_agent else "person"
+        made = Credit(8, before, end, b"", source, who.id, who.name, "merge", NOON)  # type: ignore[arg-type]
+        stored.credits.append((stored.room, made))
+        before = end
+    merged = stored.versions()[-1]
+    assert (merged.source, merged.calls) == ("several", ("merge",))
+    authors = stored.index.authors(stored.rows(), stored.room)
+    assert [authors[f"cell-{number:05d}"].author for number in range(3)] == [ADA, ANA, BOB]
 
 
 def test_the_state_before_an_agents_first_edit_of_each_day_is_kept(stored: StoredHistory) -> None:
