@@ -27,6 +27,9 @@ from .storage import FORMAT, HistoryStorage, text_of
 #: Rows, and bytes in them, after which what was found so far is written.
 _PORTION, _PORTION_BYTES = 2_000, 16_000_000
 
+#: The most documents in the index; those that have not changed for longest are dropped.
+_DOCUMENTS = 5_000
+
 #: The most versions of a document that are listed; the oldest are dropped first.
 _VERSIONS = 100_000
 
@@ -167,6 +170,10 @@ class Indexer:
                 "days, used) VALUES (?, ?, ?, ?, 0, 0, '{}', ?)",
                 (key, FORMAT, *first, time.time()),
             )
+            query = "SELECT id FROM documents ORDER BY used DESC LIMIT -1 OFFSET ?"
+            for unused in database.execute(query, (_DOCUMENTS,)).fetchall():
+                _forget(database, *unused)
+                database.execute("DELETE FROM documents WHERE id = ?", unused)
         return self._record(rows)
 
 

@@ -230,7 +230,6 @@ class HistoryStorage:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         database = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
         try:
-            database.execute("PRAGMA auto_vacuum = INCREMENTAL")
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute("PRAGMA journal_size_limit = 4000000")

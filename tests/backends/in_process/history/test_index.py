@@ -237,6 +237,27 @@ def test_a_row_for_several_authors_credits_each_with_their_cells(stored: StoredH
     assert [authors[f"cell-{number:05d}"].author for number in range(3)] == [ADA, ANA, BOB]
 
 
+def test_all_rows_of_one_large_call_are_one_version(stored: StoredHistory) -> None:
+    """It is applied in slices; what it deletes is recorded when all of them are there."""
+    stored.load_cells(4)
+    ada = Writer(stored, 8)
+    for call in range(2):
+        at = NOON + 60 + 3 * call
+        began = decode_state(ada.doc.get_state()).get(8, 0)
+        ada.do(lambda document: document.ycells.__delitem__(0), at)
+        key = deletion_key(ada.updates[-1])
+        for number in range(3):
+            ada.do(insert(0, "x"), at + 0.1 + number / 10)
+        ended = decode_state(ada.doc.get_state())[8]
+        made = Credit(8, began, ended, b"", "agent", ADA.id, ADA.name, "restore", at)
+        deleted = Credit.of_deletion(key, "agent", ADA, at + 0.5, "restore")
+        stored.credits += [(stored.room, made), (stored.room, deleted)]
+    _loaded, first, second = stored.versions()
+    assert (first.counts.deleted, first.counts.edited) == (1, 1)
+    assert first.kept == "before a restore"
+    assert second.counts == first.counts
+
+
 def test_the_state_before_an_agents_first_edit_of_each_day_is_kept(stored: StoredHistory) -> None:
     stored.load_cells(1)
     stored.credit(8, ADA)
