@@ -271,6 +271,7 @@ class _Continuation:
         self, row: Row, new: Iterator[Row], replayed: ReplayedDocument, since: tuple[int, int]
     ) -> None:
         count, size = since
+        enough = checkpoints.BYTES
         pending = pending_bytes = 0
         following: Row | None = row
         while following is not None:
@@ -278,12 +279,13 @@ class _Continuation:
             self._add(row, replayed)
             self._last = (row.number, row.time)
             count, size = count + 1, size + len(row.update)
-            if count >= checkpoints.ROWS or size >= checkpoints.BYTES:
+            if count >= checkpoints.ROWS or size >= enough:
                 state = replayed.doc.get_update()
-                # A large document whose rows are small is not worth so many copies.
                 if count >= checkpoints.ROWS or size >= len(state):
                     self._states.append((row.number, state))
                     count = size = 0
+                # A large document whose rows are small is not worth so many copies.
+                enough = max(checkpoints.BYTES, len(state))
             pending, pending_bytes = pending + 1, pending_bytes + len(row.update)
             if pending >= _PORTION or pending_bytes >= _PORTION_BYTES:
                 self._write(replayed)
