@@ -74,17 +74,25 @@ def people_in_cells(
     notebook: Notebook, indexes: Collection[int], carets: Sequence[Caret]
 ) -> dict[int, list[str]]:
     """The people whose carets are in some cells of a notebook, by index."""
-    people: dict[Id, list[str]] = {}
+    carets = [caret for caret in carets if caret.text is not None]
+    return people_in_texts(text_ids(notebook, indexes), carets) if carets else {}
+
+
+def text_ids(notebook: Notebook, indexes: Collection[int]) -> dict[Id, int]:
+    """Which shared text belongs to which of some cells, for `people_in_texts`."""
+    with notebook.doc.transaction():  # one for all: there may be a thousand cells
+        return {notebook.source_id(index): index for index in indexes}
+
+
+def people_in_texts(texts: Mapping[Id, int], carets: Sequence[Caret]) -> dict[int, list[str]]:
+    """The people whose carets are in some shared texts, by the index of their cells."""
+    people: dict[int, list[str]] = {}
     for caret in carets:
-        if caret.text is not None:
-            names = people.setdefault(caret.text, [])
+        if caret.text is not None and (index := texts.get(caret.text)) is not None:
+            names = people.setdefault(index, [])
             if caret.member.name not in names:
                 names.append(caret.member.name)
-    if not people:
-        return {}
-    with notebook.doc.transaction():  # one for all: there may be a thousand cells
-        found = {index: people.get(notebook.source_id(index)) for index in indexes}
-    return {index: names for index, names in found.items() if names}
+    return dict(sorted(people.items()))
 
 
 def people_in_lines(

@@ -9,7 +9,8 @@ cells does not matter: an update applies on top of that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -17,10 +18,13 @@ from typing import Any, Generic, TypeVar
 from pycrdt import Doc
 
 from ..documents.cell_mirror import Parts
+from ..documents.members import Member
 from ..documents.text_document import Document
+from ..documents.updates import decode_state
 from ..errors import CollaborationError, InternalError
 from ..panics import is_panic
 from .changes import Change, Step, parts_of
+from .undo import UndoLog
 
 T = TypeVar("T")
 
@@ -30,6 +34,9 @@ _log = logging.getLogger(__name__)
 #: than a small edit.
 LARGE_CELLS, LARGE_TEXT = 50, 10_000
 
+#: Changes, and characters in them, that are applied at once: about ten milliseconds.
+_SLICE_CHANGES, _SLICE_TEXT = 100, 200_000
+
 
 class CallRecord:
     """What one call changed, kept so that it can be undone."""
@@ -38,15 +45,24 @@ class CallRecord:
         self.changes: list[Change] = []
         self.undone: Sequence[Step] = ()
         """Steps that the call undoes; such a call leaves no step itself."""
+        self.undone_in: UndoLog | None = None
+        """The log that they are in, if it is another agent's."""
         self.wrote_text = False
         """Whether the last action was to insert text into a cell."""
         self.written: tuple[int, int] | None = None
         """The last character that was written, by client and clock, if known."""
-        self.recheck: Callable[[Any], None] | None = None
+        self.recheck: Callable[[Any, Collection[str]], None] | None = None
         """Raises an error if the document no longer lets the call do what it did to a copy of it:
-        people protect cells, and put their carets into them, without changing their text."""
+        people protect cells, and put their carets into them, without changing their text. Takes
+        the document, and the cells that have changed since the copy was made."""
+        self.written_for: list[tuple[int, Member | None]] = []
+        """Who has written what the call copies here, by the clock up to which it is theirs; None
+        stands for the caller."""
         self.people: dict[str, list[str]] = {}
         """By cell, or by line of a text: people whose carets are where the call changes it."""
+        self.on_slice: Callable[[], None] | None = None
+        """Cuts the edit here, if it is made on a copy; set by whoever prepares it."""
+        self._changes_in_slice = self._text_in_slice = 0
 
     def __call__(
         self, change: Change, wrote_text: bool = False, written: tuple[int, int] | None = None
@@ -54,6 +70,24 @@ class CallRecord:
         self.changes.append(change)
         self.wrote_text = wrote_text
         self.written = written
+
+    def did(self, characters: int = 0) -> bool:
+        """Count a change of a long edit; returns whether it is time to end a slice."""
+        self._changes_in_slice += 1
+        self._text_in_slice += characters
+        return self._changes_in_slice >= _SLICE_CHANGES or self._text_in_slice >= _SLICE_TEXT
+
+    def end_slice(self) -> None:
+        """Cut a long edit here, if it is made on a copy: others may see it up to this point for a
+        moment. They never get half of it for good."""
+        self._changes_in_slice = self._text_in_slice = 0
+        if self.on_slice is not None:
+            self.on_slice()
+
+    def pass_action(self) -> None:
+        """Count a change of a long edit, and end the slice if it is time to."""
+        if self.did():
+            self.end_slice()
 
     @property
     def touched(self) -> Parts:
@@ -74,20 +108,30 @@ class Edit(Generic[T]):
     """Checks the live document, refuses what is stale, and returns the work; called again if the
     document has changed."""
     large: bool = False
+    merges: bool = False
+    """Whether what people type meanwhile into the cells that it edits may stay beside what it
+    writes; otherwise a large edit begins again. Cells that it deletes, moves or inserts have to be
+    as they were in any case."""
+    alone: bool = False
+    """Whether only one such edit is made at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedEdit(Generic[T]):
     """An edit as it was made on a copy."""
 
-    update: bytes | None
-    """None if it changed nothing."""
+    updates: Sequence[bytes]
+    """The slices to apply, in order; none if it changed nothing."""
+    clock: int
+    """The clock of the peer's client after it."""
+    touched: Parts
+    """The parts of the document that have to be as they were in the copy."""
     record: CallRecord
     result: T
 
 
 def prepare(
-    kind: type[Document], state: bytes, client_id: int, work: Work[T]
+    kind: type[Document], state: bytes, client_id: int, work: Work[T], merges: bool = False
 ) -> PreparedEdit[T] | CollaborationError:
     """Make an edit on a copy of a document, in any thread; returns the error if it is refused."""
     doc: Doc[Any] = Doc(client_id=client_id)
@@ -97,7 +141,15 @@ def prepare(
     subscription = doc.observe(lambda event: updates.append(event.update))
     record = CallRecord()
     try:
-        with doc.transaction():
+        with ExitStack() as transactions:
+            transactions.enter_context(doc.transaction())
+
+            def cut() -> None:
+                if len(document):  # JupyterLab gives an empty notebook a cell
+                    transactions.close()
+                    transactions.enter_context(doc.transaction())
+
+            record.on_slice = cut
             result = work(document, record)
     except CollaborationError as error:
         return error.with_traceback(None)  # it would take the copy to other threads
@@ -109,4 +161,9 @@ def prepare(
     finally:
         doc.unobserve(subscription)
         document.close()
-    return PreparedEdit(updates[0] if updates else None, record, result)
+    record.on_slice = None
+    clock = decode_state(doc.get_state()).get(client_id, 0)
+    touched = record.touched
+    if merges:  # what is typed into a cell that goes, or is written anew, would be lost
+        touched = {cell_id: keys for cell_id, keys in touched.items() if keys is None}
+    return PreparedEdit(updates, clock, touched, record, result)

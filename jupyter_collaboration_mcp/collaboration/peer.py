@@ -8,23 +8,28 @@ with no `await` in it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
-from pycrdt import Doc
+from pycrdt import Doc, create_update_message
 
 from ..backends.protocols.rooms import RoomLink
+from ..backends.protocols.steps import NoSteps, Steps
+from ..documents.cell_mirror import Mark
 from ..documents.notebook import Notebook
 from ..documents.positions import start_of
 from ..documents.text_document import Document, TextDocument
 from ..errors import CollaborationError, DocumentBusy
+from ..owned_tasks import OwnedTasks
 from .change_log import ChangeLog
 from .changes import Step
+from .changes.storage import stored
 from .edits import CallRecord, Edit, PreparedEdit, prepare
 from .presence import DocumentPresence, Ends
-from .replica import Contribution, Replica
+from .replica import Clocks, Contribution, Replica
 from .room_sync import RoomSync
 from .seats import Seat, Seats
 from .seen_sources import SeenSources
@@ -38,12 +43,24 @@ _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt(Generic[T]):
+    """An edit as it was made on a copy, and the moment of the copy."""
+
+    edit: PreparedEdit[T]
+    mark: Mark
+    writes: int
+
 
 class RoomPeer:
     """A collaborator in one room."""
 
-    def __init__(self, link: RoomLink) -> None:
+    def __init__(self, link: RoomLink, steps: Steps | None = None) -> None:
         self.link = link
+        self._steps = steps or NoSteps()
         self.seen_sources = SeenSources()
         self._replica = Replica(link)
         self.doc: Doc[Any] = self._replica.doc
@@ -54,6 +71,8 @@ class RoomPeer:
         """Notes for the next answer, whichever agent gets it."""
         self._sync = RoomSync(link, self._replica, self._seats.notify)
         self._preparing = asyncio.Lock()
+        self._replacing = False  # whether an edit is replacing the content
+        self._tasks = OwnedTasks()
         self._on_members: Callable[[], None] | None = None
         self._on_look: Callable[[], None] | None = None
         link.attach(self.doc)
@@ -100,11 +119,14 @@ class RoomPeer:
         All writers here are one client of the room. An update that arrives in the meantime would
         make the prepared edit useless.
         """
-        if self._preparing.locked():
-            async with self._preparing:
-                await self.catch_up()
-        else:
+        while True:
+            if self._preparing.locked():
+                async with self._preparing:
+                    await self.catch_up()
+                    return
             await self.catch_up()
+            if not self._preparing.locked():
+                return
 
     async def refresh(self) -> None:
         """Catch up with the file as well, if somebody has changed it on disk."""
@@ -141,56 +163,165 @@ class RoomPeer:
             if self._preparing.locked():
                 await self.catch_up_to_write()
             return self.perform_now(seat, call, edit)
-        for pause in (0.0, *_PAUSES):
-            await asyncio.sleep(pause)
-            async with self._preparing:
-                prepared = await self._prepare(edit)
-                if prepared is None:
-                    continue
-                self._apply(seat, call, prepared)
-            await asyncio.sleep(0)  # others first: the answer may be large, too
-            return prepared.result
+        with self._alone(edit):
+            for pause in (0.0, *_PAUSES):
+                await asyncio.sleep(pause)
+                async with self._preparing:
+                    attempt = await self._prepare(edit)
+                    if not await self._apply(seat, call, attempt):
+                        continue
+                await asyncio.sleep(0)  # others first: the answer may be large, too
+                return attempt.edit.result
         raise DocumentBusy.while_preparing()
+
+    @contextmanager
+    def _alone(self, edit: Edit[Any]) -> Iterator[None]:
+        """Let only one such edit at a time be made."""
+        if not edit.alone:
+            yield
+            return
+        if self._replacing:
+            raise DocumentBusy.while_replacing()
+        self._replacing = True
+        try:
+            yield
+        finally:
+            self._replacing = False
 
     def perform_now(self, seat: Seat, call: str, edit: Edit[T]) -> T:
         """Make an edit at once, however long it takes."""
         with self.edit(seat, call) as record:
             return edit.begin()(self.document, record)
 
-    async def _prepare(self, edit: Edit[T]) -> PreparedEdit[T] | None:
-        """Make an edit on a copy; None if the document has changed too much in the meantime."""
+    async def _prepare(self, edit: Edit[T]) -> _Attempt[T]:
+        """Make an edit on a copy. Do not await anything between this and applying it."""
         await self.catch_up()
         work = edit.begin()
         mark, writes = self.document.mark(), self._replica.writes
         prepared = await asyncio.to_thread(
-            prepare, type(self.document), self.doc.get_update(), self.doc.client_id, work
+            prepare,
+            type(self.document),
+            self.doc.get_update(),
+            self.doc.client_id,
+            work,
+            edit.merges,
         )
         if isinstance(prepared, CollaborationError):
             raise prepared
         await self.catch_up()
-        # Our own writes use the same clocks as the prepared update.
-        same_clocks = self._replica.writes == writes
-        if not same_clocks or not self.document.is_unchanged(mark, prepared.record.touched):
-            return None
-        if prepared.record.recheck is not None:
-            prepared.record.recheck(self.document)
-        return prepared
+        return _Attempt(prepared, mark, writes)
 
-    def _apply(self, seat: Seat, call: str, prepared: PreparedEdit[Any]) -> None:
-        self._replica.author = seat.member
-        if prepared.update is not None:
-            with self._replica.transaction(seat.agent):
-                self.doc.apply_update(prepared.update)
+    def _fits(self, attempt: _Attempt[Any]) -> bool:
+        """Whether an edit that was prepared on a copy can be applied.
+
+        Raises:
+            CellError: People have protected what it is about, or are busy there.
+        """
+        # Our own writes use the same clocks as the prepared update.
+        if self._replica.writes != attempt.writes or self._replica.broken:
+            return False
+        document, prepared = self.document, attempt.edit
+        if not document.is_unchanged(attempt.mark, prepared.touched):
+            return False
+        changed = document.changed_since(attempt.mark)
+        if prepared.record.recheck is not None and changed is not None:
+            prepared.record.recheck(document, changed)
+        return True
+
+    async def _apply(self, seat: Seat, call: str, attempt: _Attempt[Any]) -> bool:
+        """Apply an edit that was prepared on a copy; returns whether it still fitted."""
+        prepared = attempt.edit
+        if len(prepared.updates) > 1:
+            # Whoever called may be gone in the middle of it.
+            applying = self._tasks.start(self._apply_slices(seat, call, attempt))
+            try:
+                return await asyncio.shield(applying)
+            except asyncio.CancelledError:
+                await asyncio.wait([applying])
+                raise
+        if not self._fits(attempt):
+            return False
+        for update in prepared.updates:  # at most one
+            self._apply_one(seat, update)
         self._finish(seat, call, prepared.record)
+        return True
+
+    def _apply_one(self, seat: Seat, update: bytes) -> None:
+        self._replica.author = seat.member
+        with self._replica.transaction(seat.agent):
+            self.doc.apply_update(update)
+
+    async def _apply_slices(self, seat: Seat, call: str, attempt: _Attempt[Any]) -> bool:
+        """Apply an edit in slices, between which others have their turn.
+
+        Nothing is received in between, so the slices fit here. Those that fail here are sent all
+        the same: the room has the first ones.
+        """
+        prepared, record = attempt.edit, attempt.edit.record
+        step = self._step(seat, call, record, self._replica.next_version())
+        self._store(step, record)  # in the same commit as the slices, before the first is applied
+        begun = False
+        try:
+            async with self.link.as_one(prepared.updates), self._sync.closed():
+                if not self._sync.receive_last() or not self._fits(attempt):
+                    return False
+                written = self._replica.attribute(
+                    seat.member, call, prepared.clock, record.written_for
+                )
+                for update in prepared.updates:
+                    self._apply_slice(seat, update, begun)
+                    begun = True
+                    self._replica.attribute(seat.member, call, prepared.clock)  # what was deleted
+                    with self._replica.reserving():
+                        await asyncio.sleep(0)
+                self._replica.writes += 1
+                self._keep(seat, record, step, written)
+        finally:
+            if not begun:
+                self._unstore(step, record)
+        return True
+
+    def _apply_slice(self, seat: Seat, update: bytes, begun: bool) -> None:
+        if self._replica.broken:
+            self.link.send(create_update_message(update))
+            return
+        try:
+            self._apply_one(seat, update)
+        except Exception:
+            if not begun:
+                raise
+            _log.exception("A slice of an edit failed in %s", self.link.room_id)
+            self.link.send(create_update_message(update))
+
+    def _step(self, seat: Seat, call: str, record: CallRecord, version: int) -> Step:
+        return Step(version, call, tuple(record.changes), seat.agent)
+
+    def _store(self, step: Step, record: CallRecord) -> None:
+        """Keep what undoes an edit, or remove what was undone, in the next commit of the journal:
+        without an await before or after the edit, both are in the same one."""
+        if record.undone:
+            self._steps.remove([undone.id for undone in record.undone])
+        elif record.changes:
+            self._steps.add(self.link.room_id, stored(step))
+
+    def _unstore(self, step: Step, record: CallRecord) -> None:
+        """Take that back, because the edit was not made."""
+        for undone in record.undone:
+            self._steps.add(self.link.room_id, stored(undone))
+        self._steps.remove([step.id])
 
     def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
         """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
-        written = self._replica.attribute(seat.member, call)
+        written = self._replica.attribute(seat.member, call, written_for=record.written_for)
+        step = self._step(seat, call, record, self.version)
+        self._store(step, record)
+        self._keep(seat, record, step, written)
+
+    def _keep(self, seat: Seat, record: CallRecord, step: Step, written: Clocks) -> None:
         if record.changes or record.undone:
-            step = Step(self.version, call, tuple(record.changes), seat.agent)
             if record.undone:
-                seat.undo.pop(len(record.undone))
+                (record.undone_in or seat.undo).remove(record.undone)
             else:
                 seat.undo.push(step)
             self._sync.keep(step, self.link.at_once, written)
@@ -237,6 +368,7 @@ class RoomPeer:
             RoomUnavailable: The room went away.
         """
         await self._sync.wait_acknowledged()
+        await self._steps.durable()
 
     async def save(self) -> None:
         """Save the file, and return when it has everything that agents wrote until now.

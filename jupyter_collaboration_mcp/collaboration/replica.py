@@ -20,7 +20,7 @@ from ..documents.members import Member, member_of
 from ..documents.notebook import Notebook
 from ..documents.text_document import Document, TextDocument
 from ..documents.updates import decode_state, first_block, sole_author
-from ..errors import CollaborationError, InternalError
+from ..errors import CollaborationError, DocumentBusy, InternalError
 from ..panics import contained, is_panic
 from .change_log import ChangeLog
 
@@ -73,6 +73,7 @@ class Replica:
         """Transactions of this process, and calls that changed nothing."""
         self.broken = False
         """Whether it differs from the room: an edit or an update failed halfway."""
+        self._reserved = False
         self._clock = 0
         self._members: dict[int, Member] = {}  # by client, also those who have left
         self._texts = self._added = self._removed = 0  # of the update that is being received
@@ -101,7 +102,12 @@ class Replica:
 
         pycrdt cannot roll back: the Doc keeps what was done until then. So the replica is marked as
         broken, and its users join the room again.
+
+        Raises:
+            DocumentBusy: An edit is being applied in slices.
         """
+        if self._reserved:
+            raise DocumentBusy.while_replacing()
         known = self.updates
         try:
             with self.doc.transaction(origin=origin):
@@ -120,6 +126,15 @@ class Replica:
             raise
         finally:
             self._withholding = False
+
+    @contextmanager
+    def reserving(self) -> Iterator[None]:
+        """Refuse transactions while others have their turn: the next clocks are taken."""
+        self._reserved = True
+        try:
+            yield
+        finally:
+            self._reserved = False
 
     @contextmanager
     def receiving(self) -> Iterator[None]:
@@ -145,18 +160,40 @@ class Replica:
             self.doc.apply_update(update)
         return self.updates > known
 
-    def attribute(self, author: Member, call: str) -> Clocks:
-        """What was written since the last call, which the link records as an agent's."""
-        start, end = self.advance()
-        client = self.doc.client_id
-        self._link.record(Authorship(client, start, end, author, call, time.time()))
+    def attribute(
+        self,
+        author: Member,
+        call: str,
+        until: int | None = None,
+        written_for: Sequence[tuple[int, Member | None]] = (),
+    ) -> Clocks:
+        """What was written since the last call, which the link records as an agent's.
+
+        Args:
+            until: The clock up to which it will be written at once.
+            written_for: Others whose it is, by the clocks up to which it is theirs.
+        """
+        start, end = self.advance(until)
+        client, at, now = self.doc.client_id, start, time.time()
+        for clock, writer in written_for:
+            if at < clock <= end:
+                self._link.record(Authorship(client, at, clock, writer or author, call, now))
+                at = clock
+        if at < end or start == end:
+            self._link.record(Authorship(client, at, end, author, call, now))
         return start, end
 
-    def advance(self) -> Clocks:
-        """What was written since the last call."""
+    def advance(self, until: int | None = None) -> Clocks:
+        """What was written since the last call, or is about to be, up to a clock."""
         before = self._clock
-        self._clock = decode_state(self.doc.get_state()).get(self.doc.client_id, 0)
-        return before, self._clock
+        if until is None:
+            until = decode_state(self.doc.get_state()).get(self.doc.client_id, 0)
+        self._clock = until
+        return before, until
+
+    def next_version(self) -> int:
+        """The version that a change would make of the current one now."""
+        return max(self.version + 1, _now())
 
     def _give_up(self) -> None:
         self.broken = True
@@ -170,7 +207,7 @@ class Replica:
                 self._link.send(create_update_message(event.update))
 
     def _on_change(self, changes: list[CellChange]) -> None:
-        self.version = max(self.version + 1, _now())
+        self.version = self.next_version()
         self.changes.add(self.version, self.author, changes)
         if self._receiving and self.on_contribution is not None:
             part = Contribution(self.author, changes, self.version, self._added, self._removed)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -60,6 +60,7 @@ class RoomSync:
         self._clients = {replica.doc.client_id}  # client ids it has used, also in earlier rooms
         self._reapplying = asyncio.Lock()
         self._saving = asyncio.Lock()
+        self._closed = asyncio.Lock()  # held while an edit is applied in slices
         self._unproven = -1  # updates after which only a reported save counts
         self._overwritten: Texts | None = None
         """The texts that cells with unsaved changes had before the file overwrote them."""
@@ -67,8 +68,24 @@ class RoomSync:
 
     # -- the room ----------------------------------------------------------------------------
 
+    @asynccontextmanager
+    async def closed(self) -> AsyncIterator[None]:
+        """Receive nothing meanwhile: what has come waits, and so does who wants to be current."""
+        async with self._closed:
+            yield
+        self.receive()
+
+    def receive_last(self) -> bool:
+        """Receive once more, although closed; returns whether the file has overwritten nothing."""
+        self._receive()
+        return self._overwritten is None
+
     def receive(self) -> None:
         """Apply the updates that the room has sent."""
+        if not self._closed.locked():
+            self._receive()
+
+    def _receive(self) -> None:
         self.unsaved.begin()
         with self._replica.receiving():
             for update in self._link.receive():
@@ -85,6 +102,8 @@ class RoomSync:
 
     async def catch_up(self) -> None:
         """Receive what the room has. Do not await anything between this and an edit."""
+        async with self._closed:
+            pass
         sent = self.unsaved.snapshot()
         await self._link.current()
         self.receive()

@@ -205,11 +205,12 @@ class UnsavedSteps:
             self._tracked = changed = {*by_cell(self.steps), *self.forgotten}
         if changed := changed & self._tracked:
             now = {cell: text for cell, text in known.items() if cell not in changed}
-            now |= {
-                cell: self._document.source(self._document.find(cell))
-                for cell in changed
-                if self._document.has(cell)
-            }
+            with self._document.doc.transaction():  # one for all: there may be thousands
+                now |= {
+                    cell: self._document.source(self._document.find(cell))
+                    for cell in changed
+                    if self._document.has(cell)
+                }
             known = now
         self._latest = self._document.mark(), known
         return known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -186,10 +186,14 @@ class Notebook(CellMirror):
         )
 
     @property
+    def notebook_metadata(self) -> dict[str, Any]:
+        """The metadata of the notebook itself."""
+        return dict(plain(self._meta.get("metadata")) or {})
+
+    @property
     def kernelspec(self) -> dict[str, Any]:
         """The kernelspec in the notebook's metadata: name, display_name, language."""
-        metadata = plain(self._meta.get("metadata")) or {}
-        spec = metadata.get("kernelspec")
+        spec = self.notebook_metadata.get("kernelspec")
         return dict(spec) if isinstance(spec, Mapping) else {}
 
     def identity(self, index: int) -> bytes:
@@ -290,6 +294,25 @@ class Notebook(CellMirror):
         shared["execution_count"] = value.get("execution_count")
         if execution := (value.get("metadata") or {}).get("execution"):
             self.set_metadata(index, {"execution": execution})
+
+    def extras(self, index: int, keys: Iterable[str]) -> dict[str, Any]:
+        """What a cell holds beside source and metadata; None for what it has not."""
+        shared = self._cells[index].shared
+        return {key: plain(shared.get(key)) for key in keys}
+
+    def set_extras(self, index: int, values: Mapping[str, Any]) -> None:
+        """Set outputs, the execution count or attachments; None removes attachments."""
+        shared = self._changing(index)
+        for key, value in values.items():
+            if key == "outputs":
+                if len(shared["outputs"]):
+                    shared["outputs"].clear()
+                shared["outputs"].extend([shared_output(output) for output in value or ()])
+            elif value is None and key != "execution_count":
+                if key in shared:
+                    del shared[key]
+            else:
+                shared[key] = value
 
     def set_kernelspec(self, spec: Mapping[str, str]) -> None:
         """Set the kernelspec in the notebook's metadata."""

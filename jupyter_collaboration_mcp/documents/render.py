@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jupyter_collaboration_mcp.errors import InvalidArgument
@@ -16,6 +17,8 @@ from .cell_view import CellView
 from .foreign_text import words
 from .json_values import flaw
 from .text import beginning, clip, clip_bytes, quantity, size
+
+NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
 
 class Rendering(NamedTuple):
@@ -42,15 +45,22 @@ class Rendering(NamedTuple):
         return self.next_index is None and self.next_position is None
 
 
-def outline(cells: Sequence[CellView], *, max_length: int) -> Rendering:
-    """One line a cell: what is not usual about it, and its first line."""
+def outline(
+    cells: Sequence[CellView], *, max_length: int, notes: Mapping[str, str] = NO_NOTES
+) -> Rendering:
+    """One line a cell: what is not usual about it, and its first line.
+
+    Args:
+        notes: What stands after the handles of cells, by id.
+    """
 
     def block(cell: CellView, room: int) -> _Block:
         def facts() -> dict[str, Any]:
             lines = _line_count(cell.source)
             return _facts(cell, lines=lines, first_line=_first_line(cell.source))
 
-        return _Block(clip_bytes(cell.handle + _outlined(cell), room), facts)
+        note = notes.get(cell.id, "")
+        return _Block(clip_bytes(cell.handle + note + _outlined(cell), room), facts)
 
     return _packed(cells, block, max_length, "\n")
 
@@ -62,16 +72,19 @@ def source(
     max_length: int,
     output_limit: int = 2_000,
     start: int = 0,
+    notes: Mapping[str, str] = NO_NOTES,
 ) -> Rendering:
     """Each cell's name and its source as it is, with its outputs in few words if wanted.
 
     Args:
         start: The character of the only cell from which on to show it.
+        notes: As above.
     """
     limit = output_limit if include_outputs else 0
 
     def block(cell: CellView, room: int) -> _Block:
-        return _block(cell, _header(cell), room, limit, None, start)
+        header = _header(cell) + notes.get(cell.id, "")
+        return _block(cell, header, room, limit, None, start)
 
     return _packed(cells, block, max_length, "\n\n")
 
@@ -83,16 +96,18 @@ def full(
     output_limit: int = 2_000,
     start: int = 0,
     all_metadata: bool = False,
+    notes: Mapping[str, str] = NO_NOTES,
 ) -> Rendering:
     """Each cell's name and state, source, metadata and outputs.
 
     Args:
         start: The character of the only cell from which on to show it.
         all_metadata: Also what programs keep for themselves there.
+        notes: As above.
     """
 
     def block(cell: CellView, room: int) -> _Block:
-        header = " ".join([_header(cell), *_state(cell)])
+        header = " ".join([_header(cell), *_state(cell)]) + notes.get(cell.id, "")
         metadata = cell.metadata if all_metadata else _telling(cell.metadata)
         return _block(cell, header, room, output_limit, metadata, start)
 

@@ -76,6 +76,14 @@ class DocumentBusy(CollaborationError):
             "Try again in a moment. If it fails again, split the call into smaller ones.",
         )
 
+    @classmethod
+    def while_replacing(cls) -> DocumentBusy:
+        return cls(
+            "Another call is restoring or merging this document at this moment. Nothing was "
+            "changed by this one.",
+            "Look at the document when that call is done, then decide whether to repeat this.",
+        )
+
 
 class InternalError(CollaborationError):
     code = "internal_error"
@@ -112,3 +120,8 @@ def _named(error: BaseException) -> str:
 def one_line(said: str) -> str:
     """A reason that may repeat anything, for instance a key of a notebook."""
     return said if len(said) <= 500 and said.isprintable() else repr(said[:300])
+
+
+def shortened(said: str) -> str:
+    """A name that a caller gave, which may be anything."""
+    return said if len(said) <= 80 and said.isprintable() else repr(said[:60])

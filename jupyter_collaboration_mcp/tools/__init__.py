@@ -9,15 +9,19 @@ from .registration import Registration
 #: All toolsets, in the order in which clients list their tools.
 TOOLSETS: tuple[Registration[object], ...] = (
     Registration("notebook", f"{__name__}.notebook:NotebookTools"),
+    Registration("notebook", f"{__name__}.undoing:UndoTools"),
     Registration("document", f"{__name__}.documents:DocumentTools"),
+    Registration("document", f"{__name__}.forks:ForkTools"),
+    Registration("document", f"{__name__}.history:HistoryTools"),
     Registration("files", f"{__name__}.files:FileTools"),
     Registration("kernel", f"{__name__}.kernel:KernelTools"),
     Registration("awareness", f"{__name__}.awareness:AwarenessTools"),
     Registration("server", f"{__name__}.servers:ServerTools", standalone=True),
 )
 
-#: What configuration and connections choose from. `core` cuts across all toolsets.
-_CHOICES = ("all", "core", *(toolset.name for toolset in TOOLSETS))
+#: What configuration and connections choose from. `core` cuts across all toolsets, and a large
+#: toolset consists of several classes.
+_CHOICES = ("all", "core", *dict.fromkeys(toolset.name for toolset in TOOLSETS))
 
 
 def toolset_names(wanted: str) -> frozenset[str]:

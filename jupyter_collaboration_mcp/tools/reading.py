@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..backends.protocols.versions import CellAuthor
 from ..documents import render
 from ..documents.cell_view import CellView
 from ..documents.foreign_text import quoted
@@ -20,6 +21,7 @@ from ..workspace.open_document import OpenDocument
 from .answers import about, answer, company, how_many
 from .registry import Answer
 from .running import has_pictures
+from .version_lines import author_facts, author_notes
 
 #: Characters of the cells of an outline that is kept.
 _KEPT = 2_000_000
@@ -67,6 +69,8 @@ class Reading:
     length: int
     cells: Choice
     images: ImageLimits | None
+    authors: Mapping[str, CellAuthor] | None = None
+    """Who wrote each cell last, if the reader wants to know."""
 
     async def answer(self, here: OpenDocument, state: bool) -> Answer:
         """The cells as they are now, as many as fit."""
@@ -77,6 +81,9 @@ class Reading:
             "cell_count": len(notebook),
             "cells": rendered.facts,
         }
+        if self.authors is not None:
+            shown = (cell.id for cell in rendered.cells)
+            facts["authors"] = author_facts(shown, self.authors)
         lines = [self._head(here) + self._more(rendered, facts)]
         if rendered.text:
             lines.append(rendered.text)
@@ -92,7 +99,7 @@ class Reading:
         notebook, outline = here.peer.notebook, self.format == "outline"
         wish = (self.cells.start_index, self.cells.end_index, self.length)
         plain = self.query is None and self.cells.cell_ids is None and not self.start_position
-        whole = outline and plain
+        whole = outline and plain and self.authors is None
         if whole and notebook.outline is not None:
             mark, wished, made = notebook.outline
             if (mark, wished) == (notebook.mark(), wish):
@@ -122,11 +129,16 @@ class Reading:
         if self.query is not None:
             wanted = self.outputs or self.format == "full"
             return render.matches(cells, self.query, max_length=length, include_outputs=wanted)
+        notes = author_notes(self.authors or {})
         if self.format == "outline":
-            return render.outline(cells, max_length=length)
+            return render.outline(cells, max_length=length, notes=notes)
         if self.format == "full":
-            return render.full(cells, max_length=length, start=start, all_metadata=self.metadata)
-        return render.source(cells, include_outputs=self.outputs, max_length=length, start=start)
+            return render.full(
+                cells, max_length=length, start=start, all_metadata=self.metadata, notes=notes
+            )
+        return render.source(
+            cells, include_outputs=self.outputs, max_length=length, start=start, notes=notes
+        )
 
     def _remember(self, here: OpenDocument, shown: Rendering) -> None:
         """Note what the agent knows now. Seeing one line of a cell is not knowing it."""

@@ -13,11 +13,18 @@ from functools import partial
 from typing import Any
 
 from ..backends.protocols.rooms import RoomLink
-from ..collaboration.carets import carets_in, people_in_cells, people_in_lines
+from ..collaboration.carets import (
+    carets_in,
+    people_in_cells,
+    people_in_lines,
+    people_in_texts,
+    text_ids,
+)
 from ..collaboration.edits import CallRecord
 from ..documents.differ import Edit
 from ..documents.foreign_text import first_of, listed
 from ..documents.notebook import Notebook
+from ..documents.positions import Id
 from ..documents.protection import CellAction, Mark
 from ..documents.text_document import Document, TextDocument
 from ..errors import CellBusy, CellProtected
@@ -59,18 +66,41 @@ class Etiquette:
             CellProtected: A mark forbids it.
             CellBusy: A person's caret is in one of them, and that is a reason to refuse.
         """
-        if not any(touched.values()):
+        touched = {index: actions for index, actions in touched.items() if actions}
+        if not touched:
             return
-        self._check_cells(link, record, touched, note, notebook)
-        record.recheck = partial(self._check_cells, link, record, touched, note)
+        people = people_in_cells(notebook, touched, carets_in(link.states))
+        self._check_cells(record, touched, people, note, notebook)
+        if record.on_slice is not None:  # on a copy, in a thread: this takes long for many cells
+            texts = text_ids(notebook, touched)
+            record.recheck = partial(self._recheck_cells, link, record, touched, note, texts)
+
+    def _recheck_cells(
+        self,
+        link: RoomLink,
+        record: CallRecord,
+        touched: Touched,
+        note: str,
+        texts: Mapping[Id, int],
+        notebook: Notebook,
+        changed: Collection[str],
+    ) -> None:
+        """Check the live notebook, whose cells are in the same places as in the copy."""
+        people = people_in_texts(texts, carets_in(link.states))
+        again = {notebook.find(cell_id) for cell_id in changed} | people.keys()
+        suspects = {index: touched[index] for index in again if index in touched}
+        self._check_cells(record, suspects, people, note, notebook)
 
     def _check_cells(
-        self, link: RoomLink, record: CallRecord, touched: Touched, note: str, notebook: Notebook
+        self,
+        record: CallRecord,
+        touched: Touched,
+        people: Mapping[int, list[str]],
+        note: str,
+        notebook: Notebook,
     ) -> None:
-        indexes = [index for index, actions in touched.items() if actions]
-        people = people_in_cells(notebook, indexes, carets_in(link.states))
         if self.protect_cells:
-            _check_marks(notebook, {index: touched[index] for index in indexes}, people, note)
+            _check_marks(notebook, touched, people, note)
         self._heed(
             notebook, record, {notebook.id_at(index): names for index, names in people.items()}
         )
@@ -98,6 +128,7 @@ class Etiquette:
         source: str,
         edits: Sequence[Edit],
         document: TextDocument,
+        changed: Collection[str] = (),
     ) -> None:
         people = people_in_lines(document, source, edits, carets_in(link.states))
         self._heed(document, record, {f"line {line}": people[line] for line in sorted(people)})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -102,6 +103,10 @@ class MemoryLink:
             self._own = True
             handle_sync_message(message[1:], self._room)
             self._own = False
+
+    @asynccontextmanager
+    async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        yield
 
     def receive(self) -> Sequence[bytes]:
         received, self._received = self._received, []

@@ -24,6 +24,7 @@ from ..protocols.room_ids import RoomId
 from .group_commit import GroupCommit, JournalError
 from .history.credits import Credit
 from .journal_records import JournalRecords, UnsavedRoom
+from .journal_steps import JournalSteps
 from .journal_storage import JournalStorage
 
 #: Seconds for which an unresponsive disk may delay the shutdown of the server.
@@ -50,6 +51,8 @@ class Journal:
         self.commits = GroupCommit(self.storage, self._renew_soon)
         self.on_renewal: set[Callable[[], Awaitable[None]]] = set()
         """Called when a new file has replaced a lost one, to write what is unsaved."""
+        self.steps = JournalSteps(self.storage, self._add, self.durable, self.on_renewal)
+        """What agents can undo, committed with their edits."""
         self._tasks = OwnedTasks()
         self._renewal: asyncio.Task[None] | None = None
 
@@ -76,6 +79,22 @@ class Journal:
         self._add("INSERT OR REPLACE INTO updates VALUES (?, ?, ?, ?)", row, len(update))
         return self.storage.last
 
+    def pend(self, room: RoomId, updates: Sequence[bytes]) -> int:
+        """Add an edit that the room is about to get in slices; recovery applies it as a whole.
+
+        Returns its number, for `settle`.
+        """
+        self.storage.last += 1  # a number that no other edit has
+        edit = self.storage.last
+        for number, update in enumerate(updates):
+            row = (edit, room, number, update)
+            self._add("INSERT INTO pending VALUES (?, ?, ?, ?)", row, len(update))
+        return edit
+
+    def settle(self, edit: int) -> None:
+        """Forget an edit in slices, of which the room has everything or nothing."""
+        self._add("DELETE FROM pending WHERE edit = ?", (edit,))
+
     def mark(self, unsaved: UnsavedRoom) -> None:
         """Record that a room has something its file may lack."""
         self._add(
@@ -95,8 +114,8 @@ class Journal:
 
     def forget(self, room: RoomId) -> None:
         """Forget a room whose file and store have everything."""
-        self._add("DELETE FROM updates WHERE room = ?", (room,))
-        self._add("DELETE FROM rooms WHERE room = ?", (room,))
+        for table in ("updates", "pending", "rooms"):
+            self._add(f"DELETE FROM {table} WHERE room = ?", (room,))
 
     def renaming(self, path: str, new_path: str) -> None:
         """Record that a file or a folder is about to be renamed, in case of a crash."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..disk.aside import cause, set_aside
 from ..disk.locks import lock
+from . import steps_table
 
 Statement = tuple[str, Sequence[Any]]
 
@@ -25,6 +26,9 @@ CREATE TABLE IF NOT EXISTS updates (
     seq INTEGER PRIMARY KEY, room TEXT NOT NULL, time REAL NOT NULL, yupdate BLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS updates_by_room ON updates (room, seq);
+CREATE TABLE IF NOT EXISTS pending (
+    edit INTEGER NOT NULL, room TEXT NOT NULL, slice INTEGER NOT NULL, yupdate BLOB NOT NULL
+);
 CREATE TABLE IF NOT EXISTS credits (
     room TEXT NOT NULL, client INTEGER NOT NULL, clock_from INTEGER NOT NULL,
     clock_to INTEGER NOT NULL, deletion BLOB NOT NULL, source TEXT NOT NULL, member TEXT NOT NULL,
@@ -35,6 +39,7 @@ CREATE TABLE IF NOT EXISTS notices (
     room TEXT NOT NULL, path TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
 );
 """
+_SCHEMA += steps_table.SCHEMA
 
 #: What earlier versions of this package had in place of the credits.
 _FORMER_SCHEMA = """

@@ -41,9 +41,19 @@ class JournalRecords:
         return [UnsavedRoom(RoomId(room), *row) for room, *row in rows]
 
     def updates(self, room: RoomId) -> list[tuple[float, bytes]]:
-        """A room's updates that the store may lack, oldest first."""
+        """A room's updates that the store may lack, oldest first; at the end, edits in slices of
+        which the room may have had only some."""
+        database = self._storage.database
         query = "SELECT time, yupdate FROM updates WHERE room = ? ORDER BY seq"
-        return self._storage.database.execute(query, (room,)).fetchall()
+        updates: list[tuple[float, bytes]] = database.execute(query, (room,)).fetchall()
+        query = "SELECT yupdate FROM pending WHERE room = ? ORDER BY edit, slice"
+        now = time.time()
+        return updates + [(now, update) for (update,) in database.execute(query, (room,))]
+
+    def forget_unbegun(self) -> None:
+        """Forget edits in slices of rooms that the crash left as their files have them."""
+        query = "DELETE FROM pending WHERE room NOT IN (SELECT room FROM rooms)"
+        self._storage.commit([(query, ())])
 
     def renames(self) -> list[tuple[str, str]]:
         """The renames that were under way, oldest first: old and new path."""
@@ -93,8 +103,8 @@ class JournalRecords:
     def recovered(self, room: RoomId, notice: tuple[str, str] | None) -> None:
         """Forget a room that recovery has handled, and keep a notice (path, text) for agents."""
         statements: list[Statement] = [
-            ("DELETE FROM updates WHERE room = ?", (room,)),
-            ("DELETE FROM rooms WHERE room = ?", (room,)),
+            (f"DELETE FROM {table} WHERE room = ?", (room,))
+            for table in ("updates", "pending", "rooms")
         ]
         if notice is not None:
             path, text = notice

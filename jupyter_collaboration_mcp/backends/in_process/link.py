@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from pycrdt import Doc, YMessageType, handle_sync_message
@@ -63,6 +64,7 @@ class InProcessLink:
         self._channel = MemoryChannel(self._room.room_id)
         self._received: list[bytes] = []
         self._sending = False
+        self._sent = 0
         self._deletions: list[bytes] = []  # that were sent since the last record
         self._tell_update: Callable[[], None] | None = None
         self._awareness: str | None = None
@@ -184,11 +186,34 @@ class InProcessLink:
         # Do what the room would do with the message, at once and not some turns of the loop later:
         # nobody can come in between, and the answer need not wait for it. The update was made in
         # the peer's Doc, under the peer's client id, so the trap of B1 does not apply.
+        self._sent += 1
         self._sending = self._watch.sending = True
         try:
             handle_sync_message(message[1:], self._room.ydoc)
         finally:
             self._sending = self._watch.sending = False
+
+    @asynccontextmanager
+    async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        edit = self._journal.pend(self.room_id, updates)
+        self._watch.incomplete += 1
+        sent = self._sent
+        try:
+            try:
+                await self._journal.durable()  # not below: a new journal needs the lock as well
+            except JournalError as error:
+                raise RoomUnavailable(
+                    f"The edit could not be made durable ({error}). Nothing was changed.",
+                    "Tell the person that the disk of the Jupyter server may be full.",
+                ) from error
+            # While somebody holds it, the room neither reloads its file nor saves.
+            async with self._room._update_lock:
+                yield
+        finally:
+            done = self._sent - sent
+            if done in (0, len(updates)):  # otherwise the next start completes it
+                self._journal.settle(edit)
+                self._watch.on_whole(has_changed=done > 0)
 
     def receive(self) -> Sequence[bytes]:
         received, self._received = self._received, []

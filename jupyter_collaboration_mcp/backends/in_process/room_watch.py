@@ -89,6 +89,8 @@ class RoomWatch:
         """Why the latest save failed, even after somebody has been notified."""
         self.overwrites = 0
         """How often the file changed on disk and overwrote the room."""
+        self.incomplete = 0
+        """Edits in slices that the room does not have as a whole yet."""
         journal.on_renewal.add(self._journal_again)
         self._closed = False
         self._workarounds = workarounds
@@ -184,6 +186,13 @@ class RoomWatch:
         self._bytes = len(state)
         # One update larger than the limit must not compact at every keystroke.
         self._journal_limit = max(self._journal_limit, 2 * self._bytes)
+
+    def on_whole(self, has_changed: bool) -> None:
+        """Handle the end of an edit in slices, during which the room did not save."""
+        self.incomplete -= 1
+        if has_changed:
+            self.room._on_document_change("", None)
+        self._forget_if_settled()
 
     def on_stored(self, update: bytes) -> None:
         """Record that the store has an update."""
@@ -333,7 +342,7 @@ class RoomWatch:
             self._forget_if_saved()
 
     def _forget_if_saved(self) -> None:
-        if self._marked and self.saved and not self._in_flight:
+        if self._marked and self.saved and not self._in_flight and not self.incomplete:
             self._marked = False
             self._bytes = 0
             self._journal.forget(self.room_id)

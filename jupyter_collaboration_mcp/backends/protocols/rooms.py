@@ -8,6 +8,7 @@ knowing when an edit would survive a crash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from pycrdt import Doc
 from ...documents.members import Member
 from .awareness import LobbyLink
 from .files import Files
+from .forks import Forks
 from .room_ids import Kind, RoomId
 from .versions import Versions
 
@@ -159,6 +161,16 @@ class RoomLink(Protocol):
     def send(self, message: bytes) -> None:
         """Send the room a message; `wait_acknowledged` waits until it has taken effect."""
 
+    def as_one(self, updates: Sequence[bytes]) -> AbstractAsyncContextManager[None]:
+        """Send several updates, of which the room has all or nothing after a crash.
+
+        All are sent inside, in turns of the loop; none is, if the caller decides against it. The
+        file does not overwrite the room in between, as far as that can be prevented.
+
+        Raises:
+            RoomUnavailable: They cannot be kept together; none was sent.
+        """
+
     def receive(self) -> Sequence[bytes]:
         """The updates since the last call, oldest first; some may be a `Piece`."""
 
@@ -222,6 +234,10 @@ class Backend(Protocol):
     @property
     def files(self) -> Files:
         """The files and folders of the server."""
+
+    @property
+    def forks(self) -> Forks:
+        """The forks of the documents of the server."""
 
     @property
     def versions(self) -> Versions:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from jupyter_ydoc import YFile, YNotebook
@@ -161,6 +162,11 @@ class FileRoom:
             finally:
                 self._sending = False
             self.saved = False
+
+    @asynccontextmanager
+    async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        async with self._asking:  # nobody saves it in between
+            yield
 
     def receive(self) -> Sequence[bytes]:
         received, self._received = self._received, []

@@ -10,17 +10,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from logging import Logger
 from typing import Any
 
-from pycrdt import Decoder, Doc, YMessageType, YSyncMessageType, read_message
+from pycrdt import (
+    Decoder,
+    Doc,
+    YMessageType,
+    YSyncMessageType,
+    create_update_message,
+    merge_updates,
+    read_message,
+)
 
 from ...documents.updates import deletion_key, is_deletion
 from ...errors import (
     CollaborationError,
     CorruptDocument,
     DocumentNotFound,
+    ForkNotFound,
     NotText,
     RoomUnavailable,
 )
@@ -64,6 +73,7 @@ class RoomSocket:
         log: Logger,
         modified: str | None = None,
         writable: bool = True,
+        file: RoomFile | None = None,
     ) -> None:
         self.room_id = room_id
         self.on_end: Callable[[], None] | None = None
@@ -77,9 +87,10 @@ class RoomSocket:
         """Whether we have left."""
         self._log = log
         self._notices: list[str] = []
+        self._slices: list[bytes] | None = None  # of an edit that is sent as a whole
         self._deletions: list[bytes] = []  # that were sent since the last record
         self._tasks = OwnedTasks()
-        self._file = RoomFile(api, room_id.file_id, path)
+        self._file = file or RoomFile(api, room_id.file_id, path)
         self._sync = ConnectionSync()
         self._awareness = RoomAwareness()
         self._line = RoomReconnector(api, room_id, self._file, self, self._end, log)
@@ -138,7 +149,7 @@ class RoomSocket:
             return
         self._log.info("%s: %s", self.room_id, error.happened)
         self.ended = error.happened
-        self.gone = isinstance(error, DocumentNotFound)
+        self.gone = isinstance(error, DocumentNotFound | ForkNotFound)
         self._line.stop(error.happened)
         self._tasks.cancel()
         if self.on_end is not None:
@@ -208,11 +219,26 @@ class RoomSocket:
             self._awareness.apply(message, "own")
         elif message[1] == YSyncMessageType.SYNC_UPDATE:
             update = read_message(message[2:])
+            if self._slices is not None:
+                self._slices.append(update)
+                return
             if is_deletion(update):
                 self._deletions.append(deletion_key(update))
             self._sync.on_sent(update, echoes=connection is not None)
         if connection is not None:  # otherwise the next connection carries over what the Doc has
             connection.send(message)
+
+    @contextlib.asynccontextmanager
+    async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        """Send one message in the end: a server applies it as a whole."""
+        slices: list[bytes] = []
+        self._slices = slices
+        try:
+            yield
+        finally:
+            self._slices = None
+        if len(slices) == len(updates):
+            self.send(create_update_message(merge_updates(*slices)))
 
     def receive(self) -> Sequence[bytes]:
         return self._sync.receive(everything=not self.alive)

@@ -7,15 +7,16 @@ methods and never checks their type: a new kind of change is a new class here.
 
 from .cells import CellDeletion, CellInsertion, CellMove
 from .change import Change, cell_name
-from .properties import MetadataChange, OutputClearing, TypeChange
+from .properties import ExtrasChange, MetadataChange, OutputClearing, TypeChange
 from .source import SourceChange
-from .step import Step, by_cell, by_kind, existence, known_texts, parts_of
+from .step import Step, by_cell, by_kind, existence, known_texts, parts_of, summary
 
 __all__ = [
     "CellDeletion",
     "CellInsertion",
     "CellMove",
     "Change",
+    "ExtrasChange",
     "MetadataChange",
     "OutputClearing",
     "SourceChange",
@@ -27,4 +28,5 @@ __all__ = [
     "existence",
     "known_texts",
     "parts_of",
+    "summary",
 ]

@@ -1,4 +1,4 @@
-"""Changes of a cell's type, metadata and outputs."""
+"""Changes of a cell's type, metadata, outputs and attachments."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ class TypeChange(Change):
     before: dict[str, Any]
     """The whole cell, with the outputs that another type cannot hold."""
     after: str
+
+    kind = "type"
+    verb = "changed the type of"
 
     @property
     def size(self) -> int:
@@ -76,6 +79,8 @@ class MetadataChange(Change):
     """The previous values of the keys that were set; None for keys that did not exist."""
     after: dict[str, Any]
 
+    kind = "metadata"
+    verb = "changed the metadata of"
     keys = ("metadata",)
 
     @property
@@ -139,6 +144,8 @@ class OutputClearing(Change):
     before: dict[str, Any]
     """The whole cell as it was."""
 
+    kind = "clearing"
+    verb = "cleared the outputs of"
     keys = ("outputs", "execution_count", "execution_state", "metadata")
     is_work = False
 
@@ -157,3 +164,36 @@ class OutputClearing(Change):
         plan.actions.append(
             lambda: notebook.restore_outputs(notebook.find(self.cell_id), self.before)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ExtrasChange(Change):
+    """A change of what a cell holds beside its source: outputs, execution count, attachments."""
+
+    before: dict[str, Any]
+    """The previous values of the keys that were set; None for keys that did not exist."""
+    after: dict[str, Any]
+
+    kind = "extras"
+    verb = "changed the outputs of"
+    keys = ("outputs", "execution_count", "execution_state", "attachments")
+    is_work = False
+
+    @property
+    def size(self) -> int:
+        return len(str(self.before)) + len(str(self.after))
+
+    def plan_undo(self, plan: UndoPlan) -> None:
+        notebook = plan.notebook
+        if not plan.has(self.cell_id) or not notebook.has(self.cell_id):
+            return
+        now = plan.extras.setdefault(self.cell_id, {})
+        unknown = [key for key in self.after if key not in now]
+        now |= notebook.extras(notebook.find(self.cell_id), unknown)
+        if any(now[key] != value for key, value in self.after.items()):
+            plan.notes.append(f"{cell_name(self.cell_id)} has been run since")
+            return
+        now |= self.before
+        plan.touch(self.cell_id, CellAction.CLEAR)
+        plan.actions.append(lambda: notebook.set_extras(notebook.find(self.cell_id), self.before))
+        plan.changes.append(ExtrasChange(self.cell_id, self.after, self.before))

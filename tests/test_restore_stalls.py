@@ -1,0 +1,89 @@
+"""Restoring 10,000 cells, and undoing it, blocks nobody, and loses nothing that people type."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks, stall_meter
+from tests.harness.agents import AgentClient, agent
+from tests.harness.collaborator import Collaborator
+from tests.harness.jupyter import NOT_MEASURED
+from tests.test_stalls import ATTEMPTS, excess, longest
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+
+CELLS = 10_000
+
+
+def cells(word: str, order: int = 1) -> list[dict[str, Any]]:
+    made = [
+        notebooks.code(f"cell-{n:05d}-id", f"step = {n}\n{word} = sum(values) / {n}\n")
+        for n in range(CELLS)
+    ]
+    return made[::order]
+
+
+async def version_now(ada: AgentClient) -> int:
+    facts = await ada.ask("get_document_history", path="large.ipynb", limit=1)
+    return int(facts["versions"][0]["version"])
+
+
+async def test_restoring_ten_thousand_cells_blocks_nobody_and_undo_neither(
+    make_server: MakeServer,
+) -> None:
+    never = "--YDocExtension.document_save_delay=None"  # saving takes long, in Jupyter itself
+    async with make_server(never, extensions={stall_meter.NAME: True}, env=NOT_MEASURED) as server:
+        file = Path(server.root) / "large.ipynb"
+        notebooks.write(file, notebooks.notebook(cells("total")))
+        meter = httpx.AsyncClient(headers=server.headers, base_url=server.url, timeout=60)
+        async with agent(server) as ada, meter:
+            first = await version_now(ada)
+            notebooks.write(file, notebooks.notebook(cells("mean")))
+            await ada.ask("get_notebook", path="large.ipynb", end_index=1)
+            await version_now(ada)
+            async with Collaborator(server.url, server.token, "large.ipynb") as ana:
+                typed = 0
+
+                async def type_on() -> None:
+                    nonlocal typed
+                    while True:
+                        ana.insert("cell-05000-id", 0, "#")
+                        typed += 1
+                        await asyncio.sleep(0.02)
+
+                worst = []
+                for _ in range(ATTEMPTS):
+                    typing = asyncio.create_task(type_on())
+                    found = []
+                    for tool, more in (
+                        ("restore_document_version", {"version": first}),
+                        ("undo_agent_changes", {}),
+                    ):
+                        before = await longest(meter)
+                        began = time.monotonic()
+                        facts = await ada.ask(tool, path="large.ipynb", **more)
+                        took = time.monotonic() - began
+                        measured = await longest(meter)
+                        print(f"{tool}: {took:.1f} s, {measured}")  # noqa: T201
+                        found.append((tool, excess(before, measured), measured["callback"]))
+                        if "edited" in facts:
+                            assert len(facts["edited"]) == CELLS
+                    typing.cancel()
+                    worst = [each for each in found if each[1] > 1]
+                    if not worst:
+                        break
+                assert not worst
+                await ana.flush()
+                await ana.until(lambda: ana.source("cell-05000-id").count("#") == typed)
+                sources = ana.sources()
+    assert typed
+    assert [source.replace("#", "") for source in sources] == [
+        cell["source"] for cell in cells("mean")
+    ]
