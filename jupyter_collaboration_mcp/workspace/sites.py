@@ -147,6 +147,9 @@ class Site:
             await self.closing()
 
 
+_FIELDS = tuple(each.name for each in fields(OpenDocument))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteDocument(OpenDocument):
     """An open document that knows its server."""
@@ -155,7 +158,7 @@ class SiteDocument(OpenDocument):
 
     @classmethod
     def of(cls, site: Site, here: OpenDocument) -> SiteDocument:
-        return cls(**{each.name: getattr(here, each.name) for each in fields(here)}, site=site)
+        return cls(**{name: getattr(here, name) for name in _FIELDS}, site=site)
 
 
 class Sites:

@@ -43,8 +43,10 @@ class InProcessBackend:
         journal: Journal,
         journal_limit: int,
         disabled_workarounds: Collection[str] = (),
+        history_days: float = 0,
     ) -> None:
         self._serverapp = serverapp
+        self._history_days = history_days
         self._server = ServerParts(serverapp)
         self._journal = journal
         self._notices = journal.records.notices()
@@ -87,6 +89,8 @@ class InProcessBackend:
         )
         for path, new_path in renames:
             self._paths.move(path, new_path)
+        if self._history_days:
+            self._indexing.thin_daily(self._history_days, self._stored.database)
 
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""
