@@ -220,5 +220,5 @@ class TestUndoOfExtras:
         document = notebook({"execution_count": 5})
         first = ExtrasChange("a", {"execution_count": 3}, {"execution_count": 4})
         second = ExtrasChange("a", {"execution_count": 4}, {"execution_count": 5})
-        undone(document, second, first)
+        undone(document, first, second)
         assert document.value(0)["execution_count"] == 3
