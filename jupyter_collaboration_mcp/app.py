@@ -22,6 +22,7 @@ from .settings.levels import Levels
 from .settings.settings import Settings, settings_of
 from .transport.bridge import MCPHandler
 from .transport.endpoint import MCPEndpoint
+from .transport.fork_routes import ForkInfo
 from .transport.history_routes import history_handlers
 from .transport.routes import EndpointInfo, handlers_at
 from .workspace.permissions import Level
@@ -146,6 +147,7 @@ class JupyterCollaborationMCP(ExtensionApp):
         self.handlers += [
             (rf"/{re.escape(self._url_path)}/?", MCPHandler, {"endpoint": self._endpoint}),
             (rf"/{INFO_PATH}", EndpointInfo, {"info": self._info}),
+            (rf"/{INFO_PATH}/forks/?([\w-]*)", ForkInfo, {"forks": self._assembly.forks}),
             *history_handlers(self._assembly.history),
         ]
 

@@ -51,8 +51,14 @@ class Intent(Enum):
     WAIT_OR_INTERRUPT = "Wait for the run, or interrupt it."
     RUN_CODE = "Run code in the kernel instead."
     RUN_OWN_CODE = "Run code in the kernel, with the means of its language."
+    LIST_FORKS = "List the forks to see what is there."
+    USE_FORK = (
+        "Merge it into its document, discard it, or copy it to a path; its content can be read and "
+        "edited under its name."
+    )
     LIST_USERS = "List who is online."
     LIST_SESSIONS = "List the active sessions."
+    LIST_CHANGES = "List the agent's changes to see what can be undone."
     LIST_SERVERS = "List the connected servers."
     LIST_SERVERS_OR_ESCAPE = (
         "List the connected servers. If the name itself has a colon, write ./{path}"

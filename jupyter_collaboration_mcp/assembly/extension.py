@@ -44,20 +44,19 @@ class ExtensionAssembly:
         self.events = journal.events
         """What happened to the server that people and agents should know."""
 
+        data = journal_directory(settings, serverapp.root_dir)
         backend = InProcessBackend(
-            serverapp,
-            journal,
-            settings.journal_limit,
+            *(serverapp, journal, settings.journal_limit, data / "forks.db"),
             settings.disabled_workarounds,
             settings.history_days,
         )
         self.workarounds = backend.workarounds
+        self.forks = backend.forks
         self.history = HistoryService(backend.versions, backend.path_of, backend.credit)
         backend.start(renames)
         self._closing.push_async_callback(backend.stop)
 
-        data = journal_directory(settings, serverapp.root_dir)
-        workspace = make_workspace(settings, backend, data, log)
+        workspace = make_workspace(settings, backend, data, log, journal.steps.opened)
         backend.on_room_opened(workspace.observe)
         events = ActivityEvents(serverapp)
         workspace.activity.on_record(lambda activity: events.emit(activity.event()))

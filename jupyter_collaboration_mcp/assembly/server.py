@@ -23,6 +23,7 @@ def make_server(settings: Settings, sites: Sites, host: Host) -> MCPServer:
         settings.agent_name,
         _image_limits(settings),
         settings.structured,
+        settings.mode == "propose",
     )
     return build_server(sites, options, host)
 

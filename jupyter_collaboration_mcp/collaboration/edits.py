@@ -18,11 +18,13 @@ from typing import Any, Generic, TypeVar
 from pycrdt import Doc
 
 from ..documents.cell_mirror import Parts
+from ..documents.members import Member
 from ..documents.text_document import Document
 from ..documents.updates import decode_state
 from ..errors import CollaborationError, InternalError
 from ..panics import is_panic
 from .changes import Change, Step, parts_of
+from .undo import UndoLog
 
 T = TypeVar("T")
 
@@ -43,6 +45,8 @@ class CallRecord:
         self.changes: list[Change] = []
         self.undone: Sequence[Step] = ()
         """Steps that the call undoes; such a call leaves no step itself."""
+        self.undone_in: UndoLog | None = None
+        """The log that they are in, if it is another agent's."""
         self.wrote_text = False
         """Whether the last action was to insert text into a cell."""
         self.written: tuple[int, int] | None = None
@@ -51,6 +55,9 @@ class CallRecord:
         """Raises an error if the document no longer lets the call do what it did to a copy of it:
         people protect cells, and put their carets into them, without changing their text. Takes
         the document, and the cells that have changed since the copy was made."""
+        self.written_for: list[tuple[int, Member | None]] = []
+        """Who has written what the call copies here, by the clock up to which it is theirs; None
+        stands for the caller."""
         self.people: dict[str, list[str]] = {}
         """By cell, or by line of a text: people whose carets are where the call changes it."""
         self.on_slice: Callable[[], None] | None = None

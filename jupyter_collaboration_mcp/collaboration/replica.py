@@ -160,15 +160,27 @@ class Replica:
             self.doc.apply_update(update)
         return self.updates > known
 
-    def attribute(self, author: Member, call: str, until: int | None = None) -> Clocks:
+    def attribute(
+        self,
+        author: Member,
+        call: str,
+        until: int | None = None,
+        written_for: Sequence[tuple[int, Member | None]] = (),
+    ) -> Clocks:
         """What was written since the last call, which the link records as an agent's.
 
         Args:
             until: The clock up to which it will be written at once.
+            written_for: Others whose it is, by the clocks up to which it is theirs.
         """
         start, end = self.advance(until)
-        client = self.doc.client_id
-        self._link.record(Authorship(client, start, end, author, call, time.time()))
+        client, at, now = self.doc.client_id, start, time.time()
+        for clock, writer in written_for:
+            if at < clock <= end:
+                self._link.record(Authorship(client, at, clock, writer or author, call, now))
+                at = clock
+        if at < end or start == end:
+            self._link.record(Authorship(client, at, end, author, call, now))
         return start, end
 
     def advance(self, until: int | None = None) -> Clocks:
@@ -178,6 +190,10 @@ class Replica:
             until = decode_state(self.doc.get_state()).get(self.doc.client_id, 0)
         self._clock = until
         return before, until
+
+    def next_version(self) -> int:
+        """The version that a change would make of the current one now."""
+        return max(self.version + 1, _now())
 
     def _give_up(self) -> None:
         self.broken = True
@@ -191,7 +207,7 @@ class Replica:
                 self._link.send(create_update_message(event.update))
 
     def _on_change(self, changes: list[CellChange]) -> None:
-        self.version = max(self.version + 1, _now())
+        self.version = self.next_version()
         self.changes.add(self.version, self.author, changes)
         if self._receiving and self.on_contribution is not None:
             part = Contribution(self.author, changes, self.version, self._added, self._removed)

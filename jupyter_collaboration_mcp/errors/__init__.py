@@ -41,10 +41,12 @@
     ├── DocumentBusy             others kept changing the same cells
     ├── UndoError
     │   ├── NothingToUndo
+    │   ├── StepNotFound
     │   └── UndoRefused          would remove or strand somebody else's text
     ├── HistoryError
     │   ├── UnknownVersion       the document has no such version
     │   ├── ForkNotFound         no such fork, or of another document
+    │   ├── ForkRefused          not possible with a fork, or not for this caller
     │   ├── MergeConflict        both sides changed the same cells
     │   └── NeedsExtension       the server lacks our extension, which keeps the history
     ├── ServerError
@@ -97,10 +99,12 @@ from .execution import (
 )
 from .history import (
     ForkNotFound,
+    ForkRefused,
     HistoryError,
     MergeConflict,
     NeedsExtension,
     NothingToUndo,
+    StepNotFound,
     UndoError,
     UndoRefused,
     UnknownVersion,
@@ -150,6 +154,7 @@ __all__ = [
     "FileFailed",
     "FolderNotEmpty",
     "ForkNotFound",
+    "ForkRefused",
     "HistoryError",
     "InUse",
     "InputMissing",
@@ -182,6 +187,7 @@ __all__ = [
     "ServerUnreachable",
     "SessionNotFound",
     "StaleRevision",
+    "StepNotFound",
     "TextMismatch",
     "TokenRefused",
     "TooLarge",

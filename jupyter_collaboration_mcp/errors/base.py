@@ -120,3 +120,8 @@ def _named(error: BaseException) -> str:
 def one_line(said: str) -> str:
     """A reason that may repeat anything, for instance a key of a notebook."""
     return said if len(said) <= 500 and said.isprintable() else repr(said[:300])
+
+
+def shortened(said: str) -> str:
+    """A name that a caller gave, which may be anything."""
+    return said if len(said) <= 80 and said.isprintable() else repr(said[:60])

@@ -60,7 +60,8 @@ class CellOutputs(_Outputs):
         if address.run is not None:
             return await self._of_run(call, address.notebook, address.run, address)
         site, permit = await self._notebook(call, address.notebook)
-        here = await site.open(permit)
+        fork = await site.workspace.forking.find(address.notebook)
+        here = await site.open(permit, fork=fork)
         outputs = WholeOutputs(site.runs)
         parts = await outputs.of_cell(here, address.cell, address.index, address.offset)
         return _contents(parts, address)

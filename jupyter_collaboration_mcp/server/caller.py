@@ -16,7 +16,10 @@ from ..workspace.permits import Authorizer
 SCOPE_KEY = "jupyter_collaboration_mcp.caller"
 
 #: What the query string of a connection's URL may have in it.
-QUERY_PARAMETERS = ("agent", "toolsets", "permission", "structured")
+QUERY_PARAMETERS = ("agent", "toolsets", "permission", "structured", "mode")
+
+#: What a connection may do with documents: edit them, or only propose edits.
+_MODES = ("edit", "propose")
 
 _SWITCH = {"true": True, "1": True, "false": False, "0": False}
 
@@ -33,6 +36,8 @@ class ConnectionOptions:
     """The most that it may do; None: as much as is configured."""
     structured: bool | None = None
     """Whether answers also have their facts as JSON; None: as is configured."""
+    proposes: bool = False
+    """Whether its edits go to forks; otherwise it is as is configured."""
 
     @classmethod
     def parse(cls, query: Mapping[str, Sequence[str]]) -> Self:
@@ -50,7 +55,7 @@ class ConnectionOptions:
                     f"{did_you_mean(name, QUERY_PARAMETERS)}Known parameters: {known}.",
                 )
         given = {name: [value.strip() for value in values] for name, values in query.items()}
-        for name in ("toolsets", "permission", "structured"):
+        for name in ("toolsets", "permission", "structured", "mode"):
             if not all(given.get(name, ())):
                 raise InvalidArgument(
                     f"The query parameter {name!r} of the URL is empty.",
@@ -65,6 +70,7 @@ class ConnectionOptions:
             toolsets,
             permission,
             _parse_switch(given.get("structured", ())),
+            "propose" in _parse_modes(given.get("mode", ())),
         )
 
 
@@ -75,6 +81,16 @@ def _only(given: filter[str]) -> str | None:
         shown = ", ".join(f"{name[:40]!r}" for name in names[:4])
         raise InvalidArgument(f"The URL names several agents: {shown}.", "Leave one ?agent= in it.")
     return names[0] if names else None
+
+
+def _parse_modes(given: Sequence[str]) -> list[str]:
+    for value in given:
+        if value.lower() not in _MODES:
+            raise InvalidArgument(
+                f"The query parameter 'mode' of the URL is {value[:40]!r}.",
+                f"Give {' or '.join(_MODES)}.",
+            )
+    return [value.lower() for value in given]
 
 
 def _parse_switch(given: Sequence[str]) -> bool | None:

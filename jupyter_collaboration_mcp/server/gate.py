@@ -37,6 +37,8 @@ class ServerOptions:
     structured: bool = False
     """Whether answers also have their facts as JSON, for programs. The clients that people use most
     show a model that JSON instead of the text and the pictures."""
+    proposes: bool = False
+    """Whether the edits of all agents go to forks."""
 
 
 class Request(NamedTuple):
@@ -110,8 +112,11 @@ class Gate:
         async def report(progress: float, message: str) -> None:
             await ctx.session.report_progress(progress, None, message)
 
-        level = self._level(caller)
-        return Call(name, agent, level, declared, caller.authorize, caller.by_path, report)
+        level, proposes = self._level(caller), self._options.proposes or caller.options.proposes
+        return Call(
+            *(name, agent, level, declared, caller.authorize, caller.by_path, report),
+            proposes=proposes,
+        )
 
     def request(self, ctx: ServerRequestContext[Any, Any]) -> Request:
         """A request, and who makes it."""

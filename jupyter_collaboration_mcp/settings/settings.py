@@ -100,6 +100,12 @@ class Settings:
         "caret is in: allow, warn (the answer says whose) or refuse.",
         choices=("allow", "warn", "refuse"),
     )
+    mode: str = setting(
+        "edit",
+        "Whether agents edit documents, or propose edits in forks that a person merges. A "
+        "connection can choose the latter with ?mode=propose.",
+        choices=("edit", "propose"),
+    )
     structured: bool = setting(
         False,
         "Whether answers also have structuredContent. Many clients show a model that JSON instead "

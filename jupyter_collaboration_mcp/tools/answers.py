@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..backends.protocols.forks import fork_name
 from ..documents.awareness import people_in
 from ..documents.foreign_text import inline, listed
 from ..documents.handles import cell_handle
 from ..documents.render import fenced
 from ..documents.text_diff import unified
 from ..documents.text_document import TextView
+from ..execution.run import Run
 from ..workspace.etiquette import caret_facts, caret_line
 from ..workspace.open_document import OpenDocument
 from .registry import Answer
@@ -22,6 +24,7 @@ CellIds = Annotated[
     Field(description="handles, ids, indexes, or text:WORDS"),
 ]
 Revisions = Annotated[str | list[str] | None, Field(description="expected revision, one per cell")]
+Propose = Annotated[str | None, Field(description="title: edit in a fork for it")]
 Start = Annotated[int, Field(ge=0, description="where to continue")]
 Timeout = Annotated[float, Field(ge=0, description="seconds to wait; the run continues after")]
 
@@ -49,6 +52,8 @@ def on_disk(here: OpenDocument, facts: dict[str, Any]) -> str:
     """Whether the file has what this agent wrote; also added to the facts."""
     peer = here.peer
     facts["saved"] = not peer.has_unsaved_of(here.seat.agent)
+    if here.is_fork:
+        return "Only in the fork."
     if facts["saved"]:
         return "On disk."
     return "Not on disk yet." if peer.link.autosaves else "Not on disk: autosave is off."
@@ -72,6 +77,11 @@ def answer(here: OpenDocument, lines: Sequence[str], facts: dict[str, Any], **mo
         lines.append(others)
         facts["others"] = others
     return Answer("\n".join(lines), facts, **more)
+
+
+def document_of(run: Run) -> str:
+    """The path of the notebook of a run, or the name of the fork."""
+    return fork_name(run.room_id) if run.room_id.is_fork else run.path
 
 
 def joined(here: OpenDocument, size: str, **facts: Any) -> Answer:

@@ -18,6 +18,7 @@ from ..documents.members import Member
 from ..documents.text_document import WHOLE, TextDocument
 from ..errors import InvalidArgument, SessionNotFound
 from ..workspace import cell_selection
+from ..workspace.open_document import named
 from ..workspace.people import User, find_user, users_in
 from ..workspace.permissions import Level
 from ..workspace.permits import Call, require_level
@@ -31,6 +32,7 @@ from .awareness_answers import (
     cursor_line,
     place_words,
     session_facts,
+    session_label,
     session_line,
     user_facts,
     user_line,
@@ -170,10 +172,11 @@ class AwarenessTools(SiteTools):
         and went."""
         found: list[tuple[Site, Activity]] = []
         if document_path is not None:
-            place_ = await self._place(call, Level.read, document_path)
+            place_ = await self._place(call, Level.read, document_path, forks=True)
             path = place_.permit.path
-            file_id = place_.site.workspace.file_id(path)
-            recent = await place_.site.activity.recent(path, file_id=file_id, limit=limit)
+            recent = await place_.site.activity.recent(
+                None if place_.fork else path, file_id=place_.file_id, limit=limit
+            )
             # Where it was before, the caller may not look.
             found = [(place_.site, replace(each, path=path)) for each in recent]
         else:
@@ -233,8 +236,8 @@ class AwarenessTools(SiteTools):
         only: Place | None = None
         sessions = await self._sessions(call)
         if document_path is not None:
-            only = await self._place(call, Level.read, document_path)
-            file_id = only.site.workspace.file_id(only.permit.path)
+            only = await self._place(call, Level.read, document_path, forks=True)
+            file_id = only.file_id
             sessions = [
                 (site, each)
                 for site, each in sessions
@@ -258,7 +261,7 @@ class AwarenessTools(SiteTools):
     async def join_session(self, call: Call, session_id: str) -> Answer:
         """Join the document of a session, also of another agent's. Returns your own session id."""
         site, session = await self._session(call, session_id)
-        here = await self._open(call, Level.read, site.name(session.path), None)
+        here = await self._open(call, Level.read, named(site.alias, session.document), None)
         document = here.peer.document
         if isinstance(document, TextDocument):
             return joined(here, f"{len(str(document)):,} characters")
@@ -275,8 +278,8 @@ class AwarenessTools(SiteTools):
         site.workspace.rooms.end_session(session_id)
         whose = "You have" if session.agent == call.agent.key else f"{inline(session.name)} has"
         return Answer(
-            f"{whose} left {site.label_of(session.path)}.",
-            {"session_id": session_id, "path": site.name(session.path)},
+            f"{whose} left {session_label(site, session)}.",
+            {"session_id": session_id, "path": named(site.alias, session.document)},
         )
 
     # -- finding -----------------------------------------------------------------------------

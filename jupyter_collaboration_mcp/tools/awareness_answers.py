@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from ..collaboration.activity.activity import Activity
 from ..collaboration.cursors import Cursor
-from ..documents.foreign_text import inline, quoted, words
+from ..documents.foreign_text import PATH, inline, quoted, words
 from ..documents.members import Member
 from ..documents.text_document import Document, TextDocument
+from ..workspace.open_document import named
 from ..workspace.people import User
 from ..workspace.permits import Call
 from ..workspace.sessions import Session
@@ -98,11 +99,16 @@ def activity_line(site: Site, activity: Activity) -> str:
     return f"{when(activity)} {where}{words(said, _DESCRIPTION)}"
 
 
+def session_label(site: Site, session: Session) -> str:
+    """The document of a session, made safe to put into a sentence."""
+    return inline(named(site.alias, session.document), PATH)
+
+
 def session_line(site: Site, session: Session, call: Call) -> str:
     mine = " (you)" if session.agent == call.agent.key else ""
     others = f" with {', '.join(map(inline, session.people[:10]))}" if session.people else ""
     return (
-        f"{session.id}: {inline(session.name)}{mine} in {site.label_of(session.path)}{others}, "
+        f"{session.id}: {inline(session.name)}{mine} in {session_label(site, session)}{others}, "
         f"last used {session.idle:.0f} s ago"
     )
 
@@ -112,7 +118,7 @@ def session_facts(site: Site, session: Session, call: Call) -> dict[str, Any]:
         "session_id": session.id,
         "agent": session.name,
         "yours": session.agent == call.agent.key,
-        "path": site.name(session.path),
+        "path": named(site.alias, session.document),
         "room_id": session.room_id,
         "file_id": session.room_id.file_id,
         "participants": session.people,

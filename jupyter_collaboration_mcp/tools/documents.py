@@ -18,7 +18,7 @@ from ..workspace.permissions import Level
 from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site
 from ..workspace.text_editing import TextChange, TextSpan, change_text
-from .answers import Start, about, answer, company, joined, on_disk
+from .answers import Propose, Start, about, answer, company, joined, on_disk
 from .listings import file_facts, list_files
 from .places import SiteTools
 from .registry import DEFAULT_LENGTH, MOST_CONTENT, Answer, tool
@@ -132,6 +132,7 @@ class DocumentTools(SiteTools):
         path: str,
         operations: list[Operation],
         if_revision: Revision = None,
+        propose: Propose = None,
     ) -> Answer:
         """Change a live text file, all or nothing: old_text to new_text, or content at a position
         (characters from 0, in the text before the call). Returns the new handle."""
@@ -139,7 +140,7 @@ class DocumentTools(SiteTools):
             TextChange(each.content, each.position, each.length, each.old_text, each.new_text)
             for each in operations
         ]
-        return await self._change(call, path, changes, if_revision)
+        return await self._change(call, path, changes, if_revision, propose)
 
     @tool("Insert text", Level.write, only_adds=True)
     async def batch_insert_text(
@@ -148,11 +149,12 @@ class DocumentTools(SiteTools):
         path: str,
         operations: list[Insertion],
         if_revision: Revision = None,
+        propose: Propose = None,
     ) -> Answer:
         """Insert text into a live text file at positions: characters from 0 in the text before
         the call, -1 for the end. All or nothing."""
         changes = [TextChange(each.text, each.position) for each in operations]
-        return await self._change(call, path, changes, if_revision)
+        return await self._change(call, path, changes, if_revision, propose)
 
     @tool("Delete text", Level.write)
     async def batch_delete_text(
@@ -161,11 +163,12 @@ class DocumentTools(SiteTools):
         path: str,
         operations: list[Deletion],
         if_revision: Revision = None,
+        propose: Propose = None,
     ) -> Answer:
         """Delete ranges of a live text file: positions and lengths in characters of the text
         before the call. All or nothing."""
         changes = [TextChange("", each.position, each.length) for each in operations]
-        return await self._change(call, path, changes, if_revision)
+        return await self._change(call, path, changes, if_revision, propose)
 
     async def _change(
         self,
@@ -173,8 +176,9 @@ class DocumentTools(SiteTools):
         path: str,
         changes: Sequence[TextChange],
         if_revision: str | None,
+        propose: str | None,
     ) -> Answer:
-        here = await self._open(call, Level.write, path, "file")
+        here = await self._open(call, Level.write, path, "file", propose)
         limits, before = here.site.workspace.limits, here.peer.text.view()
         known = here.seat.known.get(WHOLE)
         written = await here.perform(change_text(here, changes, limits, if_revision))

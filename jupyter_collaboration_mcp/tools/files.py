@@ -28,7 +28,7 @@ from ..workspace.permissions import Level
 from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site
 from .listings import file_facts
-from .places import SiteTools
+from .places import SiteTools, names_fork, refuse_proposing
 from .registry import MOST_CONTENT, Answer, tool
 
 #: What a document is on disk.
@@ -68,10 +68,12 @@ class FileTools(SiteTools):
         """Create a notebook, text file or folder, and missing parent folders. Overwrites nothing
         unless overwrite=true."""
         self._sites.require_known(path)
+        if overwrite:
+            refuse_proposing(call, "nothing was overwritten")
         if overwrite and parse_path(path).revision is not None:
             site, permit = await self._guarded(call, path)
         else:
-            site, permit, _ = await self._place(call, Level.write, _named(path, type))
+            site, permit, *_ = await self._place(call, Level.write, _named(path, type))
         kind = _TYPES[type]
         made = await self._content(call, site, kind, content, template, kernel)
         filing = site.workspace.filing
@@ -96,7 +98,7 @@ class FileTools(SiteTools):
     ) -> Answer:
         """Get type, format, MIME type, size, times, whether it is writable, who has it open, and
         the start of its content. Works for notebooks, folders and binary files too."""
-        site, permit, _ = await self._named(call, Level.read, path)
+        site, permit, *_ = await self._named(call, Level.read, path)
         entry = await self._looked(site, permit, path)
         limit = min(max_content_length, MOST_CONTENT)
         file_format, shown = await self._shown(site, permit, entry, limit)
@@ -128,7 +130,8 @@ class FileTools(SiteTools):
     ) -> Answer:
         """Delete a file or folder, to the trash if the server has one. Anyone who has it open
         is notified. This cannot be undone."""
-        site, permit, _ = await self._named(call, Level.write, path)
+        site, permit, *_ = await self._named(call, Level.write, path)
+        refuse_proposing(call, "nothing was deleted")
         await self._looked(site, permit, path)
         await self._guarded(call, path)
         entry, trash = await site.workspace.filing.delete(permit, recursive)
@@ -142,6 +145,7 @@ class FileTools(SiteTools):
     async def rename_document(self, call: Call, path: str, newPath: str) -> Answer:  # noqa: N803
         """Rename or move a file or folder. Anyone who has it open keeps it, with unsaved edits."""
         site, old, new = await self._two_places(call, path, newPath)
+        refuse_proposing(call, "nothing was renamed")
         folders = await site.workspace.filing.rename(old, new)
         text = f"Renamed {site.label_of(old.path)} to {site.label_of(new.path)}{_also(folders)}."
         facts = {"path": site.name(new.path), "old_path": site.name(old.path), "folders": folders}
@@ -150,6 +154,8 @@ class FileTools(SiteTools):
     @tool("Copy a document", Level.write, only_adds=True)
     async def copy_document(self, call: Call, path: str, copyPath: str) -> Answer:  # noqa: N803
         """Copy a file or folder, including unsaved edits."""
+        if names_fork(self._sites, path):
+            return await self._copy_fork(call, path, copyPath)
         site, old, new = await self._two_places(call, path, copyPath)
         folders, notices = await site.workspace.filing.copy(old, new)
         text = f"Copied {site.label_of(old.path)} to {site.label_of(new.path)}{_also(folders)}."
@@ -165,7 +171,7 @@ class FileTools(SiteTools):
     @tool("Check that a document exists", Level.read)
     async def document_exists(self, call: Call, path: str) -> Answer:
         """Check whether a file or folder exists at a path."""
-        site, permit, _ = await self._named(call, Level.read, path)
+        site, permit, *_ = await self._named(call, Level.read, path)
         exists = await site.workspace.filing.exists(permit)
         if not exists:
             self._sites.require_known(path)
@@ -175,9 +181,23 @@ class FileTools(SiteTools):
 
     # -- parts -------------------------------------------------------------------------------
 
+    async def _copy_fork(self, call: Call, path: str, new_path: str) -> Answer:
+        """Make a file of a fork."""
+        here = await self._open(call, Level.read, path, None)
+        new = await self._beside(call, here.site, new_path)
+        created = await here.site.workspace.forking.copy(here, new)
+        name = here.site.label_of(new.path)
+        text = f"Copied {here.label} to {name}{_also(created.folders)}. The fork is still there."
+        facts = {
+            "path": here.site.name(new.path),
+            "source_path": here.name,
+            "folders": list(created.folders),
+        }
+        return Answer(text, facts)
+
     async def _guarded(self, call: Call, path: str) -> tuple[Site, Permit]:
         """The place of a file to act on, if the file is still what the caller has read."""
-        site, permit, revision = await self._named(call, Level.write, path)
+        site, permit, revision, _ = await self._named(call, Level.write, path)
         if revision is not None:
             guard_text(await self._open(call, Level.read, path, "file"), revision)
         return site, permit
@@ -194,6 +214,10 @@ class FileTools(SiteTools):
         site, old = await self._guarded(call, path)
         await call.permit(site, Level.read, old.path)  # its content can be read at the new path
         await self._looked(site, old, path)
+        return site, old, await self._beside(call, site, new_path)
+
+    async def _beside(self, call: Call, site: Site, new_path: str) -> Permit:
+        """A new path on the server of the old one."""
         self._sites.require_known(new_path)
         # A new path without an alias is on the server of the old one.
         other, target = self._sites.find(new_path)
@@ -202,8 +226,7 @@ class FileTools(SiteTools):
                 "The two paths are on different servers.",
                 "Read it there and create it here, or choose a path on the same server.",
             )
-        new = await call.permit(site, Level.write, target if other is site else new_path)
-        return site, old, new
+        return await call.permit(site, Level.write, target if other is site else new_path)
 
     async def _content(
         self,
@@ -244,7 +267,7 @@ class FileTools(SiteTools):
         return notebook
 
     async def _template(self, call: Call, kind: FileType, template: str) -> Any:
-        site, permit, _ = await self._place(call, Level.read, template)
+        site, permit, *_ = await self._place(call, Level.read, template)
         entry = await self._looked(site, permit, template)
         if entry.type != kind:
             raise InvalidArgument(

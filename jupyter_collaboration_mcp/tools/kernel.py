@@ -22,7 +22,7 @@ from ..workspace.runs import KernelState
 from ..workspace.sites import Site, SiteDocument
 from ..workspace.survey import survey
 from ..workspace.whole_outputs import Part, WholeOutputs
-from .answers import CellIds, Timeout, about, answer, how_many, on_disk
+from .answers import CellIds, Timeout, about, answer, document_of, how_many, on_disk
 from .parts import Parts
 from .places import SiteTools
 from .registry import Answer, tool
@@ -276,7 +276,12 @@ def _kernel(info: KernelInfo) -> str:
 
 def _whole(run: Run, index: int, parts: Sequence[Part]) -> Answer:
     lines: list[str] = []
-    facts: dict[str, Any] = {"path": run.path, "run_id": run.id, "output": index, "parts": []}
+    facts: dict[str, Any] = {
+        "path": document_of(run),
+        "run_id": run.id,
+        "output": index,
+        "parts": [],
+    }
     for part in parts:
         if part.text is None:
             lines.append(f"{part.mime}: read it at {run.short_uri(index)}")

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.protocols.files import Listing
 from ..backends.protocols.versions import CellAuthor
-from ..documents.text_document import WHOLE, TextDocument
 from ..errors import CellError, CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
 from ..workspace import call_limits, cell_selection, cell_updates, editing, guards
@@ -20,6 +19,7 @@ from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site, SiteDocument
 from .answers import (
     CellIds,
+    Propose,
     Revisions,
     Start,
     Timeout,
@@ -159,11 +159,12 @@ class NotebookTools(SiteTools):
         cell_ids: CellIds = None,
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
+        propose: Propose = None,
     ) -> Answer:
         """Change cells, all or nothing, and run them unless exec=false. Give whole content, or
         old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range,
         unless only one has old_text. A handle refuses a cell that changed since you read it."""
-        here = await self._open(call, Level.write, path)
+        here = await self._open(call, Level.write, path, propose=propose)
         running = await self._running(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
         update = cell_updates.update_cells(here, named, here.site.workspace.limits, running)
@@ -181,10 +182,11 @@ class NotebookTools(SiteTools):
         after_cell_id: str | None = None,
         exec: Exec = True,  # noqa: A002
         timeout: Timeout = 30,
+        propose: Propose = None,
     ) -> Answer:
         """Insert cells at the end, at a position, or after a cell, and run them unless exec=false.
         Positions refer to the notebook before the call. Returns handles."""
-        here = await self._open(call, Level.write, path)
+        here = await self._open(call, Level.write, path, propose=propose)
         running = await self._running(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
         insertion = editing.insert_cells(
@@ -209,9 +211,10 @@ class NotebookTools(SiteTools):
         cell_ids: CellIds = None,
         if_revision: Revisions = None,
         exec: Annotated[bool, Field(description="run the cells first")] = False,  # noqa: A002
+        propose: Propose = None,
     ) -> Answer:
         """Delete cells by id or by a half-open range; without end_index, only that one cell."""
-        here = await self._open(call, Level.write, path)
+        here = await self._open(call, Level.write, path, propose=propose)
         running = await self._running(call, exec, here)
         notebook = here.peer.notebook
         targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, if_revision)
@@ -232,7 +235,7 @@ class NotebookTools(SiteTools):
         if_revision: str | list[str] | None,
     ) -> Answer:
         # Outputs are written to the notebook, so that needs permission too.
-        await self._place(call, Level.write, path)
+        await self._place(call, Level.write, path, forks=True)
         here = await self._open(call, Level.execute, path)
         notebook = here.peer.notebook
         if cell_ids is None and (start_index is None or end_index != start_index + 1):
@@ -303,9 +306,10 @@ class NotebookTools(SiteTools):
         ] = None,
         after_cell_id: str | None = None,
         if_revision: Revisions = None,
+        propose: Propose = None,
     ) -> Answer:
         """Move cells, with outputs and metadata, to before an index or after a cell."""
-        here = await self._open(call, Level.write, path)
+        here = await self._open(call, Level.write, path, propose=propose)
         targets = cell_selection.targets(here.peer.notebook, None, None, cell_ids, if_revision)
         limits = here.site.workspace.limits
         move = editing.move_cells(here, targets, to_index, after_cell_id, limits)
@@ -343,42 +347,6 @@ class NotebookTools(SiteTools):
         return await self._execute(
             call, path, cell_ids, start_index, end_index, timeout, stop_on_error, if_revision
         )
-
-    @tool("Undo your changes", Level.write, core=True)
-    async def undo_agent_changes(
-        self,
-        call: Call,
-        path: str,
-        steps: Annotated[int, Field(ge=1)] = 1,
-        since: Annotated[int | None, Field(description="undo all yours after this version")] = None,
-        force: Annotated[bool, Field(description="keep others' text, drop yours")] = False,
-    ) -> Answer:
-        """Undo your own latest calls in a notebook or text file, one call per step. Other people's
-        text stays as it is; if that is impossible, nothing happens and you get the diff."""
-        here = await self._open(call, Level.write, path, None)
-        done = await here.perform(editing.undo(here, steps, since, force))
-        await here.peer.wait_acknowledged()
-        left = len(here.seat.undo)
-        head = f"Undid {done.steps} of your calls ({', '.join(done.calls)}); {left} left."
-        if isinstance(here.peer.document, TextDocument):
-            revision = here.peer.document.view().revision
-            here.seat.known.add(WHOLE, revision)
-            facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}
-            head += f" Now {here.label}@{revision}. {on_disk(here, facts)}"
-            return answer(here, [head, *done.notes], facts)
-        cells = cell_facts(here, done.cell_ids)
-        learnt(here, cells)
-        facts = {
-            **about(here),
-            "steps": done.steps,
-            "left": left,
-            "cells": cells,
-            "removed": done.removed,
-        }
-        lines = [f"{head} {on_disk(here, facts)}", *cell_lines(here, cells)]
-        if done.removed:
-            lines.append(f"Removed {how_many(len(done.removed))} again.")
-        return answer(here, [*lines, *done.notes], facts)
 
     async def _running(self, call: Call, wanted: bool, here: SiteDocument) -> guards.RunRequest:
         """Whether to run code cells, and what forbids it."""

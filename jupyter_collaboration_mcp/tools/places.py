@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..backends.protocols.forks import PREFIX, Fork
 from ..backends.protocols.room_ids import Kind
 from ..documents.handles import parse_path
 from ..documents.notebook import Notebook
-from ..errors import DocumentNotFound, InvalidArgument, ReadOnly
+from ..errors import DocumentNotFound, ForkNotFound, ForkRefused, InvalidArgument, ReadOnly
+from ..workspace.open_document import named
 from ..workspace.permissions import Level, clean_path
 from ..workspace.permits import Call, Permit
-from ..workspace.sites import Site, SiteDocument
+from ..workspace.sites import Site, SiteDocument, Sites
 from .parts import Parts
+
+#: Characters of a title and a description.
+_TITLE, _DESCRIPTION = 200, 2_000
 
 
 class Place(NamedTuple):
@@ -22,6 +27,15 @@ class Place(NamedTuple):
     permit: Permit
     revision: str | None = None
     """The revision that the caller has read, if it gave a handle."""
+    fork: Fork | None = None
+    """The fork that it has named, whose root the permit is for."""
+
+    @property
+    def file_id(self) -> str | None:
+        """The id of the document, if it is known: of its file, or of the fork."""
+        if self.fork is not None:
+            return self.fork.id
+        return self.site.workspace.file_id(self.permit.path)
 
 
 class SiteTools:
@@ -31,12 +45,25 @@ class SiteTools:
         self._sites = parts.sites
 
     async def _open(
-        self, call: Call, level: Level, path: str, kind: Kind | None = "notebook"
+        self,
+        call: Call,
+        level: Level,
+        path: str,
+        kind: Kind | None = "notebook",
+        propose: str | None = None,
     ) -> SiteDocument:
-        """Join a document, if the caller has permission."""
-        site, permit, revision = await self._named(call, level, path)
+        """Join a document, if the caller has permission.
+
+        Args:
+            propose: The title of a fork to open instead, in which edits are proposed.
+        """
+        place = await self._named(call, level, path, forks=True)
+        site, permit, revision, fork = place
         try:
-            here = await site.open(permit, kind)
+            if fork is None and level > Level.read and (call.proposes or propose is not None):
+                here = await self._proposal(call, place, kind, propose)
+            else:
+                here = await site.open(permit, kind, fork)
         except DocumentNotFound as error:
             raise self._sites.unknown(path, error) from error
         if level is Level.write and not here.peer.link.writable:
@@ -54,18 +81,97 @@ class SiteTools:
             )
         return here if revision is None else replace(here, expected=revision)
 
-    async def _named(self, call: Call, level: Level, path: str) -> Place:
-        """A path that may be a handle."""
+    async def _proposal(
+        self, call: Call, place: Place, kind: Kind | None, title: str | None
+    ) -> SiteDocument:
+        """The fork in which the caller proposes edits of a document."""
+        site, permit, forking = place.site, place.permit, place.site.workspace.forking
+        await call.permit(site, Level.write, permit.path)
+        root = await site.workspace.open(permit, kind)
+        if title is not None:
+            title, _ = stated(title)
+        fork = await forking.proposal(root, title, call.agent)
+        here = await site.open(permit, kind, fork)
+        here.seat.notes.append(
+            f"Proposed in {here.label}; {root.label} is unchanged. Tell the person: "
+            f"merge_document_fork shows it with preview=true, and merges it if they agree."
+        )
+        return here
+
+    async def _named(self, call: Call, level: Level, path: str, forks: bool = False) -> Place:
+        """A path that may be a handle.
+
+        Args:
+            forks: Whether it may name a fork.
+        """
         handle = parse_path(path)
         if handle.revision is None:
-            return await self._place(call, level, path)
-        named = await self._place(call, level, handle.name)
+            return await self._place(call, level, path, forks)
+        place = await self._place(call, level, handle.name, forks)
+        if place.fork is not None:
+            return place._replace(revision=handle.revision)
         site, local = self._sites.find(path)
         if await site.workspace.filing.is_taken(clean_path(local)):  # its name is like a handle
             return await self._place(call, level, path)
-        return named._replace(revision=handle.revision)
+        return place._replace(revision=handle.revision)
 
-    async def _place(self, call: Call, level: Level, path: str) -> Place:
-        """A path, if the caller has permission."""
+    async def _place(self, call: Call, level: Level, path: str, forks: bool = False) -> Place:
+        """A path, if the caller has permission.
+
+        Raises:
+            ForkRefused: It names a fork, and only a file will do.
+        """
         site, local = self._sites.find(path)
-        return Place(site, await call.permit(site, level, local))
+        if not local.startswith(PREFIX):
+            return Place(site, await call.permit(site, level, local))
+        fork, root = await self._fork(call, site, local)
+        if not forks:
+            raise ForkRefused.no_file(named(site.alias, fork.name))
+        return Place(site, await call.permit(site, level, root), fork=fork)
+
+    async def _fork(self, call: Call, site: Site, name: str) -> tuple[Fork, str]:
+        """A fork that the caller may know of, and the path of what it was forked from.
+
+        Raises:
+            ForkNotFound: There is none.
+        """
+        fork = await site.workspace.forking.get(name.removeprefix(PREFIX))
+        root = await site.workspace.forking.path_of(fork)
+        if not (site.workspace.visible(root) and await call.may_see(root)):
+            raise ForkNotFound.unknown(fork.id)
+        return fork, root
+
+
+def names_fork(sites: Sites, path: str) -> bool:
+    """Whether a path names a fork."""
+    return sites.find(path)[1].startswith(PREFIX)
+
+
+def stated(title: str, description: str = "") -> tuple[str, str]:
+    """A title in one line and a description, as others will read them."""
+    title = " ".join(title.split())
+    if not title:
+        raise InvalidArgument("The title is empty.", "Say in a few words what the fork is for.")
+    for said, most, what in ((title, _TITLE, "title"), (description, _DESCRIPTION, "description")):
+        if len(said) > most:
+            raise InvalidArgument(
+                f"The {what} has {len(said):,} characters; at most {most:,} are allowed.",
+                "Shorten it.",
+            )
+    return title, description
+
+
+def refuse_proposing(call: Call, outcome: str) -> None:
+    """Refuse what only a connection that edits may do.
+
+    Args:
+        outcome: What is true now, as a clause.
+
+    Raises:
+        ForkRefused: This connection proposes edits.
+    """
+    if call.proposes:
+        raise ForkRefused(
+            f"This connection only proposes edits, and {outcome}: a person decides.",
+            "Tell the person what you propose; they can let another agent do it.",
+        )

@@ -22,7 +22,7 @@ from ..errors import CollaborationError
 from ..execution.run import Run, RunState
 from ..workspace.permits import Call
 from ..workspace.sites import SiteDocument
-from .answers import about, answer
+from .answers import about, answer, document_of
 from .parts import Parts
 from .registry import Answer, Link
 
@@ -115,7 +115,7 @@ class RunAnswers:
     async def answer_one(self, run: Run, notes: Sequence[str] = ()) -> Answer:
         """The state of one run, without a look at its notebook."""
         report = await self.report([run])
-        facts = {"path": run.path, **report.facts[0]}
+        facts = {"path": document_of(run), **report.facts[0]}
         if notes:
             facts["notices"] = list(notes)
         error = run.error if run.over else None

@@ -58,8 +58,13 @@ WORDING: Mapping[Intent, str] = {
     Intent.WAIT_OR_INTERRUPT: "Wait for it with get_run, or interrupt it.",
     Intent.RUN_CODE: "Use run_code instead.",
     Intent.RUN_OWN_CODE: "Use run_code, with the language's own functions for it.",
+    Intent.LIST_FORKS: "Call list_document_forks to see what is there.",
+    Intent.USE_FORK: (
+        "Use merge_document_fork, discard_document_fork, or copy_document to make a file of it."
+    ),
     Intent.LIST_USERS: "Call get_online_users.",
     Intent.LIST_SESSIONS: "Call get_active_sessions.",
+    Intent.LIST_CHANGES: "Call list_agent_changes to see what can be undone.",
     Intent.LIST_SERVERS: "Call list_servers.",
     Intent.LIST_SERVERS_OR_ESCAPE: (
         "Call list_servers. If the name itself has a colon, write ./{path}"

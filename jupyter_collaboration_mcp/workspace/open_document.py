@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ..backends.protocols.forks import PREFIX, fork_name, kernel_path
 from ..collaboration.edits import CallRecord, Edit
 from ..collaboration.peer import RoomPeer
 from ..collaboration.seats import Seat
@@ -23,6 +24,7 @@ class OpenDocument:
     """An agent at a document that is current with its room."""
 
     path: str
+    """Of a fork, that of the document that it was forked from."""
     peer: RoomPeer
     seat: Seat
     tool: str
@@ -67,14 +69,33 @@ class OpenDocument:
     def room_path(self) -> str:
         """The path under which people and the kernel have it open; follows a rename."""
         now = self.peer.link.path
+        if self.is_fork:
+            return kernel_path(self.peer.link.room_id, now)
         return now if self.link_path not in ("", now) else self.other_path or self.path
 
     @property
     def name(self) -> str:
-        """The path as agents write it, with the server's alias."""
-        return f"{self.alias}:{self.path}" if self.alias else self.path
+        """The path as agents write it, with the server's alias; or the name of a fork."""
+        if self.is_fork:
+            return named(self.alias, fork_name(self.peer.link.room_id))
+        return named(self.alias, escaped(self.path))
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether it is a fork of a document."""
+        return self.peer.link.room_id.is_fork
 
     @property
     def label(self) -> str:
         """`name`, made safe to put into a sentence."""
         return inline(self.name, PATH)
+
+
+def escaped(path: str) -> str:
+    """The path of a file as agents write it, whose name may begin like that of a fork."""
+    return f"./{path}" if path.startswith(PREFIX) else path
+
+
+def named(alias: str, path: str) -> str:
+    """A path with the alias of its server."""
+    return f"{alias}:{path}" if alias else path

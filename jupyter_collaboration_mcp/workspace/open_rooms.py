@@ -16,6 +16,7 @@ from logging import Logger
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..backends.protocols.steps import OpenSteps, no_steps
 from ..collaboration.activity.absence import Absence
 from ..collaboration.activity.activity import CHANGES
 from ..collaboration.activity.log import ActivityLog
@@ -25,10 +26,17 @@ from ..collaboration.room_activity import RoomActivity
 from ..collaboration.seats import Seat
 from ..documents.foreign_text import inline
 from ..documents.members import agent_username
-from ..errors import CollaborationError, DocumentNotFound, PathError, TokenRefused
+from ..errors import (
+    CollaborationError,
+    DocumentNotFound,
+    ForkNotFound,
+    PathError,
+    TokenRefused,
+)
 from ..owned_tasks import TaskPerKey
 from .agent import Agent
 from .lobby import Attendance, Lobby
+from .undo_steps import UndoSteps
 
 #: Seconds between announcements of presence. After 30 seconds without one, a member counts as gone.
 _HEARTBEAT = 10.0
@@ -84,7 +92,12 @@ class OpenRooms:
     """One peer for each room, however many agents are at it."""
 
     def __init__(
-        self, backend: Backend, idle_timeout: float, log: Logger, activity: ActivityLog
+        self,
+        backend: Backend,
+        idle_timeout: float,
+        log: Logger,
+        activity: ActivityLog,
+        open_steps: OpenSteps = no_steps,
     ) -> None:
         self.activity = activity
         self.idle_timeout = idle_timeout
@@ -96,6 +109,7 @@ class OpenRooms:
         self._open: dict[RoomId, OpenRoom] = {}
         self._joining = TaskPerKey[RoomId, RoomPeer]()
         self._seats: dict[tuple[str, str], Seat] = {}  # kept after an idle agent has left
+        self.undo_steps = UndoSteps(open_steps, self._seats)
         self._rejoining = TaskPerKey[RoomId, None]()
         self._following = TaskPerKey[RoomId, None]()
         self._current: dict[str, RoomId] = {}  # where each agent was last
@@ -118,11 +132,17 @@ class OpenRooms:
         """Leave the rooms of everything at or below some paths, and keep nothing of them."""
         gone = tuple(f"{path}/" for path in paths)
         for room_id, opened in list(self._open.items()):
-            if f"{opened.peer.link.path}/".startswith(gone):
-                self._open.pop(room_id, None)
-                await self._close(opened)
-                for key in [key for key in self._seats if key[0] == room_id]:
-                    del self._seats[key]
+            # A fork survives what it was forked from.
+            if not room_id.is_fork and f"{opened.peer.link.path}/".startswith(gone):
+                await self.forget_room(room_id)
+
+    async def forget_room(self, room_id: RoomId) -> None:
+        """Leave a room that is gone, and keep nothing of it."""
+        if (opened := self._open.pop(room_id, None)) is not None:
+            await self._close(opened)
+        for key in [key for key in self._seats if key[0] == room_id]:
+            del self._seats[key]
+        await self.undo_steps.forget(room_id)
 
     async def close(self) -> None:
         """Leave all rooms."""
@@ -174,7 +194,7 @@ class OpenRooms:
         self, room_id: RoomId, link: RoomLink, before: OpenRoom | None
     ) -> tuple[RoomPeer, dict[str, Seat]]:
         """Make a peer in a room, with the agents and edits of its predecessor if the room died."""
-        peer = RoomPeer(link)
+        peer = RoomPeer(link, await self.undo_steps.opened())
         peer.on_edit(lambda: self._follow_soon(room_id))
         link.on_end = lambda: self._rejoin_soon(room_id)
         await asyncio.sleep(0)  # taking over a large document takes as long as others may wait
@@ -205,9 +225,9 @@ class OpenRooms:
         while (opened := self._open.get(room_id)) is not None and not opened.peer.link.alive:
             try:
                 await self._join(room_id)
-            except (TokenRefused, PathError) as error:
+            except (TokenRefused, PathError, ForkNotFound) as error:
                 self._log.warning("%s: %s", room_id, error.happened)
-                opened.gone = isinstance(error, DocumentNotFound)
+                opened.gone = isinstance(error, DocumentNotFound | ForkNotFound)
                 return
             except CollaborationError as error:
                 self._log.info("%s: %s", room_id, error.happened)

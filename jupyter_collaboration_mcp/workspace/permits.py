@@ -89,6 +89,8 @@ class Call:
     """Whether the authorizer's decision may depend on the path."""
     report: Callable[[float, str], Awaitable[None]]
     """Reports progress to a client that wants it, which also keeps the client from giving up."""
+    proposes: bool = False
+    """Whether its edits go to a fork, which a person merges."""
     visits: list[Visit] = field(default_factory=list)
     """What it was permitted to use so far."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)

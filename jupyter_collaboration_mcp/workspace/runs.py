@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from logging import Logger
 
+from ..backends.protocols.forks import kernel_path
 from ..backends.protocols.kernels import Fate, KernelInfo, Kernels, KernelSpec
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import ID, inline, listed
@@ -268,6 +269,15 @@ class Runs:
         await here.peer.wait_acknowledged()
         return info, before
 
+    async def end_kernel(self, here: OpenDocument) -> None:
+        """Shut down the kernel of a document that is about to end, if it has one."""
+        info = await self._kernels.find(here.room_path)
+        if info is not None:
+            lost = self._lose(info.id, "gone")
+            await self._kernels.end(here.room_path)
+            if lost is not None:
+                await lost.wait_ended()
+
     async def inspect(
         self, here: OpenDocument, names: Sequence[str] | None, most: int, preview: int
     ) -> introspection.Inspection:
@@ -393,7 +403,8 @@ class Runs:
         """Remove the stars that a crash left: without a kernel nothing can be running."""
         if not isinstance(peer.document, Notebook):
             return
-        if peer.notebook.running() and await self._kernels.find(peer.link.path) is None:
+        path = kernel_path(peer.link.room_id, peer.link.path)
+        if peer.notebook.running() and await self._kernels.find(path) is None:
             await peer.catch_up()
             with peer.doc.transaction(origin="heal"):
                 for index in peer.notebook.running():

@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..backends.protocols.forks import fork_name
 from ..backends.protocols.room_ids import RoomId
 from ..documents.awareness import people_in
+from .open_document import escaped
 from .open_rooms import OpenRooms
 
 
@@ -25,6 +27,11 @@ class Session:
     """Everybody else in the room, by name."""
     idle: float
     """Seconds since the agent's last call."""
+
+    @property
+    def document(self) -> str:
+        """The document as a path; that of a fork is its name."""
+        return fork_name(self.room_id) if self.room_id.is_fork else escaped(self.path)
 
 
 def sessions_of(rooms: OpenRooms) -> Iterator[Session]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
+from ..backends.protocols.forks import PREFIX, Fork
 from ..backends.protocols.room_ids import Kind, RoomId
 from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
@@ -23,7 +24,7 @@ from ..errors import (
 )
 from ..execution.run import Run
 from ..remedies import Intent, Remedy
-from .open_document import OpenDocument
+from .open_document import OpenDocument, escaped, named
 from .permissions import Level
 from .permits import Permit
 from .runs import Runs
@@ -82,7 +83,7 @@ class Site:
 
     def name(self, path: str) -> str:
         """A path as agents write it, with the alias."""
-        return f"{self.alias}:{path}" if self.alias else path
+        return named(self.alias, escaped(path))
 
     def label_of(self, path: str) -> str:
         """`name`, made safe to put into a sentence."""
@@ -98,13 +99,16 @@ class Site:
                 level=level.name,
             )
 
-    async def open(self, permit: Permit, kind: Kind | None = "notebook") -> SiteDocument:
+    async def open(
+        self, permit: Permit, kind: Kind | None = "notebook", fork: Fork | None = None
+    ) -> SiteDocument:
         """Join a document. Its access is checked again before the call is answered.
 
         Args:
             kind: What it must be; None if it may be either.
+            fork: A fork of what the permit is for, to be opened instead.
         """
-        here = await self.workspace.open(permit, kind)
+        here = await self.workspace.open(permit, kind, fork)
         permit.call.at_end(here.seat.profile.work(_DOING[permit.level]))
         permit.call.note(self, permit.level, here.path, here.peer.link.room_id.file_id)
         permit.call.recheck(partial(self.workspace.recheck, here, permit))
@@ -241,10 +245,10 @@ class Sites:
         Raises:
             UnknownServer: The alias is taken, or not valid.
         """
-        if not _ALIAS.fullmatch(site.alias):
+        if not _ALIAS.fullmatch(site.alias) or f"{site.alias}:" == PREFIX:
             raise UnknownServer(
                 f"{site.alias!r} cannot be an alias.",
-                "Choose letters, digits, - and _, beginning with a letter.",
+                "Choose letters, digits, - and _, beginning with a letter; not fork.",
             )
         if site.alias in self._sites:
             raise UnknownServer(
@@ -300,6 +304,8 @@ class Sites:
         """The beginning of a path that looks like an alias, but is not a known one."""
         alias, colon, _ = path.partition(":")
         if not colon or alias in self._sites or not _ALIAS.fullmatch(alias):
+            return None
+        if path.startswith(PREFIX):
             return None
         return alias if any(self._sites) or alias in self._former else None
 

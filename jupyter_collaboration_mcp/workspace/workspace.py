@@ -10,8 +10,10 @@ from dataclasses import replace
 from logging import Logger
 from typing import TypeVar
 
+from ..backends.protocols.forks import Fork
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..backends.protocols.steps import OpenSteps, no_steps
 from ..backends.protocols.versions import Versions
 from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
@@ -26,6 +28,7 @@ from ..remedies import Intent
 from .call_limits import Limits
 from .etiquette import Etiquette
 from .filing import Filing
+from .forking import Forking, require_kind
 from .open_document import OpenDocument
 from .open_rooms import OpenRoom, OpenRooms
 from .permissions import PathRules, clean_path
@@ -56,6 +59,7 @@ class Workspace:
         alias: str = "",
         etiquette: Etiquette = Etiquette(),  # noqa: B008
         activity: ActivityLog | None = None,
+        open_steps: OpenSteps = no_steps,
     ) -> None:
         self.alias = alias
         self._etiquette = etiquette
@@ -64,8 +68,9 @@ class Workspace:
         self.limits = limits
         self.rules = rules
         self.filing = Filing(self, backend.files)
+        self.forking = Forking(self, backend.forks)
         self._backend = backend
-        self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
+        self.rooms = OpenRooms(backend, idle_timeout, log, self.activity, open_steps)
 
     @property
     def versions(self) -> Versions:
@@ -100,6 +105,7 @@ class Workspace:
         self,
         permit: Permit,
         kind: Kind | None = "notebook",
+        fork: Fork | None = None,
     ) -> OpenDocument:
         """Join the document's room, unless we are in it, and catch up with it.
 
@@ -107,13 +113,17 @@ class Workspace:
             permit: Checked again for the file that was opened, which may not be the one that was
                 permitted: a link may lead elsewhere by now, and a file may have been moved.
             kind: What it must be; None if it may be either.
+            fork: A fork of what the permit is for, to be opened instead.
 
         Raises:
             PathError: There is no such document, or it cannot be read.
             PermissionRefused: The caller may not touch it.
+            ForkNotFound: The fork is gone.
         """
         if permit.paths is not self:
             raise RuntimeError("this permit is for another server")
+        if fork is not None:
+            return await self._open_fork(permit, kind, fork)
         path = self.allowed_path(permit.path)
         try:
             room_id, opened = await self._open_at(path, kind)
@@ -145,6 +155,20 @@ class Workspace:
             other_path,
             loads,
             link_path,
+            etiquette=self._etiquette,
+        )
+
+    async def _open_fork(self, permit: Permit, kind: Kind | None, fork: Fork) -> OpenDocument:
+        require_kind(fork, kind)
+        opened = await self.rooms.enter(fork.room_id)
+        link = opened.peer.link
+        await self._require(link.path, link.whereabouts(), permit)
+        absence = await self.rooms.absence(fork.room_id, opened, permit.agent)
+        await opened.peer.catch_up()
+        # Do not await anything from here on: the document is current.
+        seat = self.rooms.seat(fork.room_id, opened, permit.agent, absence)
+        return OpenDocument(
+            *(link.path, opened.peer, seat, permit.call.tool, self.alias),
             etiquette=self._etiquette,
         )
 
@@ -306,7 +330,9 @@ class Workspace:
 
         Its edits must be neither reapplied to nor undone in what comes there next.
         """
+        known = [self._backend.known_room(path, kind) for kind in KINDS]
         self._backend.files.forget(path)
+        await self.rooms.undo_steps.forget(*(room_id for room_id in known if room_id is not None))
         await self.rooms.forget(self.path_and_target(path))
 
     def observe(self, room_id: RoomId) -> None:

@@ -80,13 +80,20 @@ async def agent(
     name: str | Sequence[str] = "Ada",
     mode: str = MODERN,
     bearer: str = BEARER,
+    works: str | None = None,
     **query: str | Sequence[str],
 ) -> AsyncIterator[AgentClient]:
     """An agent connected to `/mcp` of a server, or to the command that is joined to it.
 
     What is given as several texts stands in the URL as often. Unless it says otherwise, it gets the
     facts of answers as JSON, too.
+
+    Args:
+        mode: The era of the protocol.
+        works: The `mode` in the URL: whether it edits or proposes.
     """
+    if works is not None:
+        query["mode"] = works
     query.setdefault("structured", "true")
     beside = server if isinstance(server, StandaloneProcess) else server.standalone
     if beside is not None:

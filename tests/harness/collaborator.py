@@ -53,6 +53,7 @@ class Collaborator:
         path: The document, relative to the server's root.
         name: Whom the others see.
         kind: A notebook, or a plain text file.
+        fork: The id of a fork of it, to be in that instead.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class Collaborator:
         path: str,
         name: str = "Ana",
         kind: Literal["notebook", "file"] = "notebook",
+        fork: str | None = None,
     ) -> None:
+        self._fork = fork
         self.path = path
         self.name = name
         self.kind = kind
@@ -315,7 +318,7 @@ class Collaborator:
             response.raise_for_status()
             session = response.json()
         # The colons stay as they are: an id with %3A silently is another, empty room.
-        room = f"{session['format']}:{session['type']}:{session['fileId']}"
+        room = self._fork or f"{session['format']}:{session['type']}:{session['fileId']}"
         async with connect(
             f"{self._server_url.replace('http', 'ws', 1)}/api/collaboration/room/{room}"
             f"?sessionId={session['sessionId']}",

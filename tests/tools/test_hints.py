@@ -17,7 +17,7 @@ from tests.harness.toys import serve
 ONLY_LOOK = {"inspect_variables"}
 
 #: Nothing that is there is changed or overwritten: tests/tools/test_documents.py and test_files.py.
-ONLY_ADD = {"batch_insert_text", "copy_document", "connect_server"}
+ONLY_ADD = {"batch_insert_text", "copy_document", "fork_document", "connect_server"}
 
 #: They change what others see of the agent: tests/tools/test_awareness.py.
 SHOW = {

@@ -57,6 +57,7 @@ class Server:
         self.files = SimpleNamespace(
             forget=lambda _path: None, link_target=lambda path: path, is_gone=lambda _path: False
         )
+        self.forks = SimpleNamespace()
         self.links: list[Link] = []
         self.away = False
 

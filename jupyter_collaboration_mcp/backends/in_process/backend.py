@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tornado.web import HTTPError
@@ -19,6 +20,7 @@ from ..upstream.loadable_notebooks import LoadableNotebooks
 from ..upstream.registry import Workarounds
 from ..upstream.workaround import Server
 from .files import InProcessFiles
+from .forks import InProcessForks
 from .history.background import BackgroundIndexing
 from .history.credits import credits_of
 from .history.versions import InProcessVersions
@@ -35,13 +37,18 @@ if TYPE_CHECKING:
 
 
 class InProcessBackend:
-    """The rooms and files of this server."""
+    """The rooms and files of this server.
+
+    Args:
+        forks: The file in which forks of documents are kept.
+    """
 
     def __init__(
         self,
         serverapp: ServerApp,
         journal: Journal,
         journal_limit: int,
+        forks: Path,
         disabled_workarounds: Collection[str] = (),
         history_days: float = 0,
     ) -> None:
@@ -54,6 +61,7 @@ class InProcessBackend:
         self._paths = RoomPaths(self._server)
         self._rooms = Rooms(self._server, self._paths, journal, journal_limit, self.workarounds)
         self.files = InProcessFiles(self._server, self._paths, self._rooms)
+        self.forks = InProcessForks(self._server, self._rooms, self._paths, forks)
         self._stored = StoredDocuments(self._server, self._rooms, journal)
         self.versions = InProcessVersions(
             journal.path.with_name("history.db"), self._stored.rows, journal.records.drain_credits
@@ -91,9 +99,11 @@ class InProcessBackend:
             self._paths.move(path, new_path)
         if self._history_days:
             self._indexing.thin_daily(self._history_days, self._stored.database)
+        self.forks.start()
 
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""
+        await self.forks.stop()
         await self._rooms.stop()
         await self._indexing.close()
         await self.versions.close()
@@ -118,12 +128,14 @@ class InProcessBackend:
         return self._paths.known_room(path, kind)
 
     def path_of(self, file_id: str) -> str | None:
-        return self._paths.path_of(file_id)
+        return self._paths.path_of(file_id) or self.forks.known_path(file_id)
 
     async def locate(self, file_id: str) -> str | None:
         return self._paths.path_of(file_id)
 
     async def join(self, room_id: RoomId) -> RoomLink:
+        if room_id.is_fork:
+            return await self.forks.join(room_id)
         try:
             watch = await self._rooms.open(room_id)
         except HTTPError as error:

@@ -191,6 +191,17 @@ class InProcessKernels:
         except (KeyError, HTTPError):
             self._log.info("The kernel %s had already ended", old)
 
+    async def end(self, path: str) -> None:
+        async with self._creation.lock(path):
+            session = await self._session(path)
+            if session is None:
+                return
+            await self._links.drop(session["kernel"]["id"])
+            try:
+                await self._sessions.delete_session(session["id"])
+            except (KeyError, HTTPError):
+                self._log.info("The kernel of %s had already ended", path)
+
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
         found = await ensure_async(self._specs.get_all_specs())
         specs = {

@@ -66,6 +66,8 @@ class Rooms:
         self._serving: asyncio.Task[None] | None = None
         self.on_opened: Callable[[RoomId], None] | None = None
         """Called with each room that is loaded, whoever opens it."""
+        self.on_watched: Callable[[RoomWatch], None] | None = None
+        """Called with each room that is watched from now on, whoever opened it."""
         self.on_row: Callable[[RoomId], None] | None = None
         """Called when the store has another row of a room."""
         self.on_closed: Callable[[RoomId], None] | None = None
@@ -114,7 +116,7 @@ class Rooms:
             HTTPError: Its file cannot be loaded.
             RoomUnavailable: There is no collaboration on this server.
         """
-        server = await self._started_server()
+        server = await self.started_server()
         async with self._locked(room_id):
             room = server.rooms.get(room_id)
             if room is not None and room_id not in room._file._subscriptions:
@@ -147,7 +149,7 @@ class Rooms:
         from jupyter_server_ydoc.rooms import TransientRoom
         from jupyter_server_ydoc.websocketserver import exception_logger
 
-        server = await self._started_server()
+        server = await self.started_server()
         async with self._locked(LOBBY):
             if (room := server.rooms.get(LOBBY)) is None:
                 room = TransientRoom(LOBBY, log=self._log, exception_handler=exception_logger)
@@ -155,7 +157,8 @@ class Rooms:
                 server.add_room(LOBBY, room)
         return cast("TransientRoom", room)
 
-    async def _started_server(self) -> Any:
+    async def started_server(self) -> Any:
+        """The server of all rooms, which whoever comes first starts."""
         server = self._server.ydoc.ywebsocket_server
         if not server.started.is_set():
             self._serving = asyncio.get_running_loop().create_task(server.start())
@@ -221,7 +224,13 @@ class Rooms:
             )
             self._watches[room.room_id] = watch
             watch.on_row = partial(self._tell, "on_row", watch.room_id)
+            if self.on_watched is not None:
+                self.on_watched(watch)
         return watch
+
+    def watch_of(self, room_id: RoomId) -> RoomWatch | None:
+        """What is known about an open room; None if it is not open."""
+        return self._watches.get(room_id)
 
     def _tell(self, whom: Literal["on_row", "on_closed"], room_id: RoomId) -> None:
         if (tell := getattr(self, whom)) is not None:
@@ -304,11 +313,12 @@ class Rooms:
         """End a room whose file is gone, and notify the people in it."""
         for client in list(room.clients):
             if hasattr(client, "close"):  # somebody's WebSocket; JupyterLab shows the reason
-                client.close(1003, _close_reason(why))
+                client.close(1003, close_reason(why))
         async with self._locked(id_of(room)):
             if self.lives(room):
                 await self._discard(room)
         self._journal.forget(id_of(room))
+        self._journal.steps.forget(id_of(room))
         with contextlib.suppress(JournalError):
             await self._journal.durable()  # or the next start would recover it
 
@@ -400,7 +410,7 @@ class Rooms:
                 watch.on_rename()
 
 
-def _close_reason(why: str) -> str:
+def close_reason(why: str) -> str:
     """Why a session ends, as JupyterLab reads it; a long reason is shortened at the front."""
     said, start = _initialization_error(why), 0
     while len(said) > _CLOSE_REASON:

@@ -149,6 +149,9 @@ class Kernels(Protocol):
             KernelUnavailable: The new one could not be started; the old one still runs.
         """
 
+    async def end(self, path: str) -> None:
+        """Shut down the kernel of the document's session, if it has one, and end the session."""
+
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
         """The kernels that can be started, by name, and the name of the default one."""
 

@@ -15,12 +15,17 @@ KINDS: tuple[Kind, ...] = ("notebook", "file")
 
 _FORMATS: dict[Kind, str] = {"notebook": "json", "file": "text"}
 
+#: Stands in place of a format in the id of a fork's room, which has no file.
+_FORK = "fork"
+
 #: The most bytes of a text file that is opened live. Everybody in its room has it in memory.
 LARGEST = 10_000_000
 
 
 class RoomId(str):
     """`format:type:file id`, as jupyter-collaboration names the room of a document.
+
+    The room of a fork is `fork:type:fork id` here.
 
     It is a string, so it can be used in messages, databases and dictionaries directly.
 
@@ -43,6 +48,16 @@ class RoomId(str):
             file_format: Only if it differs from what jupyter-collaboration uses for this kind.
         """
         return cls(f"{file_format or _FORMATS[kind]}:{kind}:{file_id}")
+
+    @classmethod
+    def fork(cls, kind: Kind, fork_id: str) -> Self:
+        """The room of a fork. The server knows it by the id of the fork alone."""
+        return cls(f"{_FORK}:{kind}:{fork_id}")
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether it is the room of a fork; `file_id` is the id of the fork then."""
+        return self.file_format == _FORK
 
     @property
     def file_format(self) -> str:

@@ -17,6 +17,7 @@ from pycrdt import Doc
 from ...documents.members import Member
 from .awareness import LobbyLink
 from .files import Files
+from .forks import Forks
 from .room_ids import Kind, RoomId
 from .versions import Versions
 
@@ -233,6 +234,10 @@ class Backend(Protocol):
     @property
     def files(self) -> Files:
         """The files and folders of the server."""
+
+    @property
+    def forks(self) -> Forks:
+        """The forks of the documents of the server."""
 
     @property
     def versions(self) -> Versions:

@@ -15,6 +15,7 @@ from ..protocols.rooms import RoomLink
 from .authorship_posts import AuthorshipPosts
 from .file_room import FILE_FORMAT, FileRooms
 from .files import RemoteFiles
+from .forks import RemoteForks
 from .jupyter_api import JupyterApi
 from .lobby import RemoteLobby
 from .room_seats import RoomSeats
@@ -48,6 +49,7 @@ class RemoteBackend:
         self._doubts: dict[str, str | None] = {}  # why a path may not be loaded
         self._warnings: dict[str, str] = {}  # by path, to be shown once
         self.files = RemoteFiles(api, self._seats, root)
+        self.forks = RemoteForks(api, self.locate, self._seats.rooms, log)
         self._authorships = AuthorshipPosts(api)
         self.versions = RemoteVersions(api, self._authorships.flush)
 
@@ -87,7 +89,11 @@ class RemoteBackend:
         return self._seats.room_at(path, kind)
 
     def path_of(self, file_id: str) -> str | None:
-        return self._seats.path_of(file_id) or self._file_rooms.path_of(file_id)
+        return (
+            self._seats.path_of(file_id)
+            or self._file_rooms.path_of(file_id)
+            or self.forks.known_path(file_id)
+        )
 
     async def locate(self, file_id: str) -> str | None:
         try:
@@ -102,6 +108,8 @@ class RemoteBackend:
     # -- rooms -------------------------------------------------------------------------------
 
     async def join(self, room_id: RoomId) -> RoomLink:
+        if room_id.is_fork:
+            return await self.forks.join(room_id)
         if room_id.file_format == FILE_FORMAT:
             return await self._file_rooms.join(room_id)
         path = self.path_of(room_id.file_id)

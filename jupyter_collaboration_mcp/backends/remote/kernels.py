@@ -134,6 +134,14 @@ class RemoteKernels:
         finally:
             await self._links.close_dead()
 
+    async def end(self, path: str) -> None:
+        for session in await self._sessions(path):
+            await self._links.drop(str(session["kernel"]["id"]))
+            try:
+                await self._api.request("DELETE", "api", "sessions", str(session["id"]))
+            except Refused as error:
+                self._log.info("The kernel of %s had already ended: %s", path, error)
+
     async def change(self, path: str, name: str) -> KernelInfo:
         # If a server is asked twice at once, it never shuts down the kernel started in between.
         async with self._changing:

@@ -8,7 +8,9 @@ from logging import Logger
 
 from ...documents.foreign_text import inline
 from ...errors import CollaborationError, DocumentNotFound, RoomUnavailable
+from ..protocols.room_ids import Kind
 from .jupyter_api import JupyterApi
+from .room_session import Session, open_session
 from .room_state import RoomState
 from .server_errors import Refused
 
@@ -41,6 +43,15 @@ class RoomFile:
         happened = f"The room of {inline(self.path)} is closed: {why.removesuffix('.')}."
         return RoomUnavailable(happened, REOPEN, path=self.path)
 
+    async def session(self, kind: Kind) -> Session:
+        """Request its room from the server.
+
+        Raises:
+            DocumentNotFound: The server knows no such file.
+            Refused: It cannot answer now.
+        """
+        return await open_session(self._api, self.path, kind)
+
     async def look(self) -> None:
         """Look up the current path of the file.
 
@@ -60,7 +71,7 @@ class RoomFile:
         if self._state is not None:
             self._state.path = path
 
-    async def watch(self, is_connected: Callable[[], bool], log: Logger) -> DocumentNotFound:
+    async def watch(self, is_connected: Callable[[], bool], log: Logger) -> CollaborationError:
         """Return when the file is gone for good.
 
         The room of a deleted file continues as if nothing had happened, and saves nothing.

@@ -27,7 +27,6 @@ from ..protocols.room_ids import RoomId
 from .jupyter_api import JupyterApi
 from .room_connection import ConnectionOwner, RoomConnection
 from .room_file import REOPEN, RoomFile
-from .room_session import open_session
 from .server_errors import Refused
 from .websocket import TOO_LARGE, BoundedConnection
 
@@ -216,7 +215,7 @@ class RoomReconnector:
 
     async def _check_session(self) -> None:
         """Refuse to sync with a server that has restarted, or with another document."""
-        session = await open_session(self._api, self._file.path, self._room_id.kind)
+        session = await self._file.session(self._room_id.kind)
         if not self.session_id:
             if session.file_id != self._file.id:
                 raise DocumentNotFound.at(self._file.path)
@@ -228,8 +227,9 @@ class RoomReconnector:
 
     async def _open_websocket(self) -> BoundedConnection:
         try:
+            room = self._room_id.file_id if self._room_id.is_fork else self._room_id
             return await self._api.websocket(
-                "api", "collaboration", "room", self._room_id, sessionId=self.session_id
+                "api", "collaboration", "room", room, sessionId=self.session_id
             )
         except Refused as refused:
             if 400 <= refused.status < 500 and refused.status != 429:

@@ -28,6 +28,11 @@ class RoomSeats:
         self._seats[seat.room_id] = seat
         self._paths[seat.room_id.file_id] = path
 
+    def rooms(self) -> list[RoomId]:
+        """The rooms that we have seats in."""
+        self._forget_lost()
+        return list(self._seats)
+
     def __contains__(self, room_id: RoomId) -> bool:
         """Whether we have a seat in a room."""
         self._forget_lost()

@@ -29,6 +29,7 @@ from ...errors import (
     CollaborationError,
     CorruptDocument,
     DocumentNotFound,
+    ForkNotFound,
     NotText,
     RoomUnavailable,
 )
@@ -72,6 +73,7 @@ class RoomSocket:
         log: Logger,
         modified: str | None = None,
         writable: bool = True,
+        file: RoomFile | None = None,
     ) -> None:
         self.room_id = room_id
         self.on_end: Callable[[], None] | None = None
@@ -88,7 +90,7 @@ class RoomSocket:
         self._slices: list[bytes] | None = None  # of an edit that is sent as a whole
         self._deletions: list[bytes] = []  # that were sent since the last record
         self._tasks = OwnedTasks()
-        self._file = RoomFile(api, room_id.file_id, path)
+        self._file = file or RoomFile(api, room_id.file_id, path)
         self._sync = ConnectionSync()
         self._awareness = RoomAwareness()
         self._line = RoomReconnector(api, room_id, self._file, self, self._end, log)
@@ -147,7 +149,7 @@ class RoomSocket:
             return
         self._log.info("%s: %s", self.room_id, error.happened)
         self.ended = error.happened
-        self.gone = isinstance(error, DocumentNotFound)
+        self.gone = isinstance(error, DocumentNotFound | ForkNotFound)
         self._line.stop(error.happened)
         self._tasks.cancel()
         if self.on_end is not None:

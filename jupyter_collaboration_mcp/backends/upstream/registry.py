@@ -12,6 +12,7 @@ from .change_events import ChangeEvents
 from .external_changes import ExternalChanges
 from .failed_saves import FailedSaves
 from .file_ids import FileIdFolders
+from .fork_observers import ForkObservers
 from .line_endings import LineEndings
 from .linked_files import LinkTimes, LoadRecords, OpenedFiles
 from .loadable_notebooks import LoadableNotebooks
@@ -53,6 +54,7 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     LineEndings,  # over FailedSaves: `FileLoader._save_content_at_path`
     ExternalChanges,  # over LineEndings, and over LoadRecords: `FileLoader.load_content`
     SessionCreation,
+    ForkObservers,
     LowLevelServer,
     ToolLookup,
     SessionAdmission,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 from jupyter_server_fileid.manager import ArbitraryFileIdManager
+from jupyter_server_ydoc.handlers import DocForkHandler
 from jupyter_server_ydoc.loaders import FileLoaderMapping
 from jupyter_server_ydoc.rooms import DocumentRoom
 from jupyter_server_ydoc.websocketserver import JupyterWebsocketServer, exception_logger
@@ -162,6 +163,7 @@ async def make_stage(
     """Stages, each on a root of its own; what is patched for the whole process is put back."""
     monkeypatch.setattr(YNotebook, "observe", YNotebook.observe)
     monkeypatch.setattr(ynotebook, "cast_all", vars(ynotebook)["cast_all"])
+    monkeypatch.setattr(DocForkHandler, "put", DocForkHandler.put)
     async with AsyncExitStack() as stack:
         made = 0
 

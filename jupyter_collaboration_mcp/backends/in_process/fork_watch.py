@@ -1,0 +1,122 @@
+"""Watches the room of one fork: keeps every update, and copies the root's if they are in sync."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pycrdt import Doc, TransactionEvent
+
+from ...documents.members import Member, member_of
+from ...documents.updates import decode_state, sole_author
+from ...panics import contained
+from ..protocols.forks import Fork
+from .fork_store import ForkStore, Row
+
+if TYPE_CHECKING:
+    from pycrdt.websocket import YRoom
+
+    from .room_watch import RoomWatch
+
+_log = logging.getLogger(__name__)
+
+
+class ForkWatch:
+    """What is known about one fork, from its creation or the start of the server to its end.
+
+    Args:
+        commit_soon: Called when something waits to be committed.
+    """
+
+    def __init__(
+        self, fork: Fork, room: YRoom, store: ForkStore, commit_soon: Callable[[], None]
+    ) -> None:
+        self.fork = fork
+        self.room = room
+        self.listeners: set[Callable[[bytes], None]] = set()
+        """Called with each update, in the room's own transaction: must not raise."""
+        self._store = store
+        self._commit_soon = commit_soon
+        self._latest: list[Row] = []  # by nobody known, and not committed yet
+        self._updates = room.ydoc.observe(self._on_update)
+        self._root: RoomWatch | None = None
+
+    def close(self) -> None:
+        """Stop watching; B28: an observed document is never freed."""
+        self.release()
+        self.room.ydoc.unobserve(self._updates)
+        self.listeners.clear()
+
+    def attribute(self, writer: Member) -> None:
+        """Tell who has just written what nobody is known to have written."""
+        for row in self._latest:
+            self._store.attribute(row, writer)
+        self._latest.clear()
+
+    def on_commit(self) -> None:
+        """Note that everything is committed."""
+        self._latest.clear()
+
+    def _on_update(self, event: TransactionEvent) -> None:
+        writer = self._writer_of(event.update)
+        row = self._store.append(self.fork.id, event.update, writer)
+        if writer is None:
+            self._latest.append(row)
+        self._commit_soon()
+        for listener in self.listeners:
+            listener(event.update)
+
+    def _writer_of(self, update: bytes) -> Member | None:
+        """The person who wrote an update: a tab has the same client id in its awareness."""
+        client = sole_author(update)
+        state: Any = None if client is None else self.room.awareness.states.get(client)
+        member = member_of(state)
+        return None if member is None or member.is_agent else member
+
+    # -- synchronizing -----------------------------------------------------------------------
+
+    def follow(self, root: RoomWatch) -> None:
+        """Copy what happens in the root's room from now on, and what has happened meanwhile.
+
+        B18: jupyter-server-ydoc never stops observing the root.
+        """
+        self.release()
+        ours, theirs = self.room.ydoc, root.room.ydoc
+        has = decode_state(theirs.get_state())
+        base = self._store.base(self.fork.id)
+        if base is not None and _lacks(has, base):
+            _log.warning("Fork %s: its document has another history now", self.fork.id)
+            return
+        self._root = root
+        root.listeners.add(self._on_root_update)
+        self._on_root_update(theirs.get_update(ours.get_state()))
+
+    def release(self) -> None:
+        """Stop copying what happens in the root's room."""
+        if self._root is not None:
+            self._root.listeners.discard(self._on_root_update)
+            self._root = None
+
+    @property
+    def follows(self) -> bool:
+        """Whether it copies what happens in the root's room."""
+        return self._root is not None and self._on_root_update in self._root.listeners
+
+    def _on_root_update(self, update: bytes) -> None:
+        try:
+            with contained():
+                self._store.append_base(self.fork.id, update)
+                self.room.ydoc.apply_update(update)
+        except Exception:  # this is called in a transaction of the root
+            _log.exception("Could not synchronize fork %s", self.fork.id)
+            self.release()
+
+
+def _lacks(has: dict[int, int], base: bytes) -> bool:
+    """Whether a document lacks something of its own past."""
+    doc: Doc[Any] = Doc()
+    doc.apply_update(base)
+    return any(
+        has.get(client, 0) < clock for client, clock in decode_state(doc.get_state()).items()
+    )

@@ -1,0 +1,344 @@
+"""Forks of the documents of the Jupyter server that this extension runs in.
+
+They are those of jupyter-collaboration, which has them in memory only: a dictionary with what is
+known about each, and a room for each. We keep them in a file, and put them back at a start. Forks
+that people create over jupyter-collaboration's own API are adopted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pycrdt import Doc
+
+from ...documents.members import Member
+from ...errors import ForkNotFound, RoomUnavailable
+from ..protocols.forks import Contribution, Ending, Fork, valid_id
+from ..protocols.room_ids import RoomId
+from .fork_link import ForkLink
+from .fork_store import ForkStore, ForkStoreError
+from .fork_watch import ForkWatch
+from .room_paths import RoomPaths
+from .rooms import Rooms, close_reason
+from .server_parts import ServerParts
+
+if TYPE_CHECKING:
+    from pycrdt.websocket import YRoom
+
+    from .room_watch import RoomWatch
+
+_FORK_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/fork/v1"
+
+#: Seconds after which updates that nobody waits for are committed.
+_COMMIT_DELAY = 0.005
+
+#: Who creates a fork over the server's own API: only a user name is known, which may be random.
+_SOMEBODY = "somebody in JupyterLab"
+
+
+class InProcessForks:
+    """The forks of this server."""
+
+    limitation = None
+
+    def __init__(self, server: ServerParts, rooms: Rooms, paths: RoomPaths, path: Path) -> None:
+        self._server = server
+        self._rooms = rooms
+        self._paths = paths
+        self._store = ForkStore(path)
+        self._log = server.log
+        self._watches: dict[str, ForkWatch] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._holding = 0  # edits that are being made in slices
+        self._released = asyncio.Event()
+
+    # -- coming and going of the server ------------------------------------------------------
+
+    def start(self) -> None:
+        """Put back the forks of an earlier server, before the first request is served."""
+        if not self._server.has_rooms:
+            return
+        self._rooms.on_watched = self._on_root_opened
+        self._server.events.add_listener(schema_id=_FORK_EVENTS, listener=self._on_fork_event)
+        try:
+            for fork in self._store.forks():
+                doc: Doc[Any] = Doc()
+                for contribution in self._store.updates(fork.id):
+                    doc.apply_update(contribution.update)
+                self._register(fork, self._new_room(doc))
+        except Exception:  # people's documents must open all the same
+            self._log.exception("Forks of documents could not be restored")
+
+    async def stop(self) -> None:
+        """Stop watching."""
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        self._stop_timer()
+        for fork_id, watch in self._watches.items():
+            watch.close()
+            FORK_ROOMS.pop(fork_id, None)
+        self._watches.clear()
+        self._store.close()
+
+    # -- for agents --------------------------------------------------------------------------
+
+    async def create(
+        self, root: RoomId, title: str, description: str, synchronize: bool, author: Member
+    ) -> Fork:
+        watch = await self._rooms.open(root)
+        try:
+            async with watch.room._update_lock:  # B13: or the document is half of a file
+                state = watch.room.ydoc.get_update()
+            path = self._paths.path_of_room(root) or ""
+            fork = Fork(
+                *(uuid4().hex, root, title, description, synchronize),
+                *(time.time(), author, path),
+            )
+            doc: Doc[Any] = Doc()
+            doc.apply_update(state)
+            self._store.add(fork, state)
+            await self.durable()
+            room = self._new_room(doc)
+            self._register(fork, room)
+            await (await self._rooms.started_server()).start_room(room)
+            self._emit(fork, "create", author.id)
+        finally:
+            self._rooms.on_left(watch.room)
+        return fork
+
+    async def credit(self, fork_id: str, author: Member) -> None:
+        """Record who created a fork over the server's own API, which cannot be told.
+
+        Raises:
+            ForkNotFound: There is no such fork.
+            RoomUnavailable: It could not be kept.
+        """
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        watch = self._watch(fork_id)
+        if watch.fork.author is None or watch.fork.author.name == _SOMEBODY:
+            watch.fork = replace(watch.fork, author=author)
+            FORK_ROOMS[fork_id] = watch.fork.info()
+            self._store.change(watch.fork)
+            await self.durable()
+
+    async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
+        forks = [watch.fork for watch in self._watches.values()]
+        return [fork for fork in forks if root in (None, fork.root)]
+
+    async def get(self, fork_id: str) -> Fork:
+        return self._watch(fork_id).fork
+
+    async def path_of(self, fork: Fork) -> str | None:
+        return self._paths.path_of_room(fork.root)
+
+    def last_path(self, fork: Fork) -> str:
+        """The path of the root, or the last one that is known if the root is gone."""
+        return self._paths.path_of_room(fork.root) or fork.path
+
+    def known_path(self, fork_id: str) -> str | None:
+        """The path of what a fork was forked from, by the id of the fork."""
+        watch = self._watches.get(fork_id)
+        return None if watch is None else self.last_path(watch.fork)
+
+    @contextlib.contextmanager
+    def unsynchronized(self, fork: Fork) -> Iterator[bool]:
+        watch = self._watch(fork.id)
+        watch.release()
+        if fork.synchronize:
+            # A server that dies in between must not copy what was merged into the fork.
+            self._store.change(replace(fork, synchronize=False))
+        try:
+            yield True
+        except BaseException:
+            if fork.synchronize:
+                self._store.change(fork)
+                self._synchronize(watch)
+            raise
+
+    async def base(self, fork: Fork) -> bytes | None:
+        await self.durable()
+        try:
+            return self._store.base(fork.id)
+        except ForkStoreError as error:
+            raise _unusable(error) from error
+
+    async def contributions(self, fork: Fork) -> Sequence[Contribution]:
+        await self.durable()
+        try:
+            return self._store.updates(fork.id)
+        except ForkStoreError as error:
+            raise _unusable(error) from error
+
+    async def join(self, room_id: RoomId) -> ForkLink:
+        """Take a seat in the room of a fork.
+
+        Raises:
+            ForkNotFound: It is gone.
+        """
+        watch = self._watch(room_id.file_id)
+        server = await self._rooms.started_server()
+        await server.start_room(watch.room)
+        await watch.room.ydoc_observed.wait()  # B2
+        link = ForkLink(watch, self, server)
+        await link.enter()
+        return link
+
+    async def end(self, fork: Fork, how: Ending, why: str) -> None:
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        watch = self._watch(fork.id)
+        self._store.end(fork.id, how)
+        await self.durable()
+        self._forget(fork.id)
+        FORK_ROOMS.pop(fork.id, None)
+        for client in list(watch.room.clients):
+            if hasattr(client, "close"):  # somebody's WebSocket; JupyterLab shows the reason
+                client.close(1003, close_reason(why))
+        self._server.ydoc.ywebsocket_server.rooms.pop(fork.id, None)
+        with contextlib.suppress(RuntimeError):  # it was never started
+            await watch.room.stop()
+        self._emit(fork, "delete", "")
+
+    # -- for links ---------------------------------------------------------------------------
+
+    def lives(self, watch: ForkWatch) -> bool:
+        """Whether the server has this very room under the id of the fork."""
+        server = self._server.ydoc.ywebsocket_server
+        return server.rooms.get(watch.fork.id) is watch.room
+
+    async def durable(self) -> None:
+        """Return when everything that forks have got would survive a crash.
+
+        Raises:
+            RoomUnavailable: It would not.
+        """
+        while self._holding:
+            await self._released.wait()
+        try:
+            self._commit()
+        except ForkStoreError as error:
+            raise _unusable(error) from error
+
+    @contextlib.contextmanager
+    def uncommitted(self) -> Iterator[None]:
+        """Commit nothing meanwhile: after a crash there is all of an edit or nothing."""
+        self._holding += 1
+        self._released.clear()
+        try:
+            yield
+        finally:
+            self._holding -= 1
+            if not self._holding:
+                self._released.set()
+                self._commit_soon()
+
+    # -- parts -------------------------------------------------------------------------------
+
+    def _watch(self, fork_id: str) -> ForkWatch:
+        watch = self._watches.get(valid_id(fork_id))
+        if watch is not None and self.lives(watch):
+            return watch
+        how = None
+        with contextlib.suppress(ForkStoreError):
+            how = self._store.ending(fork_id)
+        raise ForkNotFound.unknown(fork_id) if how is None else ForkNotFound.over(fork_id, how)
+
+    def _new_room(self, doc: Doc[Any]) -> YRoom:
+        from jupyter_server_ydoc.websocketserver import exception_logger
+        from pycrdt.websocket import YRoom
+
+        return YRoom(ydoc=doc, exception_handler=exception_logger, log=self._log)
+
+    def _register(self, fork: Fork, room: YRoom) -> None:
+        """Make a fork known to jupyter-collaboration, and watch it."""
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        FORK_ROOMS[fork.id] = fork.info()
+        self._server.ydoc.ywebsocket_server.rooms[fork.id] = room
+        watch = self._watches[fork.id] = ForkWatch(fork, room, self._store, self._commit_soon)
+        self._synchronize(watch)
+
+    def _synchronize(self, watch: ForkWatch) -> None:
+        root = self._rooms.watch_of(watch.fork.root)
+        if watch.fork.synchronize and root is not None:
+            watch.follow(root)
+
+    def _forget(self, fork_id: str) -> None:
+        if (watch := self._watches.pop(fork_id, None)) is not None:
+            watch.close()
+
+    def _on_root_opened(self, root: RoomWatch) -> None:
+        """Synchronize forks of a document that was opened again."""
+        for watch in self._watches.values():
+            if watch.fork.synchronize and watch.fork.root == root.room_id:
+                watch.follow(root)
+
+    def _emit(self, fork: Fork, action: str, username: str) -> None:
+        data = {
+            "fork_roomid": fork.id,
+            "fork_info": fork.info(),
+            "username": username,
+            "action": action,
+        }
+        self._server.events.emit(schema_id=_FORK_EVENTS, data=data)
+
+    async def _on_fork_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        """Adopt what people fork over the server's own API, and forget what they delete there."""
+        fork_id, action = str(data.get("fork_roomid")), data.get("action")
+        if action == "delete" and fork_id in self._watches:
+            self._forget(fork_id)
+            self._store.end(fork_id, "deleted")
+            self._commit_soon()
+        elif action == "create" and fork_id not in self._watches:
+            room = self._server.ydoc.ywebsocket_server.rooms.get(fork_id)
+            try:
+                fork = Fork.of_info(fork_id, data.get("fork_info", {}))
+            except (ForkNotFound, KeyError, ValueError):
+                return  # of something else than a document: left as it is
+            if room is not None:
+                author = Member(str(data.get("username")), _SOMEBODY)
+                path = self._paths.path_of_room(fork.root) or ""
+                fork = replace(fork, created=time.time(), author=author, path=path)
+                self._store.add(fork, room.ydoc.get_update())
+                self._register(fork, room)
+                self._commit_soon()
+
+    def _commit_soon(self) -> None:
+        if self._timer is None and not self._holding:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_COMMIT_DELAY, self._commit_now)
+
+    def _commit_now(self) -> None:
+        try:
+            self._commit()
+        except ForkStoreError:
+            self._log.exception("Edits of forks could not be kept")
+
+    def _commit(self) -> None:
+        self._stop_timer()
+        if self._holding:
+            return
+        self._store.commit()
+        for watch in self._watches.values():
+            watch.on_commit()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _unusable(error: ForkStoreError) -> RoomUnavailable:
+    return RoomUnavailable(
+        f"What is in forks could not be made durable ({error}); it would be lost if the server "
+        "crashed.",
+        "Tell the person that the disk of the Jupyter server may be full.",
+    )

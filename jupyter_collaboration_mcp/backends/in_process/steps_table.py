@@ -1,0 +1,53 @@
+"""The table of the steps that agents can undo: its columns, and what is written and read."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ..protocols.steps import StepLimits
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS steps (
+    id TEXT PRIMARY KEY, room TEXT NOT NULL, agent TEXT NOT NULL, version INTEGER NOT NULL,
+    call TEXT NOT NULL, characters INTEGER NOT NULL, changes BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS steps_by_agent ON steps (room, agent, version);
+"""
+
+KEEP = "INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)"
+REMOVE = "DELETE FROM steps WHERE id = ?"
+FORGET = "DELETE FROM steps WHERE room = ?"
+EMPTY = "DELETE FROM steps"
+
+ALL = "SELECT * FROM steps ORDER BY rowid"
+AGENTS = "SELECT DISTINCT agent FROM steps WHERE room = ?"
+
+#: Those of an agent in a document, the oldest first: no more than it can undo.
+LATEST = """
+SELECT id, agent, version, call, characters, changes FROM (
+    SELECT *, rowid AS row, row_number() OVER latest AS place, sum(characters) OVER latest AS held
+    FROM steps WHERE room = ? AND agent = ?
+    WINDOW latest AS (ORDER BY version DESC, rowid DESC)
+) WHERE place = 1 OR (place <= ? AND held <= ?) ORDER BY version, row
+"""
+
+_TRIM = """
+DELETE FROM steps WHERE rowid IN (
+    SELECT row FROM (
+        SELECT
+            rowid AS row,
+            row_number() OVER own AS place, sum(characters) OVER own AS held,
+            row_number() OVER every AS total_place, sum(characters) OVER every AS total_held
+        FROM steps
+        WINDOW
+            own AS (PARTITION BY room, agent ORDER BY version DESC, rowid DESC),
+            every AS (ORDER BY version DESC, rowid DESC)
+    ) WHERE (place > 1 AND (place > ? OR held > ?))
+        OR (total_place > 1 AND (total_place > ? OR total_held > ?))
+)
+"""
+
+
+def trim(database: sqlite3.Connection, limits: StepLimits) -> None:
+    """Drop the oldest steps beyond the limits."""
+    database.execute(_TRIM, limits)

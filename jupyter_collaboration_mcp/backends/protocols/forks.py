@@ -1,0 +1,190 @@
+"""Forks of documents: copies in rooms of their own, which can be merged back.
+
+They are jupyter-collaboration's own forks, so that JupyterLab can list and join them. A fork has no
+file: its path, and who may touch it, are those of the document that it was forked from, its *root*.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, Self
+
+from ...documents.members import Member
+from ...errors import ForkNotFound
+from .room_ids import RoomId
+
+PREFIX = "fork:"
+"""Stands before the id of a fork where a path goes."""
+
+Ending = Literal["merged", "discarded", "deleted"]
+"""How a fork ends; `deleted`: over the server's own API, perhaps after it was merged."""
+
+_ID = re.compile(r"[\w-]{1,100}", re.ASCII)
+
+#: Characters of titles and descriptions that others wrote.
+_TITLE, _DESCRIPTION = 200, 2_000
+
+
+class Contribution(NamedTuple):
+    """One update of a fork's document."""
+
+    update: bytes
+    writer: Member | None
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """A copy of a document, as it was forked."""
+
+    id: str
+    root: RoomId
+    """The room of the document that it was forked from."""
+    title: str = ""
+    description: str = ""
+    synchronize: bool = False
+    """Whether what happens to the root happens to the fork, too."""
+    created: float | None = None
+    """A time; None if not known."""
+    author: Member | None = None
+    """Who created it; None if not known."""
+    path: str = ""
+    """The path of the root when it was forked, if known."""
+
+    @property
+    def room_id(self) -> RoomId:
+        return RoomId.fork(self.root.kind, self.id)
+
+    @property
+    def name(self) -> str:
+        """The fork where a path goes."""
+        return fork_name(self.room_id)
+
+    def info(self) -> dict[str, Any]:
+        """What the server's API tells of it: jupyter-collaboration's own facts, and ours."""
+        author = None if self.author is None else dict(self.author._asdict())
+        return {
+            "root_roomid": str(self.root),
+            "synchronize": self.synchronize,
+            "title": self.title,
+            "description": self.description,
+            "created": self.created,
+            "author": author,
+            "path": self.path,
+        }
+
+    @classmethod
+    def of_info(cls, fork_id: str, info: Mapping[str, Any]) -> Self:
+        """The fork that a server tells of; it may lack what only our extension knows.
+
+        Raises:
+            ValueError: It is not a fork of a document.
+        """
+        author, created = info.get("author"), info.get("created")
+        return cls(
+            valid_id(fork_id),
+            RoomId(str(info["root_roomid"])),
+            str(info.get("title") or "")[:_TITLE],
+            str(info.get("description") or "")[:_DESCRIPTION],
+            bool(info.get("synchronize")),
+            float(created) if isinstance(created, int | float) else None,
+            _member(author) if isinstance(author, Mapping) else None,
+            str(info.get("path") or ""),
+        )
+
+
+def fork_name(room_id: RoomId) -> str:
+    """A fork where a path goes, by the id of its room."""
+    return f"{PREFIX}{room_id.file_id}"
+
+
+def kernel_path(room_id: RoomId, path: str) -> str:
+    """The path of the Jupyter session of a notebook's kernel.
+
+    That of a fork is beside its root, so that code finds the same files, and where no file is, so
+    that nobody else has this kernel. It does not have the root's name, which may change.
+    """
+    if not room_id.is_fork:
+        return path
+    folder, slash, _ = path.rpartition("/")
+    return f"{folder}{slash}fork-{room_id.file_id}.ipynb"
+
+
+def _member(said: Mapping[str, Any]) -> Member:
+    return Member(str(said.get("id", "")), str(said.get("name", "")), bool(said.get("is_agent")))
+
+
+def valid_id(fork_id: str) -> str:
+    """The id of a fork.
+
+    Raises:
+        ForkNotFound: No fork has such an id.
+    """
+    if not _ID.fullmatch(fork_id):
+        raise ForkNotFound.unknown(fork_id)
+    return fork_id
+
+
+class Forks(Protocol):
+    """The forks of the documents of one server."""
+
+    @property
+    def limitation(self) -> str | None:
+        """What forks of this server do not survive, in a sentence; None if they survive."""
+
+    async def create(
+        self, root: RoomId, title: str, description: str, synchronize: bool, author: Member
+    ) -> Fork:
+        """Fork a document as it is now.
+
+        Raises:
+            CollaborationError: It cannot be opened, or the fork cannot be kept.
+        """
+
+    async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
+        """The forks of a document, or all that are known."""
+
+    async def get(self, fork_id: str) -> Fork:
+        """A fork by its id.
+
+        Raises:
+            ForkNotFound: There is none, or no longer.
+        """
+
+    async def path_of(self, fork: Fork) -> str | None:
+        """The current path of the document that it was forked from; None if that is gone."""
+
+    def known_path(self, fork_id: str) -> str | None:
+        """The last known path of what a fork was forked from; None if there is no such fork, as
+        far as known. Cheap."""
+
+    async def base(self, fork: Fork) -> bytes | None:
+        """The state of the root when it was forked, or was last synchronized with the fork.
+
+        None if not known.
+        """
+
+    async def contributions(self, fork: Fork) -> Sequence[Contribution]:
+        """Who has written what in a fork, oldest first; the first is its base.
+
+        Empty if not known.
+        """
+
+    def unsynchronized(self, fork: Fork) -> AbstractContextManager[bool]:
+        """Let a fork get no edits of its root meanwhile: merging it is one.
+
+        Yields whether it gets none; another server cannot be told.
+        """
+
+    async def end(self, fork: Fork, how: Ending, why: str) -> None:
+        """Remove a fork, and notify the people in it.
+
+        Args:
+            why: What they read.
+
+        Raises:
+            ForkNotFound: It is gone already.
+        """

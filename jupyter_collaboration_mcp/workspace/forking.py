@@ -1,0 +1,196 @@
+"""What agents may do with forks of documents: create, find, list and end them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..backends.protocols.forks import Ending, Fork, Forks
+from ..backends.protocols.room_ids import Kind, RoomId
+from ..documents.content import TextContent, read_content
+from ..documents.members import agent_username
+from ..documents.three_way import Merged, Side
+from ..errors import (
+    DocumentNotFound,
+    ForkNotFound,
+    ForkRefused,
+    NotANotebook,
+    NotText,
+    PathRefused,
+)
+from . import merging
+from .agent import Agent
+from .open_document import OpenDocument
+from .open_rooms import OpenRooms
+from .permits import Permit
+
+if TYPE_CHECKING:
+    from .filing import Creation, Filing
+
+
+_PROPOSAL = "Edits that {agent} proposes; a person decides whether to merge them."
+
+
+class ForkPlace(Protocol):
+    """The documents of the server."""
+
+    rooms: OpenRooms
+    filing: Filing
+
+
+class Forking:
+    """The forks of the documents of one server."""
+
+    def __init__(self, place: ForkPlace, forks: Forks) -> None:
+        self._place = place
+        self._forks = forks
+        self._proposing = asyncio.Lock()
+
+    @property
+    def limitation(self) -> str | None:
+        """What forks of this server do not survive, in a sentence; None if they survive."""
+        return self._forks.limitation
+
+    async def create(
+        self, here: OpenDocument, title: str, description: str, synchronize: bool
+    ) -> Fork:
+        """Fork an open document as it is now.
+
+        Raises:
+            ForkRefused: It is a fork itself.
+        """
+        if here.is_fork:
+            raise ForkRefused(
+                f"{here.label} is a fork itself, and cannot be forked. Nothing was done.",
+                "Fork the document that it was forked from, or edit this fork.",
+                fork=here.name,
+            )
+        await here.peer.wait_acknowledged()  # what the agent has written belongs to it
+        room_id = here.peer.link.room_id
+        return await self._forks.create(room_id, title, description, synchronize, here.seat.member)
+
+    async def proposal(self, here: OpenDocument, title: str | None, agent: Agent) -> Fork:
+        """The fork of a document in which an agent proposes edits; created at the first one.
+
+        Args:
+            title: What the proposal is about; without one, an agent has one proposal.
+        """
+        title = title or f"Proposal of {agent.name}"
+        async with self._proposing:
+            for fork in await self.list(here.peer.link.room_id):
+                if fork.title == title and is_own(fork, agent):
+                    return fork
+            return await self.create(here, title, _PROPOSAL.format(agent=agent.name), False)
+
+    async def get(self, fork_id: str) -> Fork:
+        """A fork by its id.
+
+        Raises:
+            ForkNotFound: There is none, or no longer.
+        """
+        return await self._forks.get(fork_id)
+
+    async def find(self, fork_id: str) -> Fork | None:
+        """A fork by its id, if it is known to be one."""
+        return None if self._forks.known_path(fork_id) is None else await self.get(fork_id)
+
+    async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
+        """The forks of a document, or all that are known."""
+        return await self._forks.list(root)
+
+    async def path_of(self, fork: Fork) -> str:
+        """The path that says who may touch a fork: that of its root, or the last one it had.
+
+        Raises:
+            ForkNotFound: It is not known, so nobody may.
+        """
+        path = await self._forks.path_of(fork) or fork.path
+        if not path:
+            raise ForkNotFound.unknown(fork.id)
+        return path
+
+    async def root_path(self, fork: Fork) -> str:
+        """The path of what a fork was forked from.
+
+        Raises:
+            DocumentNotFound: It is gone.
+        """
+        path = await self._forks.path_of(fork)
+        if path is None:
+            raise DocumentNotFound(
+                f"The document that {fork.name} was forked from is gone"
+                f"{f'; it was {fork.path!r}' if fork.path else ''}. The fork is as it was.",
+                "Copy the fork to a path to make a file of it, or discard it.",
+                fork=fork.name,
+            )
+        return path
+
+    async def copy(self, here: OpenDocument, new: Permit) -> Creation:
+        """Make a file of a fork.
+
+        Raises:
+            AlreadyExists: Something is at the path.
+            PathRefused: The name is one of another kind of document.
+        """
+        kind = here.peer.link.room_id.kind
+        if (kind == "notebook") != new.path.endswith(".ipynb"):
+            raise PathRefused(
+                f"{here.label} is a {kind}, which {new.path!r} is no name for. Nothing was done.",
+                f"Choose a path that {'ends' if kind == 'notebook' else 'does not end'} in .ipynb.",
+            )
+        state = here.peer.doc.get_update()
+        content = await asyncio.to_thread(file_content, kind, state)
+        return await self._place.filing.create(new, kind, content, overwrite=False)
+
+    async def preview(self, here: OpenDocument, fork: OpenDocument, prefer: Side | None) -> Merged:
+        """What a merge would do to a document, without doing anything."""
+        known = await self.get(fork.peer.link.room_id.file_id)
+        state = await merging.state_of(self._forks, known, fork.peer)
+        return await merging.preview(here, state, prefer)
+
+    async def merge(self, here: OpenDocument, fork: OpenDocument, prefer: Side | None) -> Merged:
+        """Merge a fork into its document; both are still there then.
+
+        Raises:
+            MergeConflict: Both sides changed the same, and neither is preferred.
+        """
+        known = await self.get(fork.peer.link.room_id.file_id)
+        return await merging.merge_fork(here, self._forks, known, fork.peer, prefer)
+
+    async def end(self, fork: Fork, how: Ending, by: Agent) -> None:
+        """Remove a fork, notify the people in it, and keep nothing of it.
+
+        Raises:
+            ForkNotFound: It is gone already.
+        """
+        title = f" {fork.title!r}" if fork.title else ""
+        await self._forks.end(fork, how, f"This fork{title} was {how} by {by.name}.")
+        await self._place.rooms.forget_room(fork.room_id)
+
+
+def is_own(fork: Fork, agent: Agent) -> bool:
+    """Whether an agent created a fork."""
+    return fork.author is not None and fork.author.id == agent_username(agent.key)
+
+
+def require_kind(fork: Fork, kind: Kind | None) -> None:
+    """Refuse a fork of another kind of document.
+
+    Args:
+        kind: What it must be; None if it may be either.
+    """
+    if kind == "notebook" and fork.root.kind != "notebook":
+        raise NotANotebook.at(fork.name, "file")
+    if kind == "file" and fork.root.kind == "notebook":
+        raise NotText.notebook(fork.name)
+
+
+def file_content(kind: Kind, state: bytes) -> Any:
+    """What a file says that has the content of a shared document; for any thread."""
+    content = read_content(kind, state)
+    if isinstance(content, TextContent):
+        return content.text
+    # JupyterLab reads a notebook of an older minor version without the ids of its cells.
+    cells = [dict(cell) for cell in content.cells]
+    return {"cells": cells, "metadata": dict(content.metadata), "nbformat": 4, "nbformat_minor": 5}

@@ -1,0 +1,180 @@
+"""Merging a fork into the document that it was forked from, as one edit of the document."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pycrdt import Doc
+
+from ..backends.protocols.forks import Contribution, Fork, Forks
+from ..collaboration.changes import Change
+from ..collaboration.edits import CallRecord, Edit
+from ..collaboration.peer import RoomPeer
+from ..documents.cell_mirror import CellChange
+from ..documents.content import Content, content_of, read_content
+from ..documents.handles import brief_id
+from ..documents.members import Member
+from ..documents.notebook import Notebook
+from ..documents.text_diff import unified
+from ..documents.text_document import WHOLE, Document, TextDocument
+from ..documents.three_way import Conflict, Merged, Side, merge
+from ..documents.updates import decode_state
+from ..errors import DocumentBusy, MergeConflict
+from .open_document import OpenDocument
+from .replacing import Replaced, replace_content
+
+#: How often what people write into a fork meanwhile is merged, too.
+_ROUNDS = 5
+
+#: Conflicts that an error shows with their diff, and characters of each.
+_SHOWN, _DIFF = 10, 800
+
+
+@dataclass(frozen=True, slots=True)
+class ForkState:
+    """What a fork says, what it was made of, and who wrote it."""
+
+    base: Content | None
+    content: Content
+    writers: Mapping[str, Member]
+    """Who wrote each cell that was written in the fork, as far as known."""
+
+
+async def state_of(forks: Forks, fork: Fork, peer: RoomPeer) -> ForkState:
+    """Read a fork; in a thread, because it may be large."""
+    await peer.wait_acknowledged()
+    base, contributions = await forks.base(fork), await forks.contributions(fork)
+    kind = fork.root.kind
+
+    def read() -> ForkState:
+        return ForkState(
+            None if base is None else read_content(kind, base),
+            read_content(kind, state),
+            writers_of(kind, contributions),
+        )
+
+    await peer.catch_up()
+    state = peer.doc.get_update()
+    return await asyncio.to_thread(read)
+
+
+async def preview(here: OpenDocument, fork: ForkState, prefer: Side | None) -> Merged:
+    """What a merge would do, without doing anything."""
+    kind, state = here.peer.link.room_id.kind, here.peer.doc.get_update()
+
+    def read() -> Merged:
+        return merge(fork.base, fork.content, read_content(kind, state), prefer)
+
+    return await asyncio.to_thread(read)
+
+
+async def merge_fork(
+    here: OpenDocument, forks: Forks, fork: Fork, peer: RoomPeer, prefer: Side | None
+) -> Merged:
+    """Merge a fork into its document, with what people write into it meanwhile; durable then.
+
+    Raises:
+        MergeConflict: Both sides changed the same, and neither is preferred. Nothing was changed.
+        CellError: Cells are protected or busy. Nothing was changed.
+    """
+    whole: Merged | None = None
+    with forks.unsynchronized(fork) as is_apart:
+        state = await state_of(forks, fork, peer)
+        for _ in range(_ROUNDS):
+            merged = await here.perform(merge_content(here, state, prefer))
+            whole = whole or merged
+            await here.peer.wait_acknowledged()
+            now = await state_of(forks, fork, peer)
+            if now.content == state.content or not is_apart:
+                return whole
+            state = ForkState(state.content, now.content, now.writers)
+    raise DocumentBusy(
+        f"{fork.name} is merged, but people keep changing it; it is still there.",
+        "Merge it again in a moment.",
+    )
+
+
+def merge_content(here: OpenDocument, fork: ForkState, prefer: Side | None) -> Edit[Merged]:
+    """Change a document by what a fork has changed."""
+
+    def work(document: Document, record: CallRecord) -> Merged:
+        assert isinstance(document, Notebook | TextDocument)
+        merged = merge(fork.base, fork.content, content_of(document), prefer)
+        if merged.conflicts and prefer is None:
+            raise conflicting(merged.conflicts)
+        attributed: Any = _Attributed(record, document.doc, fork.writers)
+        replacement: Edit[Replaced] = replace_content(here, merged.content)
+        replacement.begin()(document, attributed)
+        return merged
+
+    return Edit(lambda: work, large=True, alone=True)
+
+
+class _Attributed:
+    """The record of an edit, which also notes who had written what the edit copies."""
+
+    def __init__(self, record: CallRecord, doc: Doc[Any], writers: Mapping[str, Member]) -> None:
+        object.__setattr__(self, "_record", record)
+        object.__setattr__(self, "_doc", doc)
+        object.__setattr__(self, "_writers", writers)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._record, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._record, name, value)
+
+    def __call__(self, change: Change, *more: Any, **named: Any) -> None:
+        self._record(change, *more, **named)
+        clock = decode_state(self._doc.get_state()).get(self._doc.client_id, 0)
+        self._record.written_for.append((clock, self._writers.get(change.cell_id)))
+
+
+def conflicting(conflicts: Sequence[Conflict]) -> MergeConflict:
+    """The error for what both sides have changed, with a diff for each."""
+    lines = [_conflict_line(each) for each in conflicts[:_SHOWN]]
+    if len(conflicts) > _SHOWN:
+        lines.append(f"... and {len(conflicts) - _SHOWN} more.")
+    return MergeConflict(
+        "Both sides changed the same. Nothing was merged. From the document (-) to the fork (+):\n"
+        + "\n".join(lines),
+        'Change one side, or repeat with prefer="fork" or prefer="document" to say which wins.',
+        conflicts=[
+            {"cell_id": each.cell_id or None, "reason": each.why, "diff": _diff(each)}
+            for each in conflicts[:_SHOWN]
+        ],
+    )
+
+
+def _conflict_line(conflict: Conflict) -> str:
+    what = "The text" if conflict.cell_id == WHOLE else f"Cell {brief_id(conflict.cell_id)}"
+    fence = "`" * 4
+    return f"{what}: {conflict.why}.\n{fence}diff\n{_diff(conflict)}\n{fence}"
+
+
+def _diff(conflict: Conflict) -> str:
+    return unified(conflict.document or "", conflict.fork or "", limit=_DIFF)
+
+
+def writers_of(kind: str, contributions: Sequence[Contribution]) -> dict[str, Member]:
+    """Who last wrote each cell of a fork."""
+    doc: Doc[Any] = Doc()
+    document = (Notebook if kind == "notebook" else TextDocument)(doc)
+    writers: dict[str, Member] = {}
+    changed: list[CellChange] = []
+    try:
+        for number, each in enumerate(contributions):
+            if number == 1:
+                document.on_change = changed.extend
+            changed.clear()
+            with doc.transaction():
+                doc.apply_update(each.update)
+            if each.writer is not None:
+                part = {change.cell_id if kind == "notebook" else WHOLE for change in changed}
+                writers |= dict.fromkeys(part, each.writer)
+    finally:
+        document.close()
+    return writers

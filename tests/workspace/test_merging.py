@@ -1,0 +1,98 @@
+"""Merging a fork into a live document: who wrote what, and what is undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pycrdt import Doc
+
+from jupyter_collaboration_mcp.backends.protocols.forks import Contribution
+from jupyter_collaboration_mcp.documents.content import read_content
+from jupyter_collaboration_mcp.documents.members import Member
+from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.documents.updates import decode_state
+from jupyter_collaboration_mcp.errors import MergeConflict
+from jupyter_collaboration_mcp.workspace.editing import undo
+from jupyter_collaboration_mcp.workspace.merging import ForkState, merge_content, writers_of
+from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
+from tests.harness.memory_room import MemoryRoom, perform
+
+ADA = Member.agent("Ada <1>", "Ada")
+ANA = Member("ana", "Ana")
+
+
+def fork_of(room: MemoryRoom, *edits: tuple[Member | None, str, str]) -> ForkState:
+    """A fork in which some have written cells: new ones, if there is none with that id."""
+    doc: Doc[Any] = Doc()
+    base = room.doc.get_update()
+    doc.apply_update(base)
+    notebook = Notebook(doc)
+    contributions = [Contribution(base, None, 0.0)]
+    for writer, cell_id, source in edits:
+        before = doc.get_state()
+        with doc.transaction():
+            if notebook.has(cell_id):
+                notebook.set_source(notebook.find(cell_id), source)
+            else:
+                cell = {"id": cell_id, "cell_type": "markdown", "source": source, "metadata": {}}
+                notebook.insert(len(notebook), [cell])
+        contributions.append(Contribution(doc.get_update(before), writer, 0.0))
+    notebook.close()
+    return ForkState(
+        read_content("notebook", base),
+        read_content("notebook", doc.get_update()),
+        writers_of("notebook", contributions),
+    )
+
+
+def merged(room: MemoryRoom, fork: ForkState, aside: bool) -> OpenDocument:
+    here = OpenDocument("memory.ipynb", room.peer, room.seat("Bob"), "merge")
+    asyncio.run(here.peer.catch_up())
+    perform(here, merge_content(here, fork, None), aside)
+    return here
+
+
+@pytest.mark.parametrize("aside", [True, False])
+def test_merged_cells_are_those_of_who_wrote_them_in_the_fork(aside: bool) -> None:
+    room = MemoryRoom(["a", "b", "c"])
+    fork = fork_of(
+        room,
+        (ADA, "cell-0", "a of Ada"),
+        (ANA, "cell-1", "b of Ana"),
+        (ADA, "new", "new of Ada"),
+        (None, "cell-2", "c of nobody"),
+    )
+    merged(room, fork, aside)
+    assert room.sources() == ["a of Ada", "b of Ana", "c of nobody", "new of Ada"]
+    recorded = room.link.recorded
+    assert [each.author.name for each in recorded] == ["Ada", "Ada", "Ana", "Bob"]
+    ends = [each.clock_to for each in recorded]
+    starts = [each.clock_from for each in recorded]
+    written = decode_state(room.peer.doc.get_state())[room.peer.doc.client_id]
+    assert starts == [0, *ends[:-1]]  # all of it is somebody's
+    assert ends[-1] == written
+
+
+def test_a_merge_is_one_step_to_undo() -> None:
+    room = MemoryRoom(["a", "b"])
+    here = merged(room, fork_of(room, (ADA, "cell-0", "x"), (ANA, "new", "y")), aside=True)
+    with room.doc.transaction():
+        room.notebook.set_source(1, "b of a person")
+    asyncio.run(here.peer.catch_up())
+    perform(here, undo(here, 1, None, False))
+    assert room.sources() == ["a", "b of a person"]
+
+
+def test_a_conflict_changes_nothing() -> None:
+    room = MemoryRoom(["a", "b"])
+    fork = fork_of(room, (ADA, "cell-0", "x"), (ADA, "cell-1", "y"))
+    with room.doc.transaction():
+        room.notebook.set_source(0, "of a person")
+    with pytest.raises(MergeConflict) as refused:
+        merged(room, fork, aside=True)
+    assert room.sources() == ["of a person", "b"]
+    conflicts: Sequence[dict[str, str]] = refused.value.detail["conflicts"]
+    assert [each["cell_id"] for each in conflicts] == ["cell-0"]
