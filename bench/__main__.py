@@ -26,6 +26,7 @@ BENCHMARKS = (
     "noop",
     "agents",
     "presence",
+    "history",
     "memory",
     "tokens",
     "day",

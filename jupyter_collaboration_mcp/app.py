@@ -180,6 +180,7 @@ class JupyterCollaborationMCP(ExtensionApp):
     def _info(self) -> dict[str, Any]:
         warnings = [
             *self._assembly.events,
+            *self._assembly.warnings,
             *filter(None, [self._shared_route]),
             *self._assembly.workarounds.problems,
         ]

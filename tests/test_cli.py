@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.conftest import MakeServer
-from tests.harness import notebooks
+from tests.harness import forking, notebooks
 from tests.harness.agents import AgentClient, agent, over_stdio, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
@@ -391,7 +391,7 @@ async def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
 async def ran(home: Path, *arguments: str, **more: str) -> tuple[int | None, str, str]:
     """How the command ended, and what it said on both streams."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jupyter_collaboration_mcp.cli", *arguments),
+        *(*forking.command("jupyter_collaboration_mcp.cli"), *arguments),
         env=environment(home, **more),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

@@ -75,6 +75,7 @@ async def test_restoring_ten_thousand_cells_blocks_nobody_and_undo_neither(
                         found.append((tool, excess(before, measured), measured["callback"]))
                         if "edited" in facts:
                             assert len(facts["edited"]) == CELLS
+                            assert facts["changed_meanwhile"] == {"cell-05000-id": ["Ana"]}
                     typing.cancel()
                     worst = [each for each in found if each[1] > 1]
                     if not worst:

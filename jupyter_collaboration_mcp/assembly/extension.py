@@ -15,7 +15,7 @@ from ..settings.settings import Settings
 from ..transport.endpoint import MCPEndpoint
 from ..transport.history_routes import HistoryService
 from ..workspace.sites import Site, Sites
-from .journal import journal_directory, recover_journal, warn_about_store
+from .journal import journal_directory, recover_journal, store_warnings
 from .parts import make_runs, make_workspace
 
 if TYPE_CHECKING:
@@ -36,15 +36,21 @@ class ExtensionAssembly:
     def __init__(self, settings: Settings, serverapp: ServerApp, log: logging.Logger) -> None:
         self._settings = settings
         self._closing = AsyncExitStack()
-        warn_about_store(serverapp, log)
+        self.warnings = store_warnings(serverapp)
+        """What is wrong with the configuration of the server, one line each."""
+        for warning in self.warnings:
+            log.warning(warning)
         journal, renames = recover_journal(settings, serverapp, log)
         self.events = journal.events
         """What happened to the server that people and agents should know."""
 
         data = journal_directory(settings, serverapp.root_dir)
         backend = InProcessBackend(
-            *(serverapp, journal, settings.journal_limit, data / "forks.db"),
+            serverapp,
+            journal,
+            settings.journal_limit,
             settings.disabled_workarounds,
+            settings.history_days,
         )
         self.workarounds = backend.workarounds
         self.forks = backend.forks

@@ -58,18 +58,17 @@ def recover_journal(
     return journal, renames
 
 
-def warn_about_store(serverapp: ServerApp, log: logging.Logger) -> None:
-    """Warn of settings with which collaboration loses documents."""
+def store_warnings(serverapp: ServerApp) -> list[str]:
+    """Settings with which collaboration loses documents and their history, one line each."""
     # B6: with either setting, pycrdt-store replaces a document's history with nothing.
-    for owner, settings in serverapp.config.items():
-        if owner.endswith("YStore"):
-            for name in ("squash_after_inactivity_of", "document_ttl"):
-                if settings.get(name) is not None:
-                    log.warning(
-                        "%s.%s destroys stored documents (a fault of pycrdt-store): unset it.",
-                        owner,
-                        name,
-                    )
+    return [
+        f"{owner}.{name} destroys stored documents (a fault of pycrdt-store): unset it. To limit "
+        "their history, set JupyterCollaborationMCP.history_days."
+        for owner, settings in serverapp.config.items()
+        if owner.endswith("YStore")
+        for name in ("squash_after_inactivity_of", "document_ttl")
+        if settings.get(name) is not None
+    ]
 
 
 def _store_factory(serverapp: ServerApp) -> Callable[..., Any]:

@@ -187,9 +187,8 @@ class RoomPeer:
 
     def perform_now(self, seat: Seat, call: str, edit: Edit[T]) -> T:
         """Make an edit at once, however long it takes."""
-        work = edit.begin()
         with self.edit(seat, call) as record:
-            return work(self.document, record)
+            return edit.begin()(self.document, record)
 
     async def _prepare(self, edit: Edit[T]) -> _Attempt[T]:
         """Make an edit on a copy. Do not await anything between this and applying it."""

@@ -124,7 +124,7 @@ class RoomSync:
         self._follow_saves()  # without a room, every edit is saved by now
 
     def _acknowledge(self, sent: Sequence[Entry]) -> None:
-        if any(not entry.acknowledged for entry in sent):
+        if self.unsaved.unacknowledged and any(not entry.acknowledged for entry in sent):
             self.unsaved.acknowledge(sent)
             self._follow_saves()
 

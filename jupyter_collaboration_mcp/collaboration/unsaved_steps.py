@@ -57,6 +57,8 @@ class UnsavedSteps:
         self._document = document
         self._entries: deque[Entry] = deque()
         self._characters = 0
+        self.unacknowledged = 0
+        """How many of them the room is not known to have."""
         self.forgotten: set[str] = set()
         """The cells of unsaved steps that were too many to remember."""
         self._last = Before({})  # before the last update and the pieces right before it
@@ -76,6 +78,7 @@ class UnsavedSteps:
     def add(self, step: Step, acknowledged: bool = False, written: Clocks = (0, 0)) -> None:
         """Remember a step that was just made."""
         self._entries.append(Entry(step, acknowledged, written))
+        self.unacknowledged += not acknowledged
         self._tracked = None
         self._last.since.append(step)
         self._characters += step.characters
@@ -96,6 +99,10 @@ class UnsavedSteps:
     def acknowledge(self, sent: Sequence[Entry]) -> None:
         for entry in sent:
             entry.acknowledged = True
+        self._count_unacknowledged()
+
+    def _count_unacknowledged(self) -> None:
+        self.unacknowledged = sum(not entry.acknowledged for entry in self._entries)
 
     def has_of(self, agent: str) -> bool:
         """Whether an agent has unsaved steps."""
@@ -128,9 +135,12 @@ class UnsavedSteps:
         self._entries = deque(entries)
         self._tracked = None
         self._characters = sum(entry.step.characters for entry in entries)
+        self._count_unacknowledged()
 
     def _forget_oldest(self) -> None:
-        step = self._entries.popleft().step
+        oldest = self._entries.popleft()
+        step = oldest.step
+        self.unacknowledged -= not oldest.acknowledged
         self._characters -= step.characters
         self.forgotten |= by_cell([step]).keys()
         last = self._last

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .foreign_text import NAME
@@ -12,6 +13,9 @@ from .foreign_text import NAME
 #: The beginning of every agent's username, and all of it. A person's is Jupyter's own.
 _AGENT = "agent-"
 _USERNAME = re.compile(rf"{_AGENT}[0-9a-f]{{16}}")
+
+#: Agents whose usernames are remembered: each edit asks several times.
+_REMEMBERED = 500
 
 
 class Member(NamedTuple):
@@ -29,6 +33,7 @@ class Member(NamedTuple):
         return cls(agent_username(key), name, True)
 
 
+@lru_cache(_REMEMBERED)
 def agent_username(key: str) -> str:
     """The username of an agent in the awareness of any room.
 

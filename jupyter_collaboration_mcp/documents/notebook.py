@@ -15,7 +15,16 @@ from .cell_view import CellView
 from .differ import Differ
 from .handles import cell_handle, revision
 from .protection import MARK_KEYS, Mark, marks_in
-from .shared_cells import get_source, get_value, has_any, plain, shared_cell, shared_output, with_id
+from .shared_cells import (
+    get_size,
+    get_source,
+    get_value,
+    has_any,
+    plain,
+    shared_cell,
+    shared_output,
+    with_id,
+)
 
 CellType = Literal["code", "markdown", "raw"]
 
@@ -35,8 +44,8 @@ class Notebook(CellMirror):
 
     def size(self, index: int) -> int:
         """How long a cell's source is, in bytes."""
-        source: Text = self._cells[index].shared["source"]
-        return len(source)
+        with self.doc.transaction() as transaction:
+            return get_size(transaction, self._cells[index].raw)
 
     def cell_type(self, index: int) -> str:
         with self.doc.transaction() as transaction:
@@ -51,8 +60,10 @@ class Notebook(CellMirror):
 
     def shared_source(self, index: int) -> Text:
         """The shared text of a cell, for placing a caret in it."""
-        shared: Text = self._changing(index)["source"]
-        return shared
+        cell = self._cells[index]
+        self._drop_view(cell)
+        with self.doc.transaction() as transaction:
+            return Text(_doc=self.doc, _integrated=get_value(transaction, cell.raw, "source"))
 
     def last_character(self, index: int) -> tuple[int, int] | None:
         """The last character of a cell that has just been inserted, by client and clock."""

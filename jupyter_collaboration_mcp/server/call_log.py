@@ -6,7 +6,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from ..documents.foreign_text import PATH, inline
@@ -23,11 +24,18 @@ _Result = TypeVar("_Result")
 
 
 async def log_call(
-    tool: RegisteredTool, agent: Agent, arguments: Mapping[str, Any], result: Awaitable[_Result]
+    tool: RegisteredTool,
+    agent: Agent,
+    arguments: Mapping[str, Any],
+    result: Awaitable[_Result],
+    after_answer: Callable[[Callable[[], None]], None],
 ) -> _Result:
     """Wait for the result of a call and log who asked for what, how it ended, and how long it took.
 
     Calls that only read are not logged.
+
+    Args:
+        after_answer: Writes the line once the answer has left.
     """
     if tool.declaration.up_to is Level.read:
         return await result
@@ -41,9 +49,15 @@ async def log_call(
         raise
     finally:
         took = (time.perf_counter() - began) * 1000
-        path = inline({n.lower(): v for n, v in arguments.items()}.get("path", "-"), PATH)
-        who = f"{inline(agent.name)} <{inline(agent.credential)}>"
-        _log.info("%s %s %s: %s in %.0f ms", who, tool.name, path, outcome, took)
+        after_answer(partial(_write_line, agent, tool.name, arguments, outcome, took))
+
+
+def _write_line(
+    agent: Agent, tool: str, arguments: Mapping[str, Any], outcome: str, took: float
+) -> None:
+    path = inline({n.lower(): v for n, v in arguments.items()}.get("path", "-"), PATH)
+    who = f"{inline(agent.name)} <{inline(agent.credential)}>"
+    _log.info("%s %s %s: %s in %.0f ms", who, tool, path, outcome, took)
 
 
 def _outcome(result: Any) -> str:
@@ -51,5 +65,8 @@ def _outcome(result: Any) -> str:
     facts = getattr(result, "structured_content", None) or {}
     failed = getattr(result, "is_error", False)
     code = str(facts.get("error", {}).get("code", "error")) if failed else "ok"
-    states = Counter(run["state"] for run in facts.get("runs", ()))
+    runs = facts.get("runs")
+    if not runs:
+        return code
+    states = Counter(run["state"] for run in runs)
     return ", ".join([code, *(f"{count} run {state}" for state, count in states.items())])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -103,6 +103,11 @@ def _parse_switch(given: Sequence[str]) -> bool | None:
     return _SWITCH[given[-1].lower()] if given else None
 
 
+def at_once(work: Callable[[], None]) -> None:
+    """Do something that need not delay an answer, where nobody knows when an answer leaves."""
+    work()
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The credential and the wishes that came with one request; never the token itself."""
@@ -115,6 +120,8 @@ class Caller:
     """Whether the authorizer may decide otherwise for another path."""
     bound: bool = False
     """Whether the caller is there as long as this process is, and never leaves without a word."""
+    after_answer: Callable[[Callable[[], None]], None] = at_once
+    """Takes what need not delay the answer to this request, and does it when that has left."""
 
     @classmethod
     def stdio(cls) -> Self:
@@ -123,5 +130,6 @@ class Caller:
 
 
 async def allow_all(action: str, resource: str, path: str | None) -> bool:
-    """The authorizer of the command: each Jupyter server decides by itself what it allows."""
+    """The authorizer of the command, because each Jupyter server decides by itself what it allows;
+    and of a server that allows everything to everybody it lets in."""
     return True

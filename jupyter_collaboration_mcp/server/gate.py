@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.mcpserver import Context
 
 from ..documents.images import ImageLimits
 from ..errors import PermissionRefused
@@ -40,6 +39,14 @@ class ServerOptions:
     show a model that JSON instead of the text and the pictures."""
     proposes: bool = False
     """Whether the edits of all agents go to forks."""
+
+
+class Request(NamedTuple):
+    """A request of an agent, from which the gate makes calls."""
+
+    context: ServerRequestContext[Any, Any]
+    caller: Caller
+    agent: Agent
 
 
 class Gate:
@@ -78,29 +85,28 @@ class Gate:
         """The tools that a connection sees."""
         return [tool.name for tool in self._visible(_caller(ctx))]
 
-    def tool_call(self, context: Context[Any, Any], tool: RegisteredTool) -> Call:
+    def tool_call(self, request: Request, tool: RegisteredTool) -> Call:
         """A call of a tool.
 
         Raises:
             PermissionRefused: This connection does not see the tool.
         """
-        caller = _caller(context.request_context)
+        caller = request.caller
         if tool not in self._visible(caller):
             require_level(tool.declaration.level, self._level(caller))
             raise PermissionRefused(
                 f"The tool {tool.name} is not among this connection's toolsets.",
                 "Use the tools that tools/list shows, or ask for a connection with more toolsets.",
             )
-        return self.call(context, tool.name, tool.declaration.up_to)
+        return self.call(request, tool.name, tool.declaration.up_to)
 
-    def call(self, context: Context[Any, Any], name: str, declared: Level = Level.read) -> Call:
+    def call(self, request: Request, name: str, declared: Level = Level.read) -> Call:
         """A call of anything else, such as a read of a resource.
 
         Args:
             declared: The most that the client was told that this does.
         """
-        ctx = context.request_context
-        caller, agent = _caller(ctx), self.agent(context)
+        ctx, caller, agent = request
         self._attendance.note(ctx.session._connection, agent.key)
 
         async def report(progress: float, message: str) -> None:
@@ -112,23 +118,23 @@ class Gate:
             proposes=proposes,
         )
 
-    def agent(self, context: Context[Any, Any]) -> Agent:
-        """Who asks."""
-        ctx = context.request_context
+    def request(self, ctx: ServerRequestContext[Any, Any]) -> Request:
+        """A request, and who makes it."""
         caller = _caller(ctx)
         params = ctx.session.client_params
         client = params.client_info.name if params is not None else None
-        return Agent.named(
+        agent = Agent.named(
             caller.credential,
             caller.options.agent,
             self._options.agent_name,
             client,
             bound=caller.bound,
         )
+        return Request(ctx, caller, agent)
 
-    def structured(self, context: Context[Any, Any]) -> bool:
+    def structured(self, caller: Caller) -> bool:
         """Whether a connection wants the facts of answers as JSON, too."""
-        asked_for = _caller(context.request_context).options.structured
+        asked_for = caller.options.structured
         return self._options.structured if asked_for is None else asked_for
 
     def _visible(self, caller: Caller) -> Sequence[RegisteredTool]:

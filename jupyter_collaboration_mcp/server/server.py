@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,32 +13,26 @@ from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, ResourceTemplate
-from pydantic import AnyUrl, PrivateAttr
+from pydantic import AnyUrl
 
 from .. import __version__
 from ..collaboration.activity.activity import now
-from ..errors import CollaborationError, InternalError, InvalidArgument
+from ..errors import CollaborationError, InvalidArgument
 from ..panics import contained
 from ..prompts import PROMPTS
 from ..resources import RESOURCES
 from ..resources.kinds import Content, ResourceKind
 from ..tools import TOOLSETS, limits
-from ..tools.arguments import check_names
-from ..tools.limits import Echoes
 from ..tools.names import closest_tools
 from ..tools.parts import Host, Parts
 from ..tools.registration import Registration, make_all
 from ..tools.registry import RegisteredTool, all_tools, select
 from ..tools.wording import WORDING
 from ..workspace.permissions import Level
-from ..workspace.permits import Call
 from ..workspace.sites import Sites
-from .call_activity import OK
-from .call_log import log_call
 from .gate import Gate, ServerOptions
-from .results import add_news, compute, error_text, failure, resource_contents, success
-
-_log = logging.getLogger(__name__)
+from .results import error_text, resource_contents
+from .tool_calls import ToolCalls
 
 _INSTRUCTIONS = """\
 Read, edit and run live Jupyter notebooks and text files that people have open in their browser.
@@ -78,11 +71,13 @@ def build_server(
         title="Jupyter Collaboration",
         instructions=_INSTRUCTIONS + (_SEVERAL if parts.is_standalone else ""),
         version=__version__,
-        tools=[_serve(tool, gate) for tool in tools],
+        tools=[_listed(tool) for tool in tools],
         middleware=[gate],
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="private")},
     )
     server.gate = gate
+    server.tools = {tool.name: tool for tool in tools}
+    server.calls = ToolCalls(gate)
     server.resources = make_all(resources, parts)
     for _, prompt in make_all(prompts, parts):
         server.add_prompt(prompt)
@@ -94,6 +89,9 @@ class CollaborationServer(MCPServer[Any]):
     protocol wants it."""
 
     gate: Gate
+    tools: Mapping[str, RegisteredTool]
+    """By name."""
+    calls: ToolCalls
     resources: Sequence[tuple[str, ResourceKind]]
     """By name, in the order in which they are listed."""
 
@@ -116,7 +114,7 @@ class CollaborationServer(MCPServer[Any]):
         return resource_contents(contents)
 
     async def _read(self, context: Context[Any, Any], uri: str) -> Sequence[Content]:
-        call, began = self.gate.call(context, _READ), now()
+        call, began = self.gate.call(self.gate.request(context.request_context), _READ), now()
         async with call.recheck_before_answer():
             for _, kind in self.resources:
                 contents = await kind.read(call, uri)
@@ -132,92 +130,32 @@ class CollaborationServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         assert context is not None  # only requests come here
-        tool = self._tool_manager.get_tool(name)
-        if tool is None:
-            meant = closest_tools(name, self.gate.names(context.request_context))
-            question = f" Did you mean {' or '.join(meant)}?" if meant else ""
-            said = f"Unknown tool: {limits.clipped(name)}.{question} tools/list has all tools."
-            raise MCPError(code=INVALID_PARAMS, message=said)
-        if not isinstance(tool, _ServedTool):  # the benchmarks have one of their own
+        tool = self.tools.get(name)
+        if tool is not None:
+            return await self.calls.answer(tool, arguments, context.request_context)
+        if self._tool_manager.get_tool(name) is not None:  # the benchmarks have one of their own
             return await super().call_tool(name, arguments, context)
-        agent = self.gate.agent(context)
-        result = super().call_tool(name, arguments, context)
-        answer = await log_call(tool.registered, agent, arguments, result)
-        if isinstance(answer, CallToolResult):
-            facts = answer.structured_content if self.gate.structured(context) else None
-            answer.structured_content = None if facts is None else compute(facts)
-        return answer
+        meant = closest_tools(name, self.gate.names(context.request_context))
+        question = f" Did you mean {' or '.join(meant)}?" if meant else ""
+        said = f"Unknown tool: {limits.clipped(name)}.{question} tools/list has all tools."
+        raise MCPError(code=INVALID_PARAMS, message=said)
+
+    def _tool_input_schema(self, name: str) -> dict[str, Any] | None:
+        # The SDK walks through the schema at each call, for arguments that are declared to come in
+        # headers, too. Our tools declare none.
+        return None if name in self.tools else super()._tool_input_schema(name)
 
 
-class _ServedTool(Tool):
-    """A tool whose errors, also those of its arguments, are answers that an agent can act on."""
-
-    _registered: RegisteredTool = PrivateAttr()
-    _gate: Gate = PrivateAttr()
-
-    @property
-    def registered(self) -> RegisteredTool:
-        return self._registered
-
-    async def run(
-        self,
-        arguments: dict[str, Any],
-        context: Context[Any, Any],
-        convert_result: bool = False,
-    ) -> CallToolResult:
-        registered, began = self._registered, now()
-        echoes = Echoes({})
-        call: Call | None = None
-        try:
-            await limits.check_json(registered.json_texts(arguments))
-            parsed = registered.parsed(arguments)
-            check_names(registered.name, parsed, registered.schema)
-            limits.check(parsed, self._gate.most_items)
-            echoes = Echoes(parsed)
-            validated = registered.validated(parsed)
-            call = self._gate.tool_call(context, registered)
-            await self._gate.ready()
-            with contained():
-                async with call.recheck_before_answer():
-                    answer = await registered.function(call, **validated)
-            answer = add_news(answer, self._gate.news(call.agent.key))
-        except CollaborationError as error:
-            self._record(call, began, error)
-            return failure(error, echoes, registered.wording)
-        except Exception as error:
-            _log.exception("%s failed", registered.name)
-            internal = InternalError.of(error)
-            self._record(call, began, internal)
-            return failure(internal, echoes, registered.wording)
-        self._record(call, began, answer.error, answer.facts)
-        return success(answer, echoes, registered.wording)
-
-    def _record(
-        self,
-        call: Call | None,
-        began: int,
-        error: CollaborationError | None,
-        facts: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Record a call that was let in."""
-        if call is not None:
-            outcome = OK if error is None else error.code
-            level = self._registered.declaration.level
-            self._gate.activity.record(call, level, began, outcome, facts)
-
-
-def _serve(registered: RegisteredTool, gate: Gate) -> Tool:
-    served = _ServedTool(
-        fn=registered.function,
-        name=registered.name,
-        title=registered.declaration.title,
-        description=registered.description,
-        parameters=registered.schema,
-        fn_metadata=registered.arguments,
+def _listed(tool: RegisteredTool) -> Tool:
+    """A tool as the SDK lists it; `ToolCalls` calls it."""
+    return Tool(
+        fn=tool.function,
+        name=tool.name,
+        title=tool.declaration.title,
+        description=tool.description,
+        parameters=tool.schema,
+        fn_metadata=tool.arguments,
         is_async=True,
         context_kwarg=None,
-        annotations=registered.declaration.annotations,
+        annotations=tool.declaration.annotations,
     )
-    served._registered = registered
-    served._gate = gate
-    return served

@@ -177,6 +177,12 @@ class Settings:
         "Bytes of unsaved edits of one document in the journal before it compacts them.",
         only="extension",
     )
+    history_days: int = setting(
+        0,
+        "Days for which the whole history of documents is kept; of the time before, only versions "
+        "that have a name or precede a restore, a merge or an agent's work. 0: all is kept.",
+        only="extension",
+    )
     disabled_workarounds: tuple[str, ...] = setting(
         (),
         "Names of workarounds for other packages to switch off; docs/upstream.md lists them.",

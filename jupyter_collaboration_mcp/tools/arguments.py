@@ -27,7 +27,7 @@ def respelled(given: Any, schema: Schema) -> Any:
 
     What is given under several stays, and is refused as unknown.
     """
-    if not isinstance(given, list | dict) or len(given) > _LOOKED_INTO:
+    if not isinstance(given, (list, dict)) or len(given) > _LOOKED_INTO:
         return given
     if isinstance(given, list):
         return [respelled(item, schema["items"]) for item in given] if "items" in schema else given
@@ -35,7 +35,12 @@ def respelled(given: Any, schema: Schema) -> Any:
     if known is None:
         return given
     named = given if given.keys() <= known.keys() else _named(given, known)
-    return {name: respelled(value, known.get(name, {})) for name, value in named.items()}
+    return {
+        name: respelled(value, known[name])
+        if isinstance(value, (list, dict)) and name in known
+        else value
+        for name, value in named.items()
+    }
 
 
 def _named(given: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
@@ -117,10 +122,10 @@ def _objects(
     if isinstance(value, list) and "items" in schema:
         for number, item in enumerate(value[:_LOOKED_INTO]):
             yield from _objects(f"{place}[{number}]", item, schema["items"])
-    elif isinstance(value, Mapping) and "properties" in schema:
+    elif isinstance(value, dict) and "properties" in schema:
         yield place, value, schema
         for name, inner in schema["properties"].items():
-            if name in value:
+            if isinstance(value.get(name), (list, dict)):
                 yield from _objects(f"{place}.{name}".lstrip("."), value[name], inner)
 
 

@@ -121,15 +121,15 @@ class HistoryTools(SiteTools):
         if done.running:
             cells = ", ".join(map(here.peer.document.label, done.running[:10]))
             lines.append(f"Still running, so their outputs stay: {cells}.")
-        if restored.people:
+        if done.people:
             who = [
                 f"{listed(names)} in {here.peer.document.label(cell_id)}"
-                for cell_id, names in list(restored.people.items())[:10]
+                for cell_id, names in list(done.people.items())[:10]
             ]
             lines.append(
                 f"Others changed the same at that moment, which is kept: {'; '.join(who)}."
             )
-            facts["changed_meanwhile"] = restored.people
+            facts["changed_meanwhile"] = done.people
         return answer(here, lines, facts)
 
     @tool("Name a version", Level.write, idempotent=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sized
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -76,18 +77,22 @@ class _Check:
             where, kind, value, depth = waiting.pop()
             if isinstance(value, str):
                 self._text(where, kind, value)
-            elif isinstance(value, list | Mapping):
+            elif isinstance(value, list):
                 self._collection(where, kind, value, depth)
-                if isinstance(value, list):
-                    waiting += [(where, kind, item, depth + 1) for item in value]
-                else:
-                    for key, item in value.items():
-                        self._text(f"A key in {where[0].lower()}{where[1:]}", kind, key)
-                        inside = kind if kind == "json" else _KINDS.get(key, "names")
-                        place = where if depth else f"The argument {key[:_ECHO]}"
-                        waiting.append((place, inside, item, depth + 1))
+                waiting += [(where, kind, item, depth + 1) for item in value]
+            elif isinstance(value, dict):
+                self._collection(where, kind, value, depth)
+                for key, item in value.items():
+                    self._text(where, kind, key, is_key=True)
+                    inside = kind if kind == "json" else _KINDS.get(key, "names")
+                    place = where if depth else f"The argument {key[:_ECHO]}"
+                    waiting.append((place, inside, item, depth + 1))
 
-    def _text(self, where: str, kind: str, text: str) -> None:
+    def _text(self, where: str, kind: str, text: str, is_key: bool = False) -> None:
+        if len(text) <= _LONGEST_NAME and kind != "json":
+            return  # as almost all are
+        if is_key:
+            where = f"A key in {where[0].lower()}{where[1:]}"
         if kind == "json":
             self._json_left -= len(text)
             if self._json_left < 0:
@@ -95,7 +100,7 @@ class _Check:
                     f"{where} has more than {_LARGEST_JSON:,} characters. Nothing was done.",
                     "Put large data in a file.",
                 )
-        elif kind == "names" and len(text) > _LONGEST_NAME:
+        elif kind == "names":
             raise TooLarge(
                 f"{where} has {len(text):,} characters; at most {_LONGEST_NAME:,} are allowed. "
                 "Nothing was done.",
@@ -143,7 +148,12 @@ class Echoes:
     """Cuts what an error repeats of its call's arguments."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self._long = list(dict.fromkeys(name for name in _names(arguments) if len(name) > _ECHO))
+        self._arguments = arguments
+
+    @cached_property
+    def _long(self) -> list[str]:
+        """The long ones, which only an error asks for."""
+        return list(dict.fromkeys(name for name in _names(self._arguments) if len(name) > _ECHO))
 
     def cut(self, text: str) -> str:
         """`text`, with long verbatim pieces of arguments cut."""

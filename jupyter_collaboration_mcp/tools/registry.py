@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args
@@ -81,40 +81,29 @@ class RegisteredTool:
     wording: Mapping[Intent, str]
     """How its toolset words what an agent can do about an error."""
 
-    def parsed(self, given: dict[str, Any]) -> dict[str, Any]:
+    not_only_text: Collection[str]
+    """The arguments that may be something else than a text."""
+
+    def respelled(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, under the names that the schema has."""
+        named: dict[str, Any] = respelled(given, self.schema)
+        return named
+
+    def json_texts(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """The arguments of a call that may be the JSON of what was meant; for `parsed`."""
+        return {
+            name: value
+            for name, value in given.items()
+            if isinstance(value, str) and name in self.not_only_text
+        }
+
+    def parsed(self, given: Mapping[str, Any], texts: dict[str, str]) -> dict[str, Any]:
         """The arguments of a call, as they were meant.
 
         Some clients send a list as the JSON of it, and the SDK undoes that. It does so for every
         argument that is not always a text, so that a text that is JSON would not arrive as such.
         """
-        given = respelled(given, self.schema)
-        texts = self._json_arguments(given)
-        if not texts:
-            return dict(given)
-        parsed: dict[str, Any] = respelled(
-            {**given, **self.arguments.pre_parse_json(texts)}, self.schema
-        )
-        return parsed
-
-    def json_texts(self, given: dict[str, Any]) -> list[str]:
-        """The arguments of a call that `parsed` will look into."""
-        return list(self._json_arguments(respelled(given, self.schema)).values())
-
-    def _json_arguments(self, given: Mapping[str, Any]) -> dict[str, str]:
-        """The texts that may be the JSON of what was meant."""
-        return {
-            name: value
-            for name, value in given.items()
-            if isinstance(value, str) and self._may_be_json(name)
-        }
-
-    def _may_be_json(self, name: str) -> bool:
-        field = self.arguments.arg_model.model_fields.get(name)
-        return (
-            field is not None
-            and field.annotation is not str
-            and set(get_args(field.annotation)) != {str, NoneType}
-        )
+        return self.respelled({**given, **self.arguments.pre_parse_json(texts)})
 
     def validated(self, parsed: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a call, as the function takes them.
@@ -236,6 +225,11 @@ def _register(
         arguments=arguments,
         schema=lean(arguments.arg_model.model_json_schema()),
         wording=wording,
+        not_only_text=frozenset(
+            name
+            for name, field in arguments.arg_model.model_fields.items()
+            if field.annotation is not str and set(get_args(field.annotation)) != {str, NoneType}
+        ),
     )
 
 

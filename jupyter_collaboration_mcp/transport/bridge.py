@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, unquote_plus
 
@@ -28,6 +28,7 @@ from jupyter_collaboration_mcp.server.caller import (
     SCOPE_KEY,
     Caller,
     ConnectionOptions,
+    allow_all,
 )
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.origins import authority, is_origin
@@ -85,6 +86,8 @@ class MCPHandler(JupyterHandler):
         self._gone = asyncio.Event()
         self._asking = asyncio.Lock()
         self._body_taken = False
+        self._answered = False
+        self._afterwards: list[Callable[[], None]] = []
         _forget_secrets(self.request)
 
     # Who may enter
@@ -241,13 +244,17 @@ class MCPHandler(JupyterHandler):
             application = await self._endpoint.application()
         except EndpointStopped:
             raise HTTPError(503) from None
-        await application(self._scope(options), self._receive, self._send)
+        try:
+            await application(self._scope(options), self._receive, self._send)
+        finally:
+            self._finish_up()  # also if the client has gone
         if not (self._headers_written or self._gone.is_set()):
             raise RuntimeError("The MCP application ended without an answer")
 
     def _scope(self, options: ConnectionOptions) -> Scope:
         request = self.request
         credential = self._credential()
+        by_path = type(self.authorizer) is not AllowAllAuthorizer
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -269,8 +276,9 @@ class MCPHandler(JupyterHandler):
             SCOPE_KEY: Caller(
                 credential=credential,
                 options=options,
-                authorize=self._authorize,
-                by_path=type(self.authorizer) is not AllowAllAuthorizer,
+                authorize=self._authorize if by_path else allow_all,
+                by_path=by_path,
+                after_answer=self._after_answer,
             ),
         }
 
@@ -333,6 +341,22 @@ class MCPHandler(JupyterHandler):
         if stream is not None:
             stream.set_nodelay(True)
 
+    def _after_answer(self, work: Callable[[], None]) -> None:
+        """Do something when the answer has left; at once if it has."""
+        if self._answered:
+            work()
+        else:
+            self._afterwards.append(work)
+
+    def _finish_up(self) -> None:
+        self._answered = True
+        for work in self._afterwards:
+            try:
+                work()
+            except Exception:  # nobody is there to be told
+                self.log.exception("Could not finish a request to %s", self.request.path)
+        self._afterwards.clear()
+
     def compute_etag(self) -> None:
         return None  # no answer here is ever revalidated
 
@@ -343,6 +367,7 @@ class MCPHandler(JupyterHandler):
     def on_finish(self) -> None:
         self._gone.set()  # ASGI: after the answer, `receive` says http.disconnect
         super().on_finish()
+        self._finish_up()
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer errors in JSON, without internals; a page of HTML is of no use to an agent."""

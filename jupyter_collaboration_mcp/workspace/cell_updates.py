@@ -94,17 +94,19 @@ def update_cells(
             _combine(notebook, pending, index, update)
         for index, wanted in pending.items():
             check_source(limits, wanted.source)
-            running.check(wanted.cell_type or notebook.cell_type(index))
+            if running.wanted:
+                running.check(wanted.cell_type or notebook.cell_type(index))
         touched = {index: wanted.actions(notebook, index) for index, wanted in pending.items()}
         here.check_cells(notebook, record, touched, "Agents can set marks, but not remove them.")
         ids = [notebook.id_at(index) for index in indexes]
         differ = Differ()
         unexpected = {}
         for index, wanted in pending.items():
-            cell_id, known = notebook.id_at(index), here.seat.known
-            before = revision(notebook.cell_type(index), wanted.before)
-            if not wanted.whole and before not in (known.get(cell_id) or before, *guarded):
-                unexpected[cell_id] = wanted.before
+            if not wanted.whole:
+                cell_id, known = notebook.id_at(index), here.seat.known
+                before = revision(notebook.cell_type(index), wanted.before)
+                if before not in (known.get(cell_id) or before, *guarded):
+                    unexpected[cell_id] = wanted.before
             apply_changes(notebook, index, wanted, differ, record)
         return UpdateResult(ids, unexpected)
 

@@ -14,7 +14,7 @@ from ..documents.handles import parse_cell
 from ..errors import AmbiguousCell, CellNotFound, InvalidArgument, UnknownVersion
 from ..remedies import Intent
 from .open_document import OpenDocument
-from .replacing import Replaced, replace_content
+from .replacing import Replaced, note_people, replace_content
 
 VersionRef = int | str
 """A version's id or its name."""
@@ -34,8 +34,6 @@ class Restored:
     before: int
     """The version of the state before it."""
     done: Replaced
-    people: dict[str, list[str]]
-    """By cell that it restored: people who changed it at the same time."""
 
 
 async def find_version(versions: Versions, here: OpenDocument, given: VersionRef) -> int:
@@ -153,20 +151,8 @@ async def restore(
     since = here.peer.version
     done = await here.perform(replace_content(here, content, chosen))
     await here.peer.wait_acknowledged()
-    return Restored(version, before, done, _people(here, since, done))
-
-
-def _people(here: OpenDocument, since: int, done: Replaced) -> dict[str, list[str]]:
-    """Who changed the same cells since a version."""
-    touched = {*done.inserted, *done.deleted, *done.moved, *done.edited, *done.outputs}
-    is_text = here.peer.link.room_id.kind != "notebook"
-    found: dict[str, dict[str, None]] = {}
-    for entry in here.peer.changes.by_others(since, here.seat.member.id):
-        cell_id = entry.change.cell_id
-        if is_text or cell_id in touched:
-            name = "somebody" if entry.author is None else entry.author.name
-            found.setdefault(cell_id, {})[name] = None
-    return {cell_id: list(names) for cell_id, names in found.items()}
+    note_people(here, since, done)
+    return Restored(version, before, done)
 
 
 async def name_version(

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from urllib.parse import unquote
 
 from ..errors import InvalidArgument, PathRefused, PermissionRefused
@@ -81,7 +82,11 @@ def _withheld(path: str) -> PermissionRefused:
 #: The most characters of a path, and folders in it: each folder is looked up.
 _LONGEST_PATH, _DEEPEST_PATH = 1_000, 50
 
+#: Paths of which it is remembered how they are normalized.
+_REMEMBERED = 500
 
+
+@lru_cache(_REMEMBERED)
 def clean_path(path: str) -> str:
     """Normalize a Jupyter path relative to the server's root.
 

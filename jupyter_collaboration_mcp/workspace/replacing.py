@@ -6,12 +6,12 @@ carets and concurrent typing stay. Everything is recorded, so the whole is one s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..collaboration import changes
-from ..collaboration.edits import CallRecord, Edit
+from ..collaboration.edits import CallRecord, Edit, Work
 from ..documents.content import Content, NotebookContent, TextContent, longest_ascending
 from ..documents.differ import WORK, Differ
 from ..documents.notebook import CellType, Notebook
@@ -50,6 +50,8 @@ class Replaced:
     """With other outputs, and nothing else."""
     running: list[str] = field(default_factory=list)
     """With outputs that were left alone, because the cell is running."""
+    people: dict[str, list[str]] = field(default_factory=dict)
+    """By cell among these: people who changed it meanwhile. What they typed is still there."""
 
     def __bool__(self) -> bool:
         return any((self.inserted, self.deleted, self.moved, self.edited, self.outputs))
@@ -72,7 +74,37 @@ def replace_content(
         assert isinstance(content, NotebookContent)
         return _Replacement(here, document, record, content, cell_ids).make()
 
-    return Edit(lambda: work, large=True, merges=True, alone=True)
+    def begin() -> Work[Replaced]:
+        since = here.peer.version
+
+        def watched(document: Document, record: CallRecord) -> Replaced:
+            done = work(document, record)
+            check = record.recheck
+
+            def recheck(live: Document, changed: Collection[str]) -> None:
+                if check is not None:
+                    check(live, changed)
+                note_people(here, since, done)
+
+            record.recheck = recheck
+            return done
+
+        return watched
+
+    return Edit(begin, large=True, merges=True, alone=True)
+
+
+def note_people(here: OpenDocument, since: int, done: Replaced) -> None:
+    """Note who has changed the same cells since a version, as far as the change log goes back."""
+    touched = {*done.inserted, *done.deleted, *done.moved, *done.edited, *done.outputs}
+    is_text = here.peer.link.room_id.kind != "notebook"
+    for entry in here.peer.changes.by_others(since, here.seat.member.id):
+        part = entry.change.cell_id
+        if is_text or part in touched:
+            names = done.people.setdefault(part, [])
+            name = "somebody" if entry.author is None else entry.author.name
+            if name not in names:
+                names.append(name)
 
 
 def _replace_text(

@@ -151,6 +151,9 @@ class Site:
             await self.closing()
 
 
+_FIELDS = tuple(each.name for each in fields(OpenDocument))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteDocument(OpenDocument):
     """An open document that knows its server."""
@@ -159,7 +162,7 @@ class SiteDocument(OpenDocument):
 
     @classmethod
     def of(cls, site: Site, here: OpenDocument) -> SiteDocument:
-        return cls(**{each.name: getattr(here, each.name) for each in fields(here)}, site=site)
+        return cls(**{name: getattr(here, name) for name in _FIELDS}, site=site)
 
 
 class Sites:

@@ -127,9 +127,10 @@ class Workspace:
             room_id, opened = await self._open_at(path, kind)
         except (DocumentNotFound, FileFailed) as error:  # a server may fail over what is just moved
             raise await self._renamed_error(path, error, permit) from error
-        for each in self.rooms:
-            each.paths.discard(path)  # it may have been another room's
-        opened.paths.add(path)
+        if path not in opened.paths:
+            for each in self.rooms:
+                each.paths.discard(path)  # it may have been another room's
+            opened.paths.add(path)
         absence = await self.rooms.absence(room_id, opened, permit.agent)
         try:
             path, loads = await self._decide(path, opened.peer, permit)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Times
 from tests.harness import notebooks
 from tests.harness.agents import LEGACY, MODERN, agent
 from tests.harness.collaborator import Collaborator
@@ -19,9 +20,11 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 @pytest.mark.node
 @pytest.mark.parametrize("mode", [MODERN, LEGACY])
-async def test_eight_agents_and_a_person_share_one_cell(server: JupyterProcess, mode: str) -> None:
+async def test_eight_agents_and_a_person_share_one_cell(
+    server: JupyterProcess, mode: str, times: Times
+) -> None:
     path = f"shared-{mode}.ipynb"
-    cell = SharedCell(agents=8, edits=50)
+    cell = SharedCell(agents=8, edits=times(20, 50))
     notebooks.write(Path(server.root) / path, cell.notebook())
     async with AsyncExitStack() as stack:
         ana = await stack.enter_async_context(Collaborator(server.url, server.token, path))

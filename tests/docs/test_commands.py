@@ -6,7 +6,6 @@ import asyncio
 import re
 import shlex
 import shutil
-import sys
 import tomllib
 from importlib.metadata import requires
 from pathlib import Path
@@ -17,7 +16,7 @@ from packaging.version import Version
 
 from jupyter_collaboration_mcp.standalone.clients import CLIENTS
 from jupyter_collaboration_mcp.standalone.options import command_parser
-from tests.harness import notebooks
+from tests.harness import forking, notebooks
 from tests.harness.agents import agent, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import REPOSITORY, JupyterProcess
@@ -65,7 +64,7 @@ async def test_every_documented_command_works_or_at_least_parses(
         command_parser().parse_args(words)  # it would serve until it is ended
         return
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jupyter_collaboration_mcp.cli", *words),
+        *(*forking.command("jupyter_collaboration_mcp.cli"), *words),
         env=environment(tmp_path, JUPYTER_RUNTIME_DIR=str(server.home / "runtime")),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -15,6 +15,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
+from . import forking
 from .jupyter import JupyterProcess
 from .standalone import BEARER, StandaloneProcess, environment
 
@@ -120,10 +121,15 @@ async def over_stdio(
     module: str = "jupyter_collaboration_mcp.cli",
     **more: str,
 ) -> AsyncIterator[AgentClient]:
-    """An agent whose client has started the command for it, as a process of its own."""
+    """An agent whose client has started the command for it, as a process of its own.
+
+    It is forked from one that has imported everything, unless `more` tells Python how to start.
+    """
+    by_itself = any(name.startswith("PYTHON") for name in more)
+    command = [sys.executable, "-m", module] if by_itself else forking.command(module)
     parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", module, *arguments],
+        command=command[0],
+        args=[*command[1:], *arguments],
         env=environment(home, **more),
         cwd=cwd or home,
     )

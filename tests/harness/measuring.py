@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest import mock
 
 #: What `coverage` hands on to processes that are to be measured from their start.
 _CONFIG = "COVERAGE_PROCESS_CONFIG"
@@ -69,7 +70,10 @@ def paused() -> Iterator[None]:
     try:
         yield
     finally:
-        current.start()
+        # Each start applies the patches of `tool.coverage.run` again: every process would be
+        # measured from then on, and `os._exit` would be wrapped once more.
+        with mock.patch.dict(os.environ), mock.patch.object(os, "_exit", os._exit):
+            current.start()
 
 
 def _shared() -> str:

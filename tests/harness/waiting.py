@@ -12,6 +12,8 @@ async def until(condition: Callable[[], object], timeout: float = 60) -> None:
     Raises:
         TimeoutError: It did not in time.
     """
+    pause = 0.002
     async with asyncio.timeout(timeout):
         while not condition():
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, 0.02)  # many conditions read a file

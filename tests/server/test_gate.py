@@ -46,10 +46,9 @@ def test_an_http_caller_sees_the_tools_of_its_connection(gate: Gate) -> None:
 
 def test_a_stdio_agent_is_bound_to_its_process_and_an_http_agent_is_not(gate: Gate) -> None:
     session = SimpleNamespace(client_params=None)
-    context: Any = SimpleNamespace(request_context=SimpleNamespace(request=None, session=session))
-    assert gate.agent(context).bound
+    stdio: Any = SimpleNamespace(request=None, session=session)
+    assert gate.request(stdio).agent.bound
     caller = Caller("token:x", ConnectionOptions(), allow_all)
     http = over_http(**{SCOPE_KEY: caller})
     http.session = session
-    context = SimpleNamespace(request_context=http)
-    assert not gate.agent(context).bound
+    assert not gate.request(http).agent.bound

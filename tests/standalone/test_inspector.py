@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import pytest
 
 from jupyter_collaboration_mcp.resources import RESOURCES
 from tests.conftest import MakeServer
-from tests.harness import notebooks
+from tests.harness import forking, notebooks
 from tests.harness.agents import AgentClient, agent, over_stdio, structured_address
 from tests.harness.collaborator import Collaborator
 from tests.harness.inspector import Era, Inspector
@@ -61,10 +60,11 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Way:
     notebooks.write(Path(server.root) / path, notebooks.notebook(CELLS))
     if request.param == "stdio":
         joined = f"--server={server.url}"
+        command, *arguments = forking.command("jupyter_collaboration_mcp.cli")
         entry = {
             "type": "stdio",
-            "command": sys.executable,
-            "args": ["-m", "jupyter_collaboration_mcp.cli", joined],
+            "command": command,
+            "args": [*arguments, joined],
             "env": environment(tmp_path, HOME=str(tmp_path), JUPYTER_TOKEN=server.token),
         }
 

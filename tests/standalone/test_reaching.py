@@ -7,7 +7,6 @@ import itertools
 import json
 import logging
 import os
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,7 +25,7 @@ from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddre
 from jupyter_collaboration_mcp.errors import ServerUnreachable
 from jupyter_collaboration_mcp.standalone.doctor import examine
 from tests.conftest import MakeServer
-from tests.harness import notebooks
+from tests.harness import forking, notebooks
 from tests.harness.agents import AgentClient, over_stdio
 from tests.harness.http_proxy import HANG_UP, SILENCE, ForwardProxy, Front
 from tests.harness.jupyter import JupyterProcess
@@ -431,7 +430,7 @@ async def test_a_command_that_cannot_start_exits_with_one_line(
 async def last_words(home: Path, *arguments: str, **more: str) -> str:
     """What the command says when it ends because it cannot begin: one line, nothing else."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jupyter_collaboration_mcp.cli", *arguments),
+        *(*forking.command("jupyter_collaboration_mcp.cli"), *arguments),
         env=environment(home, **more),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

@@ -22,9 +22,11 @@ TOOLS = {tool.name: tool for tool in every_tool()}
 
 def read(tool: str, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call as the server reads them, before it looks anything up."""
-    parsed = TOOLS[tool].parsed(given)
-    check_names(tool, parsed, TOOLS[tool].schema)
-    return TOOLS[tool].validated(parsed)
+    known = TOOLS[tool]
+    named = known.respelled(given)
+    parsed = known.parsed(named, known.json_texts(named))
+    check_names(tool, parsed, known.schema)
+    return known.validated(parsed)
 
 
 def refusal(tool: str, **given: Any) -> InvalidArgument:

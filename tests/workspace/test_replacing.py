@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pycrdt import Text
 
-from jupyter_collaboration_mcp.collaboration.edits import Edit
+from jupyter_collaboration_mcp.collaboration.edits import Edit, Work
+from jupyter_collaboration_mcp.collaboration.seats import Seat
 from jupyter_collaboration_mcp.documents.content import (
     NotebookContent,
     TextContent,
@@ -252,3 +254,120 @@ def _code(cell_id: str, source: str) -> dict[str, Any]:
         "outputs": [],
         "execution_count": None,
     }
+
+
+class Typing:
+    """A person who types while an edit is applied in slices, at each turn of the loop."""
+
+    def __init__(self, room: Room, cell_id: str) -> None:
+        self._room, self._cell_id = room, cell_id
+        self.typed = 0
+
+    async def go_on(self) -> None:
+        while True:
+            shared = self._room.notebook.shared_source(self._room.notebook.find(self._cell_id))
+            with self._room.doc.transaction():
+                shared.insert(0, "#")
+            self.typed += 1
+            await asyncio.sleep(0)
+
+
+def _many(word: str) -> list[dict[str, Any]]:
+    return [_code(f"c{n}", f"{word} {n}") for n in range(500)]
+
+
+async def _apply(room: Room, word: str) -> Replaced:
+    return await room.here.perform(replace_content(room.here, NotebookContent(_many(word))))
+
+
+def test_who_types_between_slices_loses_nothing_and_is_named() -> None:
+    room = Room(_many("old"))
+    person = Typing(room, "c400")
+
+    edit = replace_content(room.here, NotebookContent(_many("new")))
+
+    def begin() -> Work[Replaced]:
+        person.typed = 0  # what was typed before is part of what is replaced
+        return edit.begin()
+
+    async def both() -> Replaced:
+        typing = asyncio.create_task(person.go_on())
+        try:
+            return await room.here.perform(replace(edit, begin=begin))
+        finally:
+            typing.cancel()
+
+    done = asyncio.run(both())
+    room.catch_up()
+    sources = [cell["source"] for cell in room.cells()]
+    assert person.typed > 3
+    assert sources[400] == "#" * person.typed + "new 400"
+    assert [source.replace("#", "") for source in sources] == [f"new {n}" for n in range(500)]
+    assert done.people == {"c400": ["somebody"]}
+    asyncio.run(room.here.perform(undo(room.here, 1, None, False)))
+    sources = [cell["source"] for cell in room.cells()]
+    assert sources[400].count("#") >= person.typed
+    assert [source.replace("#", "") for source in sources] == [f"old {n}" for n in range(500)]
+
+
+def test_a_call_that_is_cancelled_between_slices_is_completed() -> None:
+    room = Room(_many("old"))
+
+    async def cancelled() -> None:
+        call = asyncio.create_task(_apply(room, "new"))
+        while room.notebook.source(0) == "old 0":
+            await asyncio.sleep(0)
+        assert room.notebook.source(499) == "old 499"
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(cancelled())
+    assert room.sources() == [f"new {n}" for n in range(500)]
+    room.undo()
+    assert room.sources() == [f"old {n}" for n in range(500)]
+
+
+def test_a_peer_that_breaks_between_slices_leaves_all_of_it_in_the_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = Room(_many("old"))
+    applied = 0
+    apply_one = room.peer._apply_one
+
+    def failing(seat: Seat, update: bytes) -> None:
+        nonlocal applied
+        applied += 1
+        if applied == 3:
+            with room.peer._replica.transaction(seat.agent):
+                room.peer.doc.apply_update(update)
+                raise RuntimeError("a fault of this test")
+        apply_one(seat, update)
+
+    monkeypatch.setattr(room.peer, "_apply_one", failing)
+    asyncio.run(_apply(room, "new"))
+    assert applied == 3
+    assert room.peer.broken
+    assert room.sources() == [f"new {n}" for n in range(500)]
+
+
+def test_nobody_else_of_this_process_writes_between_slices() -> None:
+    room = Room(_many("old"))
+    bob = OpenDocument("memory.ipynb", room.peer, room.seat("Bob"), "write")
+
+    async def both() -> None:
+        call = asyncio.create_task(_apply(room, "new"))
+        while room.notebook.source(0) == "old 0":
+            await asyncio.sleep(0)
+        with pytest.raises(DocumentBusy), room.peer.output(bob.seat):
+            room.peer.notebook.set_source(0, "at once")
+        changed = replace_content(bob, NotebookContent(_many("other")), ["c7"])
+        with pytest.raises(DocumentBusy):
+            await bob.perform(changed)
+        await room.peer.catch_up_to_write()  # waits
+        with room.peer.output(bob.seat):
+            room.peer.notebook.set_source(1, "after it")
+        await call
+
+    asyncio.run(both())
+    assert room.sources() == ["new 0", "after it", *(f"new {n}" for n in range(2, 500))]

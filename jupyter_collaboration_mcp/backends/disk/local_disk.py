@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ class LocalDisk:
         self._manager = manager
         self._root = os.path.realpath(manager.root_dir)
         self._os_paths: dict[str, Path] = {}
+        self._steps: dict[str, tuple[str, ...]] = {}
+        # As Jupyter's own manager does it; but that looks up where the file is, each time.
+        self._checks_access = type(manager).is_writable is FileContentsManager.is_writable
 
     @classmethod
     def below(cls, contents: Any) -> LocalDisk | None:
@@ -44,12 +48,43 @@ class LocalDisk:
 
     def real_path(self, path: str) -> Path:
         """The file on disk, with all links resolved."""
-        return Path(os.path.realpath(self._os_path(path)))
+        return Path(self.resolve(path))
 
     def link_target(self, path: str) -> str:
         """The Jupyter path of what a link leads to; the path itself if it leads out of the root."""
-        at = self.path_of(os.path.realpath(self._os_path(path)))
+        at = self.path_of(self.resolve(path))
         return path if at is None else at
+
+    def resolve(self, path: str) -> str:
+        """`real_path` as a text.
+
+        Each call asks several times, and most paths have no link in them: to look at what is below
+        the root is enough for those, because the root was resolved before.
+        """
+        steps = self._steps_to(path)
+        if not steps or any(map(os.path.islink, steps)):
+            return os.path.realpath(self._os_path(path))
+        return steps[-1]
+
+    def _steps_to(self, path: str) -> tuple[str, ...]:
+        """The folders that a path goes through below the root, and its file, if there is no link
+        among them; empty where that is not as simple."""
+        steps = self._steps.get(path)
+        if steps is None:
+            if len(self._steps) >= _REMEMBERED:
+                self._steps.clear()
+            steps = self._steps[path] = self._find_steps(path)
+        return steps
+
+    def _find_steps(self, path: str) -> tuple[str, ...]:
+        root, place = Path(self._manager.root_dir), self._os_path(path)
+        if os.name != "posix" or not place.is_relative_to(root):
+            return ()
+        names = place.relative_to(root).parts
+        if ".." in names:
+            return ()
+        below = accumulate(names, os.path.join, initial=self._root)
+        return tuple(below)[1:]
 
     def path_of(self, real: str) -> str | None:
         """The Jupyter path of a file by its real path; None if it is outside of the root."""
@@ -81,7 +116,7 @@ class LocalDisk:
         Returns None if the path leads out of the root.
         """
         folder, _, name = path.rpartition("/")
-        above = self.path_of(os.path.realpath(self._os_path(folder)))
+        above = self.path_of(self.resolve(folder))
         if above is None or (follow and self.path_of(str(self.real_path(path))) is None):
             return None
         if follow and (at := self.served_target(path)) != path:
@@ -108,6 +143,8 @@ class LocalDisk:
         return None
 
     def writable(self, path: str) -> bool:
+        if self._checks_access:
+            return os.access(self._os_path(path), os.W_OK)
         return bool(self._manager.is_writable(path))
 
     def folders(self) -> Folders | None:

@@ -27,9 +27,13 @@ _FLUSH_DELAY = 0.005
 #: The most bytes that the event loop writes by itself.
 _LARGEST_QUICK = 100_000
 
-#: A commit that took this long (seconds) indicates a slow disk: the thread takes over for a while.
+#: A commit that took this long (seconds) indicates a slow disk, or just a busy machine: the thread
+#: takes over for a while, which is longer each time.
 _SLOW = 0.005
-_SLOW_FOR = 30.0
+_SLOW_FOR, _SLOW_FOR_AT_MOST = 0.25, 30.0
+
+#: Quick commits in a row after which a disk no longer counts as slow.
+_TRUSTED = 50
 
 #: Seconds after a commit until it is synced to the disk.
 _SYNC_DELAY = 0.02
@@ -61,6 +65,8 @@ class GroupCommit:
     def __init__(self, storage: JournalStorage, on_lost: Callable[[Exception], None]) -> None:
         self.slow_until = 0.0
         """Until then (`time.monotonic`) the thread makes all commits."""
+        self._slow_for = _SLOW_FOR  # seconds, after the next slow commit
+        self._quick = 0  # commits since the last slow one
         self._storage = storage
         self._on_lost = on_lost
         self._statements: list[Statement] = []
@@ -69,7 +75,7 @@ class GroupCommit:
         self._in_flight: _Waiters = []  # for the group that the thread is committing
         self._held = False  # the thread is committing or about to, or the file is being renewed
         self._timer: asyncio.TimerHandle | None = None
-        self._unsynced = False
+        self._syncing: asyncio.TimerHandle | None = None
         self._orders: queue.SimpleQueue[tuple[list[Statement], _Waiters] | _Order]
         self._orders = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -116,6 +122,8 @@ class GroupCommit:
     async def close(self) -> None:
         """Stop the thread."""
         self._stop_timer()
+        if self._syncing is not None:
+            self._sync()
         self._orders.put(_Order.STOP)
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
@@ -165,16 +173,34 @@ class GroupCommit:
             self._hand_over()
             return
         self.drop()
-        ended = time.monotonic()
-        if ended - began > _SLOW:
-            self.slow_until = ended + _SLOW_FOR
-        if not self._unsynced:
+        self._judge(began, time.monotonic())
+        if self._syncing is None:
             self.sync_soon()
 
+    def _judge(self, began: float, ended: float) -> None:
+        """Decide by the time of a commit who makes the next ones."""
+        if ended - began > _SLOW:
+            self.slow_until = ended + self._slow_for
+            self._slow_for = min(2 * self._slow_for, _SLOW_FOR_AT_MOST)
+            self._quick = 0
+        else:
+            self._quick += 1
+            if self._quick == _TRUSTED:
+                self._slow_for = _SLOW_FOR
+
     def sync_soon(self) -> None:
-        """Let the thread sync to the disk what was committed here."""
-        self._unsynced = True
+        """Let the thread sync to the disk what was committed here.
+
+        The loop waits for that moment, not the thread: woken up now, it would take turns with the
+        loop while that answers.
+        """
         self._start_thread()
+        self._syncing = asyncio.get_running_loop().call_later(_SYNC_DELAY, self._sync)
+
+    def _sync(self) -> None:
+        if self._syncing is not None:
+            self._syncing.cancel()
+            self._syncing = None
         self._orders.put(_Order.SYNC)
 
     def _hand_over(self) -> None:
@@ -217,10 +243,7 @@ class GroupCommit:
 
     def _run(self) -> None:
         while (order := self._orders.get()) is not _Order.STOP:
-            if isinstance(order, _Order):
-                time.sleep(_SYNC_DELAY)
-                self._unsynced = False
-            else:
+            if not isinstance(order, _Order):
                 self._commit_group(*order)
             try:
                 self._storage.sync()

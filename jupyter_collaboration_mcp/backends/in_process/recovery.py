@@ -34,6 +34,9 @@ from .replay import Replay, document_of, without_trust
 
 StoreFactory = Callable[..., BaseYStore]
 
+#: Updates that are stored one by one; it takes a few milliseconds for each.
+_FEW = 200
+
 #: Tolerance in seconds: all clocks are of one machine, so only rounding and the store's delay.
 _CLOCK_SLACK = 2.0
 
@@ -149,14 +152,18 @@ class Recovery:
             if not journaled:
                 return None
         before = doc.get_state()
+        new: list[bytes] = []
+        observing = doc.observe(lambda event: new.append(event.update))
         for _time, update in journaled:
             doc.apply_update(update)
+        doc.unobserve(observing)
         if not _complete(doc, journaled):
             raise Incomplete(unsaved.path)
-        if journaled:
-            # Into the store as well, not only into the file: so the items keep their identity,
-            # and a tab that still holds them does not duplicate the text.
-            await store.write(doc.get_update(before))
+        # Into the store as well, not only into the file: so the items keep their identity, and a
+        # tab that still holds them does not duplicate the text. One by one, if they are few: the
+        # history shows whose each is.
+        for update in new if len(new) <= _FEW else [doc.get_update(before)]:
+            await store.write(update)
         document = document_of(file_type, doc)
         return _Rebuilt(await document.aget(), document.hash, journaled)
 

@@ -6,9 +6,11 @@ write is recorded with their edits, by `InProcessLink`.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from jupyter_server_ydoc.rooms import DocumentRoom
 
@@ -33,6 +35,8 @@ class RoomAuthors:
         self._room_id = room_id
         self._journal = journal
         self._known: dict[int, Member] = {}
+        # A room serves each tab in a task of its own.
+        self._clients: WeakKeyDictionary[asyncio.Task[Any], set[int]] = WeakKeyDictionary()
         credit = Credit.of_client(room.ydoc.client_id, "file", None, time.time())
         journal.credit(room_id, credit)
         self._meet(room.awareness.states)
@@ -43,15 +47,20 @@ class RoomAuthors:
         self._room.awareness.unobserve(self._awareness)
 
     def on_deletion(self, update: bytes) -> None:
-        """Record who deleted something, which no update says: the only person who is here."""
-        moment = time.time()
-        if self.reloading:
-            credit = Credit.of_deletion(deletion_key(update), "file", None, moment)
-        elif (person := self._only_person()) is not None:
-            credit = Credit.of_deletion(deletion_key(update), "person", person, moment)
-        else:
-            return
-        self._journal.credit(self._room_id, credit)
+        """Record who deleted something, which no update says: whoever is being served now, or the
+        only person who is here."""
+        who = None if self.reloading else self._served() or self._only_person()
+        if self.reloading or (who is not None and not who.is_agent):
+            source: Source = "file" if self.reloading else "person"
+            credit = Credit.of_deletion(deletion_key(update), source, who, time.time())
+            self._journal.credit(self._room_id, credit)
+
+    def _served(self) -> Member | None:
+        """Who has sent what the room is just handling."""
+        task = asyncio.current_task()
+        clients = self._clients.get(task, ()) if task is not None else ()
+        members = {self._known[client] for client in clients if client in self._known}
+        return members.pop() if len(members) == 1 else None
 
     def _only_person(self) -> Member | None:
         people = set()
@@ -66,7 +75,10 @@ class RoomAuthors:
 
     def _on_awareness(self, topic: str, changes: tuple[dict[str, Any], Any]) -> None:
         if topic == "change":  # somebody has come, or moved their caret
-            self._meet([*changes[0]["added"], *changes[0]["updated"]])
+            clients = [*changes[0]["added"], *changes[0]["updated"]]
+            self._meet(clients)
+            if clients and (task := asyncio.current_task()) is not None:
+                self._clients.setdefault(task, set()).update(clients[:_CLIENTS])
 
     def _meet(self, clients: Iterable[int]) -> None:
         for client in clients:
@@ -75,5 +87,6 @@ class RoomAuthors:
             if who is None or self._known.get(client) == who or len(self._known) >= _CLIENTS:
                 continue
             self._known[client] = who
-            source: Source = "agent" if who.is_agent else "person"
-            self._journal.credit(self._room_id, Credit.of_client(client, source, who, time.time()))
+            if not who.is_agent:  # agents write as other clients, and report that
+                credit = Credit.of_client(client, "person", who, time.time())
+                self._journal.credit(self._room_id, credit)

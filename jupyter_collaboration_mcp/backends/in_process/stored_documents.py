@@ -36,8 +36,12 @@ class StoredDocuments:
             DocumentNotFound, HTTPError: It has no history, and cannot be opened.
             RoomUnavailable: There is no collaboration on this server.
         """
+        rows = await self._rows(room_id)
         with contextlib.suppress(JournalError):
             await self._journal.durable()  # it has the authors of these rows
+        return rows
+
+    async def _rows(self, room_id: RoomId) -> Rows:
         watch = self._rooms.watched(room_id)
         if watch is None:
             known = database_rows(self._new_store(room_id))
@@ -49,7 +53,14 @@ class StoredDocuments:
         store = watch.room.ystore
         return database_rows(store) or await _read(store, room_id)
 
-    def known_rows(self, room_id: RoomId) -> Rows | None:
+    def database(self) -> Path | None:
+        """The database of the store; None if it is none, or there is no collaboration here."""
+        if not self._server.has_rooms:
+            return None
+        rows = database_rows(self._new_store(RoomId.of("file", "")))
+        return None if rows is None else rows.path
+
+    def known_rows(self, room_id: RoomId) -> StoreRows | None:
         """What the database of the store has of a document now; None if it is no database."""
         watch = self._rooms.watched(room_id)
         return database_rows(self._new_store(room_id) if watch is None else watch.room.ystore)

@@ -83,6 +83,7 @@ class Workarounds:
         self._log = log
         self._prepared: WeakSet[Any] = WeakSet()
         self._entries = [_Entry(workaround()) for workaround in WORKAROUNDS]
+        self._by_kind = {type(entry.workaround): entry for entry in self._entries}
         for entry in self._entries:
             if entry.workaround.name in disabled and entry.workaround.optional:
                 entry.state = "off"
@@ -132,12 +133,11 @@ class Workarounds:
 
     def find(self, kind: type[W]) -> W | None:
         """A workaround, if it is applied."""
-        entry = self._entry(kind)
-        return self.get(kind) if entry.state == "applied" else None
+        return self.get(kind) if self._by_kind[kind].state == "applied" else None
 
     def get(self, kind: type[W]) -> W:
         """A workaround, whatever its state."""
-        workaround = self._entry(kind).workaround
+        workaround = self._by_kind[kind].workaround
         assert isinstance(workaround, kind)
         return workaround
 
@@ -155,9 +155,6 @@ class Workarounds:
                 continue
             if reasons := workaround.check_if_loaded():
                 self._give_up(entry, reasons)
-
-    def _entry(self, kind: type[Workaround]) -> _Entry:
-        return next(entry for entry in self._entries if isinstance(entry.workaround, kind))
 
     def _applied(self) -> Iterator[_Entry]:
         return (entry for entry in self._entries if entry.state == "applied")

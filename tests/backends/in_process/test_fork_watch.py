@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pycrdt import Doc, Text
+from pycrdt import Doc, Text, TransactionEvent
 from pycrdt.websocket import YRoom
 
 from jupyter_collaboration_mcp.backends.in_process.fork_store import ForkStore
@@ -29,7 +29,11 @@ class Root:
             self.doc.apply_update(state)
         self.room = SimpleNamespace(ydoc=self.doc)
         self.listeners: set[Any] = set()
-        self.doc.observe(lambda event: [each(event.update) for each in list(self.listeners)])
+        self.doc.observe(self._on_update)
+
+    def _on_update(self, event: TransactionEvent) -> None:
+        for listener in list(self.listeners):
+            listener(event.update)
 
     def type(self, text: str) -> None:
         source = self.doc.get("source", type=Text)

@@ -105,13 +105,44 @@ async def test_a_slow_commit_moves_commits_to_the_thread_for_a_while(
     monkeypatch.setattr(group_commit, "_SLOW", -1.0)
     group.add("a")
     await group.commits.durable()
-    assert 25 < group.commits.slow_until - time.monotonic() <= 30
+    assert 0.1 < group.commits.slow_until - time.monotonic() <= 0.25
+    group.commits.slow_until += 60
     group.add("b")
     await group.commits.durable()
     group.commits.slow_until = time.monotonic()  # the while is over
     group.add("c")
     await group.commits.durable()
     assert group.storage.commits == [("loop", ["a"]), ("thread", ["b"]), ("loop", ["c"])]
+
+
+async def test_a_slow_disk_is_left_to_the_thread_for_longer_each_time(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "_SLOW", -1.0)
+    pauses = [await _commit_and_pause(group) for _ in range(10)]
+    assert pauses[:4] == pytest.approx([0.25, 0.5, 1, 2], abs=0.1)
+    assert pauses[-2:] == pytest.approx([30, 30], abs=0.1)
+
+
+async def test_a_disk_that_was_slow_once_is_trusted_again_after_many_quick_commits(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for slow, commits in ((True, 3), (False, 49), (True, 1), (False, 50)):
+        monkeypatch.setattr(group_commit, "_SLOW", -1.0 if slow else 60.0)
+        for _ in range(commits):
+            pause = await _commit_and_pause(group)
+        if slow and commits == 1:
+            assert pause == pytest.approx(2, abs=0.1)  # it was not trusted yet
+    monkeypatch.setattr(group_commit, "_SLOW", -1.0)
+    assert await _commit_and_pause(group) == pytest.approx(0.25, abs=0.1)
+
+
+async def _commit_and_pause(group: Group) -> float:
+    """Commit on the loop; returns for how many seconds the thread takes over then."""
+    group.commits.slow_until = 0.0
+    group.add("a")
+    await group.commits.durable()
+    return group.commits.slow_until - time.monotonic()
 
 
 async def test_a_quick_commit_does_not_look_slow(
@@ -249,34 +280,32 @@ async def test_dropped_updates_are_not_committed(group: Group) -> None:
 async def test_commits_on_the_loop_are_synced_together(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, asleep = threading.Event(), threading.Event()
-
-    def sleep(seconds: float) -> None:
-        asleep.set()
-        assert gate.wait(10)
-
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(group_commit, "_SYNC_DELAY", 1.0)
     for name in ("a", "b", "c"):
         group.add(name)
         await group.commits.durable()
-    await until(asleep.is_set)
     assert group.storage.syncs == 0
-    gate.set()
     await until(lambda: group.storage.syncs == 1)
-    asleep.clear()
     group.add("d")
     await group.commits.durable()
+    assert group.storage.syncs == 1
     await until(lambda: group.storage.syncs == 2)
-    assert asleep.is_set()
+
+
+async def test_what_is_not_synced_yet_is_synced_before_the_thread_ends(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "_SYNC_DELAY", 60.0)
+    group.add("a")
+    await group.commits.durable()
+    await group.commits.close()
+    assert group.storage.syncs == 1
 
 
 async def test_commits_of_the_thread_are_synced_without_a_pause(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(seconds: float) -> None:
-        raise AssertionError("a pause")
-
-    monkeypatch.setattr(time, "sleep", refuse)
+    monkeypatch.setattr(group_commit, "_SYNC_DELAY", 60.0)
     group.commits.slow_until = float("inf")
     group.add("a")
     await group.commits.durable()

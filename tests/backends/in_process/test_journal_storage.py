@@ -105,14 +105,14 @@ def test_sync_does_nothing_without_a_log_or_a_file(
     storage.sync()
 
 
-def test_the_oldest_attribution_rows_are_dropped(
+def test_the_oldest_credits_are_dropped(
     storage: JournalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_storage, "_ATTRIBUTION_ROWS", 2)
-    insert = "INSERT INTO attribution VALUES ('', 0, ?, 0, '', '', 0)"
+    monkeypatch.setattr(journal_storage, "_CREDITS", 2)
+    insert = "INSERT INTO credits VALUES ('', 0, ?, 0, '', '', '', '', '', 0)"
     storage.commit([(insert, (number,)) for number in range(5)])
     storage.tidy()
-    query = "SELECT clock_from FROM attribution ORDER BY rowid"
+    query = "SELECT clock_from FROM credits ORDER BY rowid"
     assert storage.database.execute(query).fetchall() == [(3,), (4,)]
 
 

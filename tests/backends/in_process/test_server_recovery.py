@@ -210,7 +210,7 @@ async def test_the_journal_is_empty_after_a_save(make_server: MakeServer) -> Non
             server.kill()
         assert rows(server, "rooms") == 0
         assert rows(server, "updates") == 0
-        assert rows(server, "attribution") == 20
+        assert rows(server, "credits WHERE call != ''") == 20
         log = len(server.log)
         await server.start()
         assert "Recovered" not in server.log[log:]
@@ -366,6 +366,8 @@ async def test_a_setting_that_destroys_stored_documents_causes_a_warning(
     """B6."""
     async with make_server(config={"SQLiteYStore": {"document_ttl": 60}}) as server:
         assert "document_ttl destroys stored documents" in server.log
+        check = await extension_check(server)
+        assert "document_ttl destroys stored documents" in check.said
 
 
 async def extension_check(server: JupyterProcess) -> Check:

@@ -1,4 +1,4 @@
-"""Continues the index of documents in the background, so that whoever asks for it waits little."""
+"""Continues the index of documents in the background, and thins what is old."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from logging import Logger
+from pathlib import Path
 
 from ....owned_tasks import OwnedTasks
 from ...protocols.room_ids import RoomId
-from .rows import Rows
-from .versions import InProcessVersions
+from .versions import FindStored, InProcessVersions
+
+_DAY = 86_400.0
 
 #: Seconds without a new row after which a document is indexed; and rows that do not wait for that.
 _QUIET, _MANY = 5.0, 500
@@ -32,9 +34,7 @@ class BackgroundIndexing:
         find: The rows of a document as they are; None if its store is no database.
     """
 
-    def __init__(
-        self, versions: InProcessVersions, find: Callable[[RoomId], Rows | None], log: Logger
-    ) -> None:
+    def __init__(self, versions: InProcessVersions, find: FindStored, log: Logger) -> None:
         self._versions = versions
         self._find = find
         self._log = log
@@ -71,6 +71,26 @@ class BackgroundIndexing:
                 self._tasks.start(self._index(room_id))
         if self._waiting:
             self._timer = asyncio.get_running_loop().call_later(_QUIET, self._look)
+
+    def thin_daily(self, days: float, store: Callable[[], Path | None]) -> None:
+        """Thin documents now and once a day.
+
+        Args:
+            days: Rows of the last days are never touched.
+            store: Returns the database of the store; None if it is no database.
+        """
+        self._tasks.start(self._thin_daily(days, store))
+
+    async def _thin_daily(self, days: float, store: Callable[[], Path | None]) -> None:
+        while True:
+            try:
+                if (path := store()) is not None:
+                    removed = await self._versions.thin(days, self._find, path)
+                    if removed:
+                        self._log.info("Removed %s rows of old history from %s", removed, path)
+            except Exception:  # the next day tries again
+                self._log.warning("The history could not be thinned", exc_info=True)
+            await asyncio.sleep(_DAY)
 
     async def _index(self, room_id: RoomId) -> None:
         try:

@@ -89,7 +89,7 @@ def author_of(
             for client, clocks in written.items()
             for each in _authors_of(client, clocks, known)
         ]
-        if first and all(author.source == "unknown" for author in found):
+        if first and all(author.source in ("unknown", "file") for author in found):
             return Author("file")
         return _together(found)
     if not is_deletion(update):

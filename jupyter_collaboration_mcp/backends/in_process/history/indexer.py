@@ -192,7 +192,8 @@ class _Continuation:
         self._record = document
         self._stopped = stopped
         self._credits = _RoomCredits(storage, room)
-        self._named = frozenset(storage.names(room))
+        self._kept = storage.kept(room)
+        self._named = storage.names(room).keys() | self._kept.keys()
         self._days = Days(json.loads(document.days))
         self._draft: Draft | None = None
         self._texts: dict[str, Text] = {}  # of all cells, before the draft
@@ -291,7 +292,8 @@ class _Continuation:
         draft = self._draft
         if draft is None or not self._takes(draft, row, author, first_of_day):
             if draft is not None:
-                draft.kept = draft.kept or reason_to_keep(author, first_of_day)
+                known = self._kept.get(draft.id)
+                draft.kept = draft.kept or known or reason_to_keep(author, first_of_day)
                 self._end(draft, draft.after(replayed) if after is None else after)
             self._draft = draft = Draft.begin(row, author)
         draft.add(row, author, changes, self._texts)

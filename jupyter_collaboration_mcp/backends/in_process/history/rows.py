@@ -95,6 +95,11 @@ class StoreRows:
     def document(self) -> str:
         return f"{self.path}\n{self.key}"
 
+    @property
+    def compressed(self) -> bool:
+        """Whether the store has a way of its own to write updates."""
+        return self._decompress is not None
+
     def __enter__(self) -> Self:
         return self
 

@@ -46,6 +46,10 @@ CREATE TABLE IF NOT EXISTS checkpoints (
 CREATE TABLE IF NOT EXISTS names (
     room TEXT NOT NULL, version INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (room, version)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS kept (
+    room TEXT NOT NULL, version INTEGER NOT NULL, reason TEXT NOT NULL,
+    PRIMARY KEY (room, version)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS credits (
     seq INTEGER PRIMARY KEY, room TEXT NOT NULL, client INTEGER NOT NULL,
     clock_from INTEGER NOT NULL, clock_to INTEGER NOT NULL, deletion BLOB NOT NULL,
@@ -189,6 +193,19 @@ class HistoryStorage:
             if name:
                 database.execute("INSERT INTO names VALUES (?, ?, ?)", (room, version, name))
 
+    def kept(self, room: str) -> dict[int, str]:
+        """The versions that retention has kept, and why."""
+        query = "SELECT version, reason FROM kept WHERE room = ?"
+        return dict(self.database.execute(query, (room,)).fetchall())
+
+    def keep(self, room: str, versions: Iterable[tuple[int, str]]) -> None:
+        """Remember which versions are kept: their rows no longer say why."""
+        with self.transaction() as database:
+            for version, reason in versions:
+                database.execute(
+                    "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (room, version, reason)
+                )
+
     # -- the file ----------------------------------------------------------------------------
 
     def _open(self) -> sqlite3.Connection:
@@ -255,6 +272,7 @@ def _columns() -> dict[str, str]:
     return {
         "documents": "id, key, format, first_row, first_time, last_row, last_time, days, used",
         "versions": "document, first_row, last_row, id, source, counts, kept, draft",
+        "kept": "room, version, reason",
         "credits": f"seq, room, {_CREDIT}",
     }
 

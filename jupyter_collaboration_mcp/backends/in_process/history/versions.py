@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ....documents.members import Member
-from ....errors import HistoryError, InvalidArgument, UnknownVersion
+from ....errors import HistoryError
 from ...protocols.room_ids import RoomId
-from ...protocols.versions import CellAuthor, ChangeCounts, Version, VersionList
-from . import checkpoints
-from .content import ReplayedDocument
+from ...protocols.versions import CellAuthor, VersionList
 from .credits import Credit
-from .indexer import Indexer, Stopped
-from .rows import Rows
-from .storage import HistoryStorage
+from .index import Drain, HistoryIndex
+from .indexer import Stopped
+from .retention import Retention
+from .rows import Rows, StoreRows
 
 T = TypeVar("T")
 
-Drain = Callable[[Callable[[Iterable[tuple[str, Credit]]], bool]], None]
-"""Passes the credits that have come together to a function; they are forgotten if it returns True.
-Called in the history's thread."""
+FindStored = Callable[[RoomId], StoreRows | None]
+"""Finds the rows of a document as they are; None if its store is no database."""
 
 
 class InProcessVersions:
@@ -39,7 +34,7 @@ class InProcessVersions:
 
     def __init__(self, path: Path, find: Callable[[RoomId], Awaitable[Rows]], drain: Drain) -> None:
         self._find = find
-        self._history = History(path, drain)
+        self._history = HistoryIndex(path, drain)
         # One thread for everything: documents of pycrdt must not leave theirs.
         self._thread = ThreadPoolExecutor(1, "mcp-history")
 
@@ -76,6 +71,19 @@ class InProcessVersions:
         rows = await self._find(room_id)
         return await self._in_thread(self._history.authors, rows, room_id)
 
+    async def thin(self, days: float, find: FindStored, store: Path) -> int:
+        """Thin the documents of a store; returns how many rows were removed.
+
+        Args:
+            find: The rows of a document in it.
+        """
+        retention, removed = Retention(self._history, days), 0
+        for room_id in await self._in_thread(retention.documents, store):
+            rows = find(room_id)
+            if rows is not None and not self._history.stopped:
+                removed += await self._in_thread(retention.thin, rows, room_id)
+        return removed
+
     async def catch_up(self, rows: Rows, room_id: RoomId) -> None:
         """Continue the index of a document with the rows that there are."""
         with contextlib.suppress(Stopped):
@@ -88,125 +96,3 @@ class InProcessVersions:
     async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, work, *arguments)
-
-
-class History:
-    """The same, blocking: everything is called in one thread."""
-
-    def __init__(self, path: Path, drain: Drain) -> None:
-        self.stopped = False
-        self.storage = HistoryStorage(path)
-        self._drain = drain
-        self._indexer = Indexer(self.storage, lambda: self.stopped)
-
-    def close(self) -> None:
-        self.storage.close()
-
-    def catch_up(self, rows: Rows, room: RoomId) -> int | None:
-        """Bring the index of a document up to date; returns its number there, None if it has no
-        rows."""
-        self._drain(self._take_credits)
-        try:
-            with rows:
-                return self._indexer.catch_up(rows, room)
-        except sqlite3.DatabaseError as error:
-            if not self.storage.renew(error):
-                raise HistoryError.unreadable(str(error)) from error
-        with rows:
-            return self._indexer.catch_up(rows, room)
-
-    def list(self, rows: Rows, room: RoomId, limit: int, before: int | None) -> VersionList:
-        document = self.catch_up(rows, room)
-        if document is None:
-            return VersionList([], False)
-        names = self.storage.names(room)
-        query = (
-            "SELECT id, began, source, member, name, calls, counts, kept FROM versions "
-            "WHERE document = ? AND id < ? ORDER BY first_row DESC LIMIT ?"
-        )
-        top = before if before is not None else 2**62
-        found = self.storage.database.execute(query, (document, top, limit + 1)).fetchall()
-        versions = [_version(row, names.get(row[0])) for row in found[:limit]]
-        return VersionList(versions, len(found) > limit)
-
-    def state_at(self, rows: Rows, room: RoomId, version: int) -> bytes:
-        document = self.catch_up(rows, room)
-        with rows:
-            number = None if document is None else rows.number_at(version)
-            if document is None or number is None:
-                raise UnknownVersion.of(version)
-            row, state = checkpoints.latest(self.storage.database, document, number)
-            replayed = ReplayedDocument(room.kind, state)
-            replayed.skip(each.update for each in rows.after(row, through=number))
-            return replayed.doc.get_update()
-
-    def name(self, rows: Rows, room: RoomId, version: int, name: str) -> None:
-        document = self.catch_up(rows, room)
-        with rows:
-            number = None if document is None else rows.number_at(version)
-            if number is None:
-                raise UnknownVersion.of(version)
-            taken = {name: version for version, name in self._existing_names(rows, room).items()}
-            if name and taken.get(name, version) != version:
-                raise InvalidArgument(
-                    f"The version {taken[name]} of this document has the name {name!r} already.",
-                    "Choose another name, or remove that one first.",
-                    version=taken[name],
-                )
-            self.storage.set_name(room, version, name)
-            query = "SELECT 1 FROM versions WHERE document = ? AND id = ?"
-            if not self.storage.database.execute(query, (document, version)).fetchone():
-                # A version now ends there, in the middle of another one.
-                self._indexer.forget_since(rows, version / 1000)
-
-    def named(self, rows: Rows, room: RoomId) -> Mapping[str, int]:
-        self.catch_up(rows, room)
-        with rows:
-            return {name: version for version, name in self._existing_names(rows, room).items()}
-
-    def _existing_names(self, rows: Rows, room: RoomId) -> dict[int, str]:
-        """Names of versions that are still there: the store may have been deleted."""
-        names = self.storage.names(room).items()
-        return {version: name for version, name in names if rows.number_at(version) is not None}
-
-    def authors(self, rows: Rows, room: RoomId) -> Mapping[str, CellAuthor]:
-        document = self.catch_up(rows, room)
-        query = "SELECT cell, source, member, name, time FROM cells WHERE document = ?"
-        found = self.storage.database.execute(query, (document,)).fetchall()
-        return {
-            cell: CellAuthor(source, _member(source, member, name), moment)
-            for cell, source, member, name, moment in found
-        }
-
-    def credit(self, rows: Rows, room: RoomId, new: Sequence[Credit]) -> None:
-        """Learn who wrote what; what the index has of that time is made again."""
-        self.storage.add_credits((room, credit) for credit in new)
-        if new:
-            with rows:
-                self._indexer.forget_since(rows, min(each.time for each in new) - _EARLIER)
-
-    def _take_credits(self, new: Iterable[tuple[str, Credit]]) -> bool:
-        self.storage.add_credits(new)
-        return self.storage.lasting
-
-
-#: Seconds by which an edit may be stored before its author is known.
-_EARLIER = 5.0
-
-
-def _version(row: tuple[Any, ...], given: str | None) -> Version:
-    version, began, source, member, name, calls, counts, kept = row
-    return Version(
-        version,
-        began,
-        source,
-        _member(source, member, name),
-        tuple(json.loads(calls)),
-        ChangeCounts(**json.loads(counts)),
-        given,
-        kept,
-    )
-
-
-def _member(source: str, member: str, name: str) -> Member | None:
-    return Member(member, name, source == "agent") if member else None

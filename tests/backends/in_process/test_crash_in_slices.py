@@ -1,0 +1,106 @@
+"""`kill -9` in the middle of a restore, or of its undo: all of it or nothing after the restart."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.conftest import MakeServer, Times
+from tests.harness import notebooks
+from tests.harness.agents import AgentClient, agent
+from tests.harness.collaborator import Collaborator
+from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
+
+PATH = "slices.ipynb"
+CELLS = 2_000
+
+
+def sources(word: str) -> list[str]:
+    return [f"{word} {n}" for n in range(CELLS)]
+
+
+class Crashes:
+    """A server that is killed when a tab has seen some slices of what an agent does."""
+
+    def __init__(self, server: JupyterProcess) -> None:
+        self.server = server
+        self.file = Path(server.root) / PATH
+        self.partial = 0
+        """How often the tab had seen some of it and not all."""
+
+    def write(self, word: str) -> None:
+        cells = [notebooks.code(f"cell-{n:04d}", each) for n, each in enumerate(sources(word))]
+        notebooks.write(self.file, notebooks.notebook(cells))
+
+    async def begin(self, ada: AgentClient) -> int:
+        """Bring the notebook to its second content; returns the version of the first."""
+        self.write("first")
+        await ada.ask("get_notebook", path=PATH, end_index=1)
+        facts = await ada.ask("get_document_history", path=PATH, limit=1)
+        self.write("second")
+        await ada.ask("get_notebook", path=PATH, end_index=1)
+        return int(facts["versions"][0]["version"])
+
+    async def make_one(self, ada: AgentClient, ana: Collaborator, undone: bool) -> None:
+        version = await self.begin(ada)
+        await ana.until(lambda: ana.sources() == sources("second"), timeout=30)
+        restore = "restore_document_version"
+        if not undone:
+            await self.kill_during(ada, ana, restore, "first", version=version)
+            return
+        await ada.ask(restore, path=PATH, version=version)
+        await ana.until(lambda: ana.sources() == sources("first"), timeout=30)
+        await self.kill_during(ada, ana, "undo_agent_changes", "second")
+
+    async def kill_during(
+        self, ada: AgentClient, ana: Collaborator, tool: str, word: str, **more: object
+    ) -> None:
+        """Kill the server when the tab sees what a call did to one of the cells."""
+        seen = f"cell-{random.randrange(CELLS // 2):04d}"
+        call = asyncio.create_task(ada.call(tool, path=PATH, **more))
+        await ana.until(lambda: ana.source(seen).startswith(word), timeout=60)
+        self.server.kill()
+        changed = sum(source.startswith(word) for source in ana.sources())
+        self.partial += 0 < changed < CELLS
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    async def look(self, ana: Collaborator, connections: int) -> str:
+        """What the restarted server has: one of the two contents, on disk and for everybody."""
+        await self.server.start()
+        found = await notebooks.whole_sources(self.file)
+        word = found[0].split()[0]
+        assert found == sources(word)
+        await ana.until(lambda: ana.connections >= connections, timeout=40)
+        async with agent(self.server) as ada:
+            said = await ada.say("get_notebook", path=PATH, end_index=5)
+            assert f"\n{word} 3\n" in said
+            await ana.until(lambda: ana.sources() == found, timeout=40)
+        return word
+
+
+async def test_a_restore_and_its_undo_are_there_as_a_whole_or_not_at_all(
+    make_server: MakeServer, times: Times
+) -> None:
+    async with make_server(env=NOT_MEASURED) as server:
+        crashes = Crashes(server)
+        crashes.write("first")
+        found = []
+        for _ in range(times(1, 12)):
+            for undone in (False, True):
+                async with Collaborator(server.url, server.token, PATH) as ana:
+                    try:
+                        async with agent(server) as ada:
+                            await crashes.make_one(ada, ana, undone)
+                    except* httpx2.TransportError:
+                        pass  # the server was killed
+                    found.append(await crashes.look(ana, 2))
+        assert crashes.partial  # otherwise this has tested nothing
+        # What people have seen of it is there: the journal had it before the first slice.
+        assert found == ["first", "second"] * (len(found) // 2)
