@@ -129,7 +129,8 @@ class NameHandler(_HistoryHandler):
     @authorized
     async def put(self, room: str, version: str) -> None:
         """Name a version: `name`."""
-        name = (self.get_json_body() or {}).get("name")
+        body: Any = self.get_json_body()
+        name = body.get("name") if isinstance(body, dict) else None
         if not isinstance(name, str) or len(name) > _LONGEST_NAME:
             raise HTTPError(400, f"A name of at most {_LONGEST_NAME} characters is needed.")
         with self.answering() as versions:

@@ -111,9 +111,7 @@ class InProcessBackend:
 
     async def credit(self, room_id: RoomId, edits: Sequence[AuthorshipMessage]) -> None:
         """Learn which agents of another process made some edits."""
-        rows = self._stored.known_rows(room_id)
-        if rows is not None:
-            await self.versions.credit(rows, room_id, [*credits_of(edits)])
+        await self.versions.credit(room_id, [*credits_of(edits)])
 
     async def identify(self, path: str, kind: Kind | None = "notebook") -> RoomId:
         kind = room_kind(await self.files.look(path), kind)

@@ -16,6 +16,7 @@ from ...errors import DocumentNotFound, RoomUnavailable
 from ..disk.open_files import Load
 from ..protocols.room_ids import RoomId
 from ..protocols.rooms import Authorship, Overwrite, autosave_is_on
+from ..protocols.versions import Source
 from .files import InProcessFiles
 from .group_commit import JournalError
 from .history.credits import Credit
@@ -221,13 +222,14 @@ class InProcessLink:
     def record(self, authorship: Authorship) -> None:
         who, call, moment = authorship.author, authorship.call, authorship.time
         clocks = authorship.client, authorship.clock_from, authorship.clock_to
+        source: Source = "agent" if who.is_agent else "person"  # who wrote it in a fork
         if clocks[1] < clocks[2]:
-            credit = Credit(*clocks, b"", "agent", who.id, who.name, call, moment)
+            credit = Credit(*clocks, b"", source, who.id, who.name, call, moment)
             self._journal.credit(self._room_id, credit)
         if self._deletions:
             deletions, self._deletions = self._deletions, []
             for key in deletions:
-                credit = Credit.of_deletion(key, "agent", who, moment, call)
+                credit = Credit.of_deletion(key, source, who, moment, call)
                 self._journal.credit(self._room_id, credit)
 
     def give_up(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,4 @@ async def _read(store: Any, room_id: RoomId) -> ReadRows:
 
 def _has_any(rows: StoreRows) -> bool:
     with rows:
-        try:
-            return rows.ends() is not None
-        except sqlite3.Error:
-            return False
+        return rows.ends() is not None

@@ -27,7 +27,7 @@ _SOURCES: tuple[Source, ...] = get_args(Source)
 
 @dataclass(frozen=True, slots=True)
 class AuthorshipMessage:
-    """An agent's edit: what it wrote, and what it deleted."""
+    """An edit through an agent: what was written, and what was deleted."""
 
     client: int
     clock_from: int
@@ -46,6 +46,7 @@ class AuthorshipMessage:
             "deletions": [key.hex() for key in self.deletions],
             "id": self.author.id,
             "name": self.author.name,
+            "is_agent": self.author.is_agent,
             "call": self.call,
             "time": self.time,
         }
@@ -55,19 +56,20 @@ class AuthorshipMessage:
         """The inverse of `dump`.
 
         Raises:
-            KeyError, TypeError, ValueError: It is something else, or no agent's.
+            KeyError, TypeError, ValueError: It is something else, or nobody's.
         """
         deletions = [bytes.fromhex(key) for key in value["deletions"]]
         if len(deletions) > MOST_AUTHORSHIPS or any(len(key) != 12 for key in deletions):
             raise ValueError("deletions")
-        if not is_agent(value["id"]):
+        author = Member(str(value["id"])[:NAME], str(value["name"])[:NAME], bool(value["is_agent"]))
+        if not author.id or is_agent(author.id) != author.is_agent:
             raise ValueError("id")
         return cls(
             _number(value["client"]),
             _number(value["clock_from"]),
             _number(value["clock_to"]),
             deletions,
-            Member(value["id"], str(value["name"])[:NAME], True),
+            author,
             str(value["call"])[:NAME],
             float(value["time"]),
         )

@@ -361,3 +361,22 @@ async def test_a_journal_abandoned_while_its_thread_uses_it_is_opened_again_late
         await journal.durable()
         await journal.close()
     assert "could not be synced" not in caplog.text
+
+
+def test_a_journal_of_an_earlier_version_is_used_as_it_is(tmp_path: Path) -> None:
+    """It had a table of agents and their edits, which the history does not need."""
+    path = tmp_path / "journal-0.db"
+    Journal(path).discard()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DROP TABLE credits")
+        database.execute(
+            "CREATE TABLE attribution (document TEXT NOT NULL, client INTEGER NOT NULL, "
+            "clock_from INTEGER NOT NULL, clock_to INTEGER NOT NULL, agent TEXT NOT NULL, "
+            "call TEXT NOT NULL, time REAL NOT NULL)"
+        )
+        database.execute("INSERT INTO rooms VALUES (?, 'a.ipynb', NULL, 0)", (ROOM,))
+        database.commit()
+    journal = Journal(path)
+    assert journal.events == []
+    assert [unsaved.path for unsaved in journal.records.unsaved()] == ["a.ipynb"]
+    journal.discard()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pycrdt import Doc, Map
+from pycrdt import Assoc, Doc, Map
 
 from ....documents.cell_mirror import CellChange
 from ....documents.differ import Differ
@@ -26,6 +26,13 @@ METADATA = "\0metadata"
 
 Changes = dict[str, set[str]]
 """What was changed, by the id of the cell: the kinds of `CellChange`."""
+
+
+Written = Mapping[int, tuple[int, int]]
+"""What is new in a row: clients, and from which clock up to which."""
+
+#: Characters of a cell that are searched for one that is new.
+_SEARCHED = 10_000
 
 
 class ReplayedDocument:
@@ -95,6 +102,27 @@ class ReplayedDocument:
         # The ids of a damaged notebook may not be unique.
         index = self._document._index_of(cell) if isinstance(self._document, Notebook) else 0
         return self._document.cell_type(index), self._document.source(index)
+
+    def new_in(self, cell: str, written: Written) -> tuple[int, int] | None:
+        """Something in a cell that is new, by client and clock, if it can be found."""
+        assert self._document is not None
+        if not isinstance(self._document, Notebook):
+            return None
+        index = self._document._index_of(cell)
+        source = self._document.source(index)
+        if not source.isascii():  # pycrdt counts wrong (B8)
+            source = ""
+        shared = self._document.shared_source(index)
+        for place in (-1, *range(min(len(source), _SEARCHED))):
+            if place < 0:
+                found = self._document.source_id(index)
+            else:
+                item = shared.sticky_index(place, Assoc.AFTER).to_json()["item"]
+                found = int(item["client"]), int(item["clock"])
+            start, end = written.get(found[0], (0, 0))
+            if start <= found[1] < end:
+                return found
+        return None
 
     def _on_cells(self, changes: list[CellChange]) -> None:
         for change in changes:

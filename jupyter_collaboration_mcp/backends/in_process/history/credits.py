@@ -127,11 +127,12 @@ def credits_of(edits: Iterable[AuthorshipMessage]) -> Iterator[Credit]:
     """The credits for edits of another process."""
     for edit in edits:
         who = edit.author
+        source: Source = "agent" if who.is_agent else "person"
         if edit.clock_from < edit.clock_to:
             clocks = edit.client, edit.clock_from, edit.clock_to
-            yield Credit(*clocks, b"", "agent", who.id, who.name, edit.call, edit.time)
+            yield Credit(*clocks, b"", source, who.id, who.name, edit.call, edit.time)
         for key in edit.deletions:
-            yield Credit.of_deletion(key, "agent", who, edit.time, edit.call)
+            yield Credit.of_deletion(key, source, who, edit.time, edit.call)
 
 
 def credit_values(credit: Credit) -> tuple[Any, ...]:

@@ -9,13 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ....documents.members import Member
-from ...protocols.versions import ChangeCounts, Source
-from .content import METADATA, Changes, ReplayedDocument, Text, count_changes
+from ....documents.updates import is_deletion
+from ...protocols.versions import Source
+from .content import METADATA, Changes, ReplayedDocument, Text
 from .credits import Author
 from .rows import Row
 
 #: Seconds of a pause that ends a version, and that a version lasts at most.
 _PAUSE, _LONGEST = 30.0, 600.0
+
+#: Seconds between two rows of one large call.
+_CALL = 2.0
 
 #: The most calls that a version names, and the most cells of which it knows what they said.
 _CALLS = 20
@@ -50,6 +54,8 @@ class Draft:
     before: dict[str, Text | None] = field(default_factory=dict)
     """What the changed cells said before."""
     kept: str | None = None
+    deletes: bool = True
+    """Whether it has nothing but deletions so far."""
 
     @classmethod
     def begin(cls, row: Row, author: Author) -> Self:
@@ -63,6 +69,9 @@ class Draft:
             texts: What all cells said before this version.
         """
         self.last_row, self.ended, self.id = row.number, row.time, row.version
+        self.deletes = self.deletes and is_deletion(row.update)
+        if not self.deletes and not is_deletion(row.update):
+            self.moment = _moment_apart(author)
         if (author.source, author.member) != (self.source, self.member):
             if author.who != (self.source, self.member.id if self.member else ""):
                 self.source, self.member = "several", None
@@ -87,14 +96,20 @@ class Draft:
         return (
             same
             and not named
-            and _moment_apart(author) == self.moment
+            and self._is_same_call(row, author)
             and 0 <= row.time - self.ended <= _PAUSE
             and row.time - self.began <= _LONGEST
         )
 
-    def counts(self, document: ReplayedDocument) -> ChangeCounts:
-        """What it has changed, if it is over now."""
-        return count_changes(self.changes, self.before, self.after(document))
+    def _is_same_call(self, row: Row, author: Author) -> bool:
+        """Whether a row is of the call that is this version, if it is only one."""
+        moment = _moment_apart(author)
+        if moment == self.moment:
+            return True
+        # What a large call deletes is recorded at its end, and what it writes before.
+        deletes = self.deletes or is_deletion(row.update)
+        same = bool(moment and self.moment) and set(author.calls) == set(self.calls)
+        return deletes and same and row.time - self.ended <= _CALL
 
     def after(self, document: ReplayedDocument) -> dict[str, Text | None]:
         """What the changed cells say now."""
@@ -107,6 +122,7 @@ class Draft:
         """What has to be remembered to continue it; None if it is too large for that."""
         value = {
             "moment": self.moment,
+            "deletes": self.deletes,
             "changes": {cell: sorted(kinds) for cell, kinds in self.changes.items()},
             "before": self.before,
         }
@@ -116,7 +132,7 @@ class Draft:
     def load(self, text: str) -> None:
         """The inverse of `dump`."""
         value: dict[str, Any] = json.loads(text)
-        self.moment = value["moment"]
+        self.moment, self.deletes = value["moment"], value["deletes"]
         self.changes = {cell: set(kinds) for cell, kinds in value["changes"].items()}
         self.before = {
             cell: None if before is None else (before[0], before[1])

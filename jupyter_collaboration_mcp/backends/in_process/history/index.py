@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ....documents.members import Member
-from ....errors import HistoryError, InvalidArgument, UnknownVersion
+from ....errors import InvalidArgument, UnknownVersion
+from ....panics import contained
 from ...protocols.room_ids import RoomId
 from ...protocols.versions import CellAuthor, ChangeCounts, Version, VersionList
 from . import checkpoints
@@ -37,6 +39,7 @@ class HistoryIndex:
         self.stopped = False
         self.storage = HistoryStorage(path)
         self._drain = drain
+        self._credited: dict[str, float] = {}  # since when new credits may change the index
         self._indexer = Indexer(self.storage, lambda: self.stopped)
 
     def close(self) -> None:
@@ -45,14 +48,18 @@ class HistoryIndex:
     def catch_up(self, rows: Rows, room: RoomId) -> int | None:
         """Bring the index of a document up to date; returns its number there, None if it has no
         rows."""
-        self._drain(self._take_credits)
         try:
-            with rows:
-                return self._indexer.catch_up(rows, room)
+            return self._catch_up(rows, room)
         except sqlite3.DatabaseError as error:
             if not self.storage.renew(error):
-                raise HistoryError.unreadable(str(error)) from error
-        with rows:
+                raise
+        return self._catch_up(rows, room)
+
+    def _catch_up(self, rows: Rows, room: RoomId) -> int | None:
+        self._drain(self._take_credits)
+        with contained(), rows:
+            if (since := self._credited.pop(room, None)) is not None:
+                self._indexer.forget_since(rows, since - _EARLIER, since)
             return self._indexer.catch_up(rows, room)
 
     def list(self, rows: Rows, room: RoomId, limit: int, before: int | None) -> VersionList:
@@ -118,15 +125,17 @@ class HistoryIndex:
             for cell, source, member, name, moment in found
         }
 
-    def credit(self, rows: Rows, room: RoomId, new: Sequence[Credit]) -> None:
+    def credit(self, room: RoomId, new: Sequence[Credit]) -> None:
         """Learn who wrote what; what the index has of that time is made again."""
-        self.storage.add_credits((room, credit) for credit in new)
-        if new:
-            with rows:
-                self._indexer.forget_since(rows, min(each.time for each in new) - _EARLIER)
+        self._take_credits([(room, credit) for credit in new])
+        # The edits may have been stored seconds ago, and another machine may have another time.
+        self._credited[room] = min(time.time() - _EARLIER, self._credited[room])
 
     def _take_credits(self, new: Iterable[tuple[str, Credit]]) -> bool:
+        new = list(new)
         self.storage.add_credits(new)
+        for room, credit in new:
+            self._credited[room] = min(credit.time, self._credited.get(room, credit.time))
         return self.storage.lasting
 
 

@@ -18,7 +18,7 @@ from ....documents.updates import first_block, sole_author
 from ...protocols.room_ids import RoomId
 from ...protocols.versions import ChangeCounts
 from . import checkpoints
-from .content import METADATA, Changes, ReplayedDocument, Text, count_changes
+from .content import METADATA, Changes, ReplayedDocument, Text, Written, count_changes
 from .credits import Author, Credit, author_of
 from .grouping import Days, Draft, reason_to_keep
 from .rows import Row, Rows
@@ -26,6 +26,9 @@ from .storage import FORMAT, HistoryStorage, text_of
 
 #: Rows, and bytes in them, after which what was found so far is written.
 _PORTION, _PORTION_BYTES = 2_000, 16_000_000
+
+#: The most documents in the index; those that have not changed for longest are dropped.
+_DOCUMENTS = 5_000
 
 #: The most versions of a document that are listed; the oldest are dropped first.
 _VERSIONS = 100_000
@@ -93,10 +96,14 @@ class Indexer:
                 return document.id
         raise Stopped
 
-    def forget_since(self, rows: Rows, time: float) -> None:
-        """Make the versions again that have something from a time on, and the one before."""
+    def forget_since(self, rows: Rows, time: float, unless_before: float = 0.0) -> None:
+        """Make the versions again that have something from a time on, and the one before.
+
+        Args:
+            unless_before: Does nothing if the index ends before this time.
+        """
         document = self._record(rows)
-        if document is not None and document.last_time >= time:
+        if document is not None and document.last_time >= max(time, unless_before):
             query = (
                 "SELECT first_row FROM versions WHERE document = ? AND ended < ? "
                 "ORDER BY first_row DESC LIMIT 1"
@@ -163,6 +170,10 @@ class Indexer:
                 "days, used) VALUES (?, ?, ?, ?, 0, 0, '{}', ?)",
                 (key, FORMAT, *first, time.time()),
             )
+            query = "SELECT id FROM documents ORDER BY used DESC LIMIT -1 OFFSET ?"
+            for unused in database.execute(query, (_DOCUMENTS,)).fetchall():
+                _forget(database, *unused)
+                database.execute("DELETE FROM documents WHERE id = ?", unused)
         return self._record(rows)
 
 
@@ -260,6 +271,7 @@ class _Continuation:
         self, row: Row, new: Iterator[Row], replayed: ReplayedDocument, since: tuple[int, int]
     ) -> None:
         count, size = since
+        enough = checkpoints.BYTES
         pending = pending_bytes = 0
         following: Row | None = row
         while following is not None:
@@ -267,12 +279,13 @@ class _Continuation:
             self._add(row, replayed)
             self._last = (row.number, row.time)
             count, size = count + 1, size + len(row.update)
-            if count >= checkpoints.ROWS or size >= checkpoints.BYTES:
+            if count >= checkpoints.ROWS or size >= enough:
                 state = replayed.doc.get_update()
-                # A large document whose rows are small is not worth so many copies.
                 if count >= checkpoints.ROWS or size >= len(state):
                     self._states.append((row.number, state))
                     count = size = 0
+                # A large document whose rows are small is not worth so many copies.
+                enough = max(checkpoints.BYTES, len(state))
             pending, pending_bytes = pending + 1, pending_bytes + len(row.update)
             if pending >= _PORTION or pending_bytes >= _PORTION_BYTES:
                 self._write(replayed)
@@ -297,7 +310,7 @@ class _Continuation:
                 self._end(draft, draft.after(replayed) if after is None else after)
             self._draft = draft = Draft.begin(row, author)
         draft.add(row, author, changes, self._texts)
-        self._credit_cells(row, author, changes, replayed)
+        self._credit_cells(row, author, changes, replayed, written)
 
     def _takes(self, draft: Draft, row: Row, author: Author, first_of_day: bool) -> bool:
         named = draft.id in self._named
@@ -331,7 +344,12 @@ class _Continuation:
                 self._texts[cell] = text
 
     def _credit_cells(
-        self, row: Row, author: Author, changes: Changes, replayed: ReplayedDocument
+        self,
+        row: Row,
+        author: Author,
+        changes: Changes,
+        replayed: ReplayedDocument,
+        written: Written,
     ) -> None:
         """Note who wrote which cells. Moving or running a cell is not writing it."""
         for cell, kinds in changes.items():
@@ -340,7 +358,13 @@ class _Continuation:
             if not replayed.has(cell):
                 self._cells[cell] = None
             elif kinds & {"inserted", "edited"}:
-                self._cells[cell] = (author, row.time)
+                whose = author
+                if author.source == "several" and (new := replayed.new_in(cell, written)):
+                    client, clock = new  # a merge has written each cell for its author
+                    whose = author_of(
+                        row.update, {client: (clock, clock + 1)}, self._credits, False
+                    )
+                self._cells[cell] = (whose, row.time)
 
     # -- writing -----------------------------------------------------------------------------
 

@@ -80,20 +80,18 @@ class Retention:
         stays = [] if document is None else self._stays(document, room, limit)
         if document is None or not stays:
             return 0
-        removed = 0
+        reasons = [(version, text_of(reason)) for _, version, reason in stays if reason]
+        removed, done = 0, []
         with rows:
-            segments = _segments(rows, [row for row, _, _ in stays])
-            if segments is None:
-                return 0
-            self._history.storage.keep(
-                room, [(version, text_of(reason)) for _, version, reason in stays if reason]
-            )
-            for segment in segments:
-                removed += _replace(rows, segment)
+            for end, segment in _segments(rows, [row for row, _, _ in stays]):
+                if segment is not None:
+                    self._history.storage.keep(room, reasons)
+                    removed += self._replace(rows, segment)
                 if self._history.stopped:
                     break
-            else:
-                self._forget_versions(document, [row for row, _, _ in stays], rows)
+                done.append(end)
+            if removed:
+                self._forget_versions(document, done, rows)
         return removed
 
     def _stays(
@@ -111,6 +109,31 @@ class Retention:
             stays.append(found[-1])
         return stays
 
+    def _replace(self, rows: StoreRows, segment: _Segment) -> int:
+        """Replace rows by one, in short transactions.
+
+        Whatever happens meanwhile: first the last row has everything, and only then the others go.
+        """
+        *others, (last, moment) = segment.rows
+        with contextlib.closing(_connect(rows.path)) as database:
+            done = database.execute(
+                "UPDATE yupdates SET yupdate = ? WHERE rowid = ? AND path = ? AND timestamp = ?",
+                (segment.squashed, last, rows.key, moment),
+            )
+            if done.rowcount != 1:
+                return 0  # somebody else has squashed it
+            for start in range(0, len(others), _BATCH):
+                if self._history.stopped:
+                    return start
+                time.sleep(_PAUSE)
+                database.execute("BEGIN IMMEDIATE")
+                database.executemany(
+                    "DELETE FROM yupdates WHERE rowid = ? AND timestamp = ? AND path = ?",
+                    [(*row, rows.key) for row in others[start : start + _BATCH]],
+                )
+                database.execute("COMMIT")
+        return len(others)
+
     def _forget_versions(self, document: int, stays: Sequence[int], rows: StoreRows) -> None:
         with self._history.storage.transaction() as database:
             marks = ", ".join("?" * len(stays))
@@ -126,24 +149,25 @@ class Retention:
                 )
 
 
-def _segments(rows: StoreRows, ends: Sequence[int]) -> list[_Segment] | None:
-    """The rows up to each of some rows, as one update; None if that is not exactly the same."""
+def _segments(rows: StoreRows, ends: Sequence[int]) -> Iterator[tuple[int, _Segment | None]]:
+    """The rows up to each of some rows, as one update; None where there is one row only.
+
+    Ends where one update would not be exactly the same.
+    """
     doc: Doc[Any] = Doc()
     rebuilt: Doc[Any] = Doc()
-    segments, start = [], 0
+    start = 0
     for end in ends:
         before = doc.get_state()
         taken = [*_applied(rows.after(start, through=end), doc)]
         if not taken or taken[-1][0] != end:
-            return None
+            return
         squashed = doc.get_update(before)
         rebuilt.apply_update(squashed)
         if not _equal(doc, rebuilt):
-            return None
-        if len(taken) > 1:
-            segments.append(_Segment(taken, squashed))
+            return
+        yield end, _Segment(taken, squashed) if len(taken) > 1 else None
         start = end
-    return segments
 
 
 def _applied(new: Iterator[Row], doc: Doc[Any]) -> Iterator[tuple[int, float]]:
@@ -163,28 +187,6 @@ def _equal(one: Doc[Any], other: Doc[Any]) -> bool:
         one.get(name, type=kind).to_py() == other.get(name, type=kind).to_py()
         for name, kind in kinds
     )
-
-
-def _replace(rows: StoreRows, segment: _Segment) -> int:
-    """Replace rows by one, in short transactions: whatever happens meanwhile, the last row has
-    everything at first, and only then the others go."""
-    *others, (last, moment) = segment.rows
-    with contextlib.closing(_connect(rows.path)) as database:
-        done = database.execute(
-            "UPDATE yupdates SET yupdate = ? WHERE rowid = ? AND path = ? AND timestamp = ?",
-            (segment.squashed, last, rows.key, moment),
-        )
-        if done.rowcount != 1:
-            return 0  # somebody else has squashed it
-        for start in range(0, len(others), _BATCH):
-            time.sleep(_PAUSE)
-            database.execute("BEGIN IMMEDIATE")
-            database.executemany(
-                "DELETE FROM yupdates WHERE rowid = ? AND timestamp = ? AND path = ?",
-                [(*row, rows.key) for row in others[start : start + _BATCH]],
-            )
-            database.execute("COMMIT")
-    return len(others)
 
 
 def _connect(store: Path) -> sqlite3.Connection:

@@ -9,7 +9,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 #: Rows and bytes that are read at once: the store cannot be written meanwhile.
 _BATCH, _BATCH_BYTES = 100, 4_000_000
@@ -38,13 +38,20 @@ class Row(NamedTuple):
         return version_at(self.time)
 
 
+class RowsUnreadable(Exception):
+    """The rows cannot be read now, whatever the state of the index."""
+
+
 def version_at(time: float) -> int:
     """The id of the version that ended at a time."""
     return int(time * 1000)
 
 
 class Rows(Protocol):
-    """The stored rows of one document, while it is entered as a context."""
+    """The stored rows of one document, while it is entered as a context.
+
+    All methods raise `RowsUnreadable` if the store cannot be read now.
+    """
 
     @property
     def document(self) -> str:
@@ -108,31 +115,33 @@ class StoreRows:
             self._connection.close()
             self._connection = None
 
-    @property
-    def _database(self) -> sqlite3.Connection:
-        if self._connection is None:
-            # It is only read. But after a crash, only a connection that may write can roll back.
-            self._connection = sqlite3.connect(
-                f"{self.path.as_uri()}?mode=rw", uri=True, timeout=_BUSY, isolation_level=None
-            )
-        return self._connection
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        """What a query finds, all of it at once: nobody can write until the last row is read."""
+        try:
+            if self._connection is None:
+                # It is only read. But after a crash, only one who may write can roll back.
+                self._connection = sqlite3.connect(
+                    f"{self.path.as_uri()}?mode=rw", uri=True, timeout=_BUSY, isolation_level=None
+                )
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise RowsUnreadable(str(error)) from error
 
     def ends(self) -> tuple[tuple[int, float], tuple[int, float]] | None:
         if not self.path.exists():
             return None
-        found = []
-        for order in ("", "DESC"):
-            query = (
-                "SELECT rowid, timestamp FROM yupdates WHERE path = ? "
-                f"ORDER BY timestamp {order}, rowid {order} LIMIT 1"
-            )
-            with contextlib.suppress(sqlite3.OperationalError):  # there is no such table yet
-                found += self._database.execute(query, (self.key,)).fetchall()
+        if not self._read("SELECT 1 FROM sqlite_master WHERE name = 'yupdates'"):
+            return None
+        query = (
+            "SELECT rowid, timestamp FROM yupdates WHERE path = ? "
+            "ORDER BY timestamp {0}, rowid {0} LIMIT 1"
+        )
+        found = [row for order in ("", "DESC") for row in self._read(query.format(order), self.key)]
         return (found[0], found[1]) if len(found) == 2 else None
 
     def has(self, number: int, time: float) -> bool:
         query = "SELECT 1 FROM yupdates WHERE rowid = ? AND path = ? AND timestamp = ?"
-        return self._database.execute(query, (number, self.key, time)).fetchone() is not None
+        return bool(self._read(query, number, self.key, time))
 
     def after(self, number: int, time: float = 0.0, through: int | None = None) -> Iterator[Row]:
         wanted = self._numbers(number, time, through)
@@ -142,15 +151,15 @@ class StoreRows:
             for part in self._portions(numbers[start : start + _BATCH]):
                 marks = ", ".join("?" * len(part))
                 query = f"SELECT rowid, yupdate FROM yupdates WHERE rowid IN ({marks})"
-                updates = dict(self._database.execute(query, part).fetchall())
+                updates = dict(self._read(query, *part))
                 for each in part:
                     if each in updates:  # else somebody has squashed it meanwhile
                         yield Row(each, times[each], self._plain(updates[each]))
 
     def _numbers(self, number: int, time: float, through: int | None) -> list[tuple[int, float]]:
         """The numbers and times of the rows after a number."""
-        database, last = self._database, 2**62 if through is None else through
-        (newest,) = database.execute("SELECT coalesce(max(rowid), 0) FROM yupdates").fetchone()
+        last = 2**62 if through is None else through
+        ((newest,),) = self._read("SELECT coalesce(max(rowid), 0) FROM yupdates")
         if number > 0 and min(newest, last) - number <= _NEAR:
             # Few rows have come since, of this document and others: the plus keeps SQLite from
             # going through all rows of this one.
@@ -158,17 +167,17 @@ class StoreRows:
                 "SELECT rowid, timestamp FROM yupdates WHERE rowid > ? AND rowid <= ? "
                 "AND +path = ? ORDER BY rowid"
             )
-            return database.execute(query, (number, last, self.key)).fetchall()
+            return self._read(query, number, last, self.key)
         # The index of the database has the numbers: no update is read for this.
         query = "SELECT rowid, timestamp FROM yupdates WHERE path = ? AND timestamp >= ?"
-        found = database.execute(query, (self.key, time - _CLOCK)).fetchall()
+        found = self._read(query, self.key, time - _CLOCK)
         return sorted(row for row in found if number < row[0] <= last)
 
     def _portions(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         """Numbers of rows that are not too large to be read together."""
         marks = ", ".join("?" * len(numbers))
         query = f"SELECT rowid, length(yupdate) FROM yupdates WHERE rowid IN ({marks})"
-        sizes = dict(self._database.execute(query, numbers).fetchall())
+        sizes = dict(self._read(query, *numbers))
         part: list[int] = []
         size = 0
         for number in numbers:
@@ -183,7 +192,7 @@ class StoreRows:
     def number_at(self, version: int) -> int | None:
         query = "SELECT rowid, timestamp FROM yupdates WHERE path = ? AND timestamp BETWEEN ? AND ?"
         span = (version - 1) / 1000, (version + 2) / 1000
-        rows = self._database.execute(query, (self.key, *span)).fetchall()
+        rows = self._read(query, self.key, *span)
         return max((row for row, time in rows if version_at(time) == version), default=None)
 
     def _plain(self, update: bytes) -> bytes:

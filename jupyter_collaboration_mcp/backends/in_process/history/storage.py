@@ -101,9 +101,9 @@ class HistoryStorage:
     def renew(self, error: sqlite3.Error) -> bool:
         """Begin a new file for a broken one; returns whether that is worth another attempt."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        self.close()
-        if code in _LEAVE:
+        if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return False
+        self.close()
         return self._set_aside(error)
 
     @contextmanager
@@ -230,7 +230,6 @@ class HistoryStorage:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         database = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
         try:
-            database.execute("PRAGMA auto_vacuum = INCREMENTAL")
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute("PRAGMA journal_size_limit = 4000000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,9 +17,12 @@ from .credits import Credit
 from .index import Drain, HistoryIndex
 from .indexer import Stopped
 from .retention import Retention
-from .rows import Rows, StoreRows
+from .rows import Rows, RowsUnreadable, StoreRows
 
 T = TypeVar("T")
+
+#: Seconds that what is being indexed has to end when the server stops.
+_CLOSING = 3.0
 
 FindStored = Callable[[RoomId], StoreRows | None]
 """Finds the rows of a document as they are; None if its store is no database."""
@@ -41,8 +45,8 @@ class InProcessVersions:
     async def close(self) -> None:
         """Stop, in the middle of a document if need be."""
         self._history.stopped = True
-        with contextlib.suppress(RuntimeError):
-            await self._in_thread(self._history.close)
+        with contextlib.suppress(HistoryError, TimeoutError):
+            await asyncio.wait_for(self._in_thread(self._history.close), _CLOSING)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def list(self, room_id: RoomId, limit: int, before: int | None = None) -> VersionList:
@@ -86,13 +90,16 @@ class InProcessVersions:
 
     async def catch_up(self, rows: Rows, room_id: RoomId) -> None:
         """Continue the index of a document with the rows that there are."""
-        with contextlib.suppress(Stopped):
-            await self._in_thread(self._history.catch_up, rows, room_id)
+        await self._in_thread(self._history.catch_up, rows, room_id)
 
-    async def credit(self, rows: Rows, room_id: RoomId, new: Sequence[Credit]) -> None:
+    async def credit(self, room_id: RoomId, new: Sequence[Credit]) -> None:
         """Learn from somebody else who wrote what, perhaps later than the index."""
-        await self._in_thread(self._history.credit, rows, room_id, new)
+        if new:
+            await self._in_thread(self._history.credit, room_id, new)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, work, *arguments)
+        try:
+            return await loop.run_in_executor(self._thread, work, *arguments)
+        except (sqlite3.Error, RowsUnreadable, Stopped) as error:
+            raise HistoryError.unreadable(str(error) or "the server stops") from error

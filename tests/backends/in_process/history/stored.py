@@ -14,8 +14,9 @@ from jupyter_collaboration_mcp.backends.in_process.history.credits import Credit
 from jupyter_collaboration_mcp.backends.in_process.history.index import HistoryIndex
 from jupyter_collaboration_mcp.backends.in_process.history.rows import StoreRows
 from jupyter_collaboration_mcp.backends.protocols.room_ids import Kind, RoomId
-from jupyter_collaboration_mcp.backends.protocols.versions import Version
+from jupyter_collaboration_mcp.backends.protocols.versions import Source, Version
 from jupyter_collaboration_mcp.documents.members import Member
+from jupyter_collaboration_mcp.documents.updates import deletion_key, is_deletion
 from tests.harness import notebooks
 
 #: Noon of a day, as the store writes times.
@@ -101,6 +102,13 @@ class StoredHistory:
             made = client, between.start, between.stop
             credit = Credit(*made, b"", "agent", who.id, who.name, call, NOON)
         self.credits.append((self.room, credit))
+
+    def credit_deletions(self, writer: Writer, who: Member, at: float) -> None:
+        """Let the history know who made the deletions that a writer has just made."""
+        for update in filter(is_deletion, writer.updates):
+            source: Source = "agent" if who.is_agent else "person"
+            credit = Credit.of_deletion(deletion_key(update), source, who, at)
+            self.credits.append((self.room, credit))
 
     def append(self, update: bytes, at: float, key: str = ".id") -> None:
         values = (self.key if key == ".id" else key, update, b"", at)

@@ -14,7 +14,7 @@ from pycrdt import Doc
 from jupyter_collaboration_mcp.backends.in_process.history.credits import Credit
 from jupyter_collaboration_mcp.backends.in_process.history.retention import Retention
 from jupyter_collaboration_mcp.documents.members import Member
-from jupyter_collaboration_mcp.documents.updates import deletion_key
+from jupyter_collaboration_mcp.documents.updates import decode_state, deletion_key
 from jupyter_collaboration_mcp.errors import UnknownVersion
 
 from .stored import ADA, ANA, BOB, NOON, StoredHistory, Writer
@@ -170,7 +170,7 @@ def test_a_deletion_is_its_agents_rather_than_the_only_persons(stored: StoredHis
         first, second = (deletion_key(row.update) for row in rows.after(1))
     for key, source, who in ((first, "person", ANA), (first, "agent", ADA), (second, "agent", BOB)):
         credit = Credit.of_deletion(key, source, who, NOON + 60)  # type: ignore[arg-type]
-        stored.index.credit(stored.rows(), stored.room, [credit])
+        stored.index.credit(stored.room, [credit])
     assert names(stored) == ["file", "Ada", "Bob"]
 
 
@@ -181,7 +181,7 @@ def test_authors_that_are_known_late_are_put_in_later(stored: StoredHistory) -> 
         writer.do(insert(0, "x"), NOON + 60 + 40 * number)
     assert names(stored) == ["file", "unknown", "unknown", "unknown"]
     credit = Credit(7, 1, 2, b"", "agent", ADA.id, ADA.name, "edit", NOON + 100)
-    stored.index.credit(stored.rows(), stored.room, [credit])
+    stored.index.credit(stored.room, [credit])
     assert names(stored) == ["file", "unknown", "Ada", "unknown"]
 
 
@@ -212,6 +212,50 @@ def test_restores_merges_and_undone_calls_stand_alone_and_keep_what_was_before(
         "before a merge",
         None,
     ]
+
+
+def test_a_row_for_several_authors_credits_each_with_their_cells(stored: StoredHistory) -> None:
+    """As a merge of a fork writes it."""
+    stored.load_cells(3)
+    ada = Writer(stored, 8)
+    before, ends = 0, []
+
+    def merge(document: Any) -> None:
+        for number, who in enumerate((ADA, ANA, BOB)):
+            insert(number, f"by {who.name} ", 2)(document)
+            ends.append(decode_state(document.ydoc.get_state()).get(8, 0))
+
+    ada.do(merge, NOON + 60)
+    for end, who in zip(ends, (ADA, ANA, BOB), strict=True):
+        source = "agent" if who.is_agent else "person"
+        made = Credit(8, before, end, b"", source, who.id, who.name, "merge", NOON)  # type: ignore[arg-type]
+        stored.credits.append((stored.room, made))
+        before = end
+    merged = stored.versions()[-1]
+    assert (merged.source, merged.calls) == ("several", ("merge",))
+    authors = stored.index.authors(stored.rows(), stored.room)
+    assert [authors[f"cell-{number:05d}"].author for number in range(3)] == [ADA, ANA, BOB]
+
+
+def test_all_rows_of_one_large_call_are_one_version(stored: StoredHistory) -> None:
+    """It is applied in slices; what it deletes is recorded when all of them are there."""
+    stored.load_cells(4)
+    ada = Writer(stored, 8)
+    for call in range(2):
+        at = NOON + 60 + 3 * call
+        began = decode_state(ada.doc.get_state()).get(8, 0)
+        ada.do(lambda document: document.ycells.__delitem__(0), at)
+        key = deletion_key(ada.updates[-1])
+        for number in range(3):
+            ada.do(insert(0, "x"), at + 0.1 + number / 10)
+        ended = decode_state(ada.doc.get_state())[8]
+        made = Credit(8, began, ended, b"", "agent", ADA.id, ADA.name, "restore", at)
+        deleted = Credit.of_deletion(key, "agent", ADA, at + 0.5, "restore")
+        stored.credits += [(stored.room, made), (stored.room, deleted)]
+    _loaded, first, second = stored.versions()
+    assert (first.counts.deleted, first.counts.edited) == (1, 1)
+    assert first.kept == "before a restore"
+    assert second.counts == first.counts
 
 
 def test_the_state_before_an_agents_first_edit_of_each_day_is_kept(stored: StoredHistory) -> None:
