@@ -104,12 +104,12 @@ async def test_what_makes_no_sense_with_a_fork_names_what_does(server: JupyterPr
         assert "is a fork itself" in error["message"]
         error = await ada.refused("get_document", path=fork)
         assert error["code"] == "not_text"
-        for tool, more in (
+        for tool, arguments in (
             ("get_document_history", {}),
             ("restore_document_version", {"version": 1}),
             ("diff_document_versions", {"from_version": 1}),
         ):
-            error = await ada.refused(tool, path=fork, **more)
+            error = await ada.refused(tool, path=fork, **arguments)
             assert error["code"] == "fork_refused"
 
 
