@@ -381,7 +381,7 @@ _NOTES: Mapping[str, str] = {
     "join_session": "Joining a session means joining its document, under a session of your own.",
     "leave_session": (
         "Without it, an agent leaves when its connection ends, or some minutes after its last call "
-        "(`idle_timeout`). What it can undo is kept for a while."
+        "(`idle_timeout`). What it can undo is kept."
     ),
     "list_servers": (
         "Only in the standalone command; the extension has one server, its own. Each server is "
@@ -400,12 +400,19 @@ _NOTES: Mapping[str, str] = {
         "`after_cell_id`. A moved cell keeps its id, outputs and metadata."
     ),
     "undo_agent_changes": (
-        "One step is one call of this agent that changed this document; the last 200 are kept. "
-        "`since` undoes all steps after that version, whatever `steps` is. If others wrote inside "
-        "the agent's text, or edited a cell that it inserted, the call is refused with the diff. "
-        "`force=true` proceeds: every character of the others stays, an inserted cell that they "
-        "edited stays whole, and the rest is undone. An undo cannot be undone, and the steps are "
-        "gone after a restart of the server."
+        "One step is one call of this agent that changed this document; the last 200 are kept, "
+        "also when the agent or the server has been away. `since` undoes all steps after that "
+        "version, whatever `steps` is. `call_id` undoes one call that `list_agent_changes` shows, "
+        "and keeps later ones. If others wrote inside the agent's text, or edited a cell that it "
+        "inserted, the call is refused with the diff; the same goes for the agent's own later "
+        "calls, which the answer names. `force=true` proceeds: every character of the others "
+        "stays, an inserted cell that they edited stays whole, and the rest is undone. Outputs "
+        "stay, unless the step cleared them. `agent` undoes the steps of another agent, which is "
+        "told so with its next answer. An undo cannot be undone."
+    ),
+    "list_agent_changes": (
+        "Each line has the id of the call, the server's local time, the tool, what it changed, and "
+        "its cells; a cell without an index is gone. Calls that were undone are not listed."
     ),
 }
 
@@ -460,14 +467,15 @@ names the tool that was probably meant.
 #: Where the tree in errors/__init__.py says no more than the name does.
 _ERROR_MEANINGS: Mapping[str, str] = {
     "document_not_found": "nothing exists at that path",
-    "nothing_to_undo": "this agent has no step left in this document",
+    "nothing_to_undo": "the agent has no step left in this document",
+    "step_not_found": "no call with this id can be undone here",
 }
 
 
 def tools_reference() -> str:
     """docs/tools.md."""
     tools = _tools()
-    toolsets = ", ".join(f"`{toolset.name}`" for toolset in TOOLSETS)
+    toolsets = ", ".join(dict.fromkeys(f"`{toolset.name}`" for toolset in TOOLSETS))
     parts = [
         _GENERATED,
         "# Tools",
@@ -539,8 +547,9 @@ In the command they apply to every server, including those that an agent connect
 not part of a path. To the command, a symbolic link looks like a file, so there the rules apply to
 the link's own path only.
 
-**Levels** are `read`, `write`, `execute` and `admin`; each includes those before it. Only
-`connect_server` and `disconnect_server` of the standalone command need `admin`. An agent with
+**Levels** are `read`, `write`, `execute` and `admin`; each includes those before it.
+`admin` is for what is another agent's (its session, and its changes, which can be listed and
+undone), and for `connect_server` and `disconnect_server` of the standalone command. An agent with
 `write` must pass `exec=false` to updates and inserts, whose default needs `execute`. In the
 command, `--permission read --permission work=write` gives one server a level of its own; in the
 environment that is `read,work=write`.

@@ -58,6 +58,7 @@ class Intent(Enum):
     )
     LIST_USERS = "List who is online."
     LIST_SESSIONS = "List the active sessions."
+    LIST_CHANGES = "List the agent's changes to see what can be undone."
     LIST_SERVERS = "List the connected servers."
     LIST_SERVERS_OR_ESCAPE = (
         "List the connected servers. If the name itself has a colon, write ./{path}"

@@ -145,6 +145,7 @@ READS: dict[str, Case] = {
     "long names": ("get_notebook", {"path": NOTEBOOK, "cell_ids": LONG_NAMES}),
 }
 
+LIST: Case = ("list_agent_changes", {"path": NOTEBOOK})
 UNDO: Case = ("undo_agent_changes", {"path": NOTEBOOK})
 UNDO_TEXT: Case = ("undo_agent_changes", {"path": TEXT})
 
@@ -160,6 +161,7 @@ WRITES: dict[str, list[Case]] = {
                 ],
             },
         ),
+        LIST,
         UNDO,
     ],
     "a large cell": [

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from jupyter_core.paths import jupyter_data_dir
 
+from ..backends.in_process.steps_folder import StepsFolder
 from ..backends.remote.answer_limits import AnswerLimits
 from ..backends.remote.backend import RemoteBackend
 from ..backends.remote.jupyter_api import JupyterApi
@@ -90,11 +91,13 @@ class RemoteSites:
         backend = RemoteBackend(api, self._log, _root_of(address.base, root))
         kernels = RemoteKernels(api, self._log)
         data = _server_directory(address, root)
-        workspace = make_workspace(self._settings, backend, data, self._log, alias)
+        steps = StepsFolder(data)
+        workspace = make_workspace(self._settings, backend, data, self._log, steps.opened, alias)
         runs = make_runs(self._settings, workspace, kernels, data / "outputs", self._log)
 
         async def close() -> None:
             await kernels.close()
+            await steps.close()
             await backend.close()
             await api.close()
 
@@ -127,8 +130,8 @@ def _data_directory() -> Path:
 
 
 def _server_directory(address: ServerAddress, root: Path | None) -> Path:
-    """Where outputs and the activity log of a server are kept. A server that a command starts for
-    itself has another port each time, but the same root."""
+    """Where outputs, undo steps and the activity log of a server are kept. A server that a command
+    starts for itself has another port each time, but the same root."""
     own = root is not None and urlsplit(address.base).path == EMBEDDED_BASE
     named = str(root) if own else address.base
     digest = hashlib.sha256(named.encode()).hexdigest()

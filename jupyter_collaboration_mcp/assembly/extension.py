@@ -58,7 +58,7 @@ class ExtensionAssembly:
         backend.start(renames)
         self._closing.push_async_callback(backend.stop)
 
-        workspace = make_workspace(settings, backend, data, log)
+        workspace = make_workspace(settings, backend, data, log, journal.steps.opened)
         backend.on_room_opened(workspace.observe)
         events = ActivityEvents(serverapp)
         workspace.activity.on_record(lambda activity: events.emit(activity.event()))

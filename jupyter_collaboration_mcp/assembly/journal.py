@@ -52,6 +52,7 @@ def recover_journal(
         if left is not journal:
             if journal.weakness is None:
                 left.records.drain_credits(journal.records.add_credits)
+            journal.steps.adopt(left.steps)
             left.discard()
             new = [event for event in left.events if event not in journal.events]
             journal.events.extend(new)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..backends.protocols.kernels import Kernels
 from ..backends.protocols.rooms import Backend
+from ..backends.protocols.steps import OpenSteps
 from ..collaboration.activity.log import ActivityLog
 from ..documents.output_log import OutputLimits
 from ..execution.executor import ExecutorSettings
@@ -21,12 +22,18 @@ from ..workspace.workspace import Workspace
 
 
 def make_workspace(
-    settings: Settings, backend: Backend, data: Path, log: logging.Logger, alias: str = ""
+    settings: Settings,
+    backend: Backend,
+    data: Path,
+    log: logging.Logger,
+    open_steps: OpenSteps,
+    alias: str = "",
 ) -> Workspace:
     """The documents of a server, within the limits and path rules of the settings.
 
     Args:
         data: The directory for what is kept about this server.
+        open_steps: Opens what agents can undo.
     """
     return Workspace(
         backend,
@@ -37,6 +44,7 @@ def make_workspace(
         alias,
         Etiquette(settings.protect_cells, BusyCells(settings.busy_cells)),
         ActivityLog(data / "activity.db", settings.activity_limit),
+        open_steps,
     )
 
 

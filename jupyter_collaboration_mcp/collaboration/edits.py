@@ -24,6 +24,7 @@ from ..documents.updates import decode_state
 from ..errors import CollaborationError, InternalError
 from ..panics import is_panic
 from .changes import Change, Step, parts_of
+from .undo import UndoLog
 
 T = TypeVar("T")
 
@@ -44,6 +45,8 @@ class CallRecord:
         self.changes: list[Change] = []
         self.undone: Sequence[Step] = ()
         """Steps that the call undoes; such a call leaves no step itself."""
+        self.undone_in: UndoLog | None = None
+        """The log that they are in, if it is another agent's."""
         self.wrote_text = False
         """Whether the last action was to insert text into a cell."""
         self.written: tuple[int, int] | None = None

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from pycrdt import Doc, create_update_message
 
 from ..backends.protocols.rooms import RoomLink
+from ..backends.protocols.steps import NoSteps, Steps
 from ..documents.cell_mirror import Mark
 from ..documents.notebook import Notebook
 from ..documents.positions import start_of
@@ -25,6 +26,7 @@ from ..errors import CollaborationError, DocumentBusy
 from ..owned_tasks import OwnedTasks
 from .change_log import ChangeLog
 from .changes import Step
+from .changes.storage import stored
 from .edits import CallRecord, Edit, PreparedEdit, prepare
 from .presence import DocumentPresence, Ends
 from .replica import Clocks, Contribution, Replica
@@ -56,8 +58,9 @@ class _Attempt(Generic[T]):
 class RoomPeer:
     """A collaborator in one room."""
 
-    def __init__(self, link: RoomLink) -> None:
+    def __init__(self, link: RoomLink, steps: Steps | None = None) -> None:
         self.link = link
+        self._steps = steps or NoSteps()
         self.seen_sources = SeenSources()
         self._replica = Replica(link)
         self.doc: Doc[Any] = self._replica.doc
@@ -254,43 +257,71 @@ class RoomPeer:
         Nothing is received in between, so the slices fit here. Those that fail here are sent all
         the same: the room has the first ones.
         """
-        prepared = attempt.edit
-        async with self.link.as_one(prepared.updates), self._sync.closed():
-            if not self._sync.receive_last() or not self._fits(attempt):
-                return False
-            written = self._replica.attribute(
-                seat.member, call, prepared.clock, prepared.record.written_for
-            )
-            for number, update in enumerate(prepared.updates):
-                if self._replica.broken:
-                    self.link.send(create_update_message(update))
-                else:
-                    try:
-                        self._apply_one(seat, update)
-                    except Exception:
-                        if not number:
-                            raise
-                        _log.exception("A slice of an edit failed in %s", self.link.room_id)
-                        self.link.send(create_update_message(update))
-                self._replica.attribute(seat.member, call, prepared.clock)  # what was deleted
-                with self._replica.reserving():
-                    await asyncio.sleep(0)
-            self._finish(seat, call, prepared.record, written)
+        prepared, record = attempt.edit, attempt.edit.record
+        step = self._step(seat, call, record, self._replica.next_version())
+        self._store(step, record)  # in the same commit as the slices, before the first is applied
+        begun = False
+        try:
+            async with self.link.as_one(prepared.updates), self._sync.closed():
+                if not self._sync.receive_last() or not self._fits(attempt):
+                    return False
+                written = self._replica.attribute(
+                    seat.member, call, prepared.clock, record.written_for
+                )
+                for update in prepared.updates:
+                    self._apply_slice(seat, update, begun)
+                    begun = True
+                    self._replica.attribute(seat.member, call, prepared.clock)  # what was deleted
+                    with self._replica.reserving():
+                        await asyncio.sleep(0)
+                self._replica.writes += 1
+                self._keep(seat, record, step, written)
+        finally:
+            if not begun:
+                self._unstore(step, record)
         return True
 
-    def _finish(
-        self, seat: Seat, call: str, record: CallRecord, written: Clocks | None = None
-    ) -> None:
+    def _apply_slice(self, seat: Seat, update: bytes, begun: bool) -> None:
+        if self._replica.broken:
+            self.link.send(create_update_message(update))
+            return
+        try:
+            self._apply_one(seat, update)
+        except Exception:
+            if not begun:
+                raise
+            _log.exception("A slice of an edit failed in %s", self.link.room_id)
+            self.link.send(create_update_message(update))
+
+    def _step(self, seat: Seat, call: str, record: CallRecord, version: int) -> Step:
+        return Step(version, call, tuple(record.changes), seat.agent)
+
+    def _store(self, step: Step, record: CallRecord) -> None:
+        """Keep what undoes an edit, or remove what was undone, in the next commit of the journal:
+        without an await before or after the edit, both are in the same one."""
+        if record.undone:
+            self._steps.remove([undone.id for undone in record.undone])
+        elif record.changes:
+            self._steps.add(self.link.room_id, stored(step))
+
+    def _unstore(self, step: Step, record: CallRecord) -> None:
+        """Take that back, because the edit was not made."""
+        for undone in record.undone:
+            self._steps.add(self.link.room_id, stored(undone))
+        self._steps.remove([step.id])
+
+    def _finish(self, seat: Seat, call: str, record: CallRecord) -> None:
         """Record the author of a call's changes, how to undo them, and whom it may disturb."""
         self._replica.writes += 1
-        attributed = self._replica.attribute(
-            seat.member, call, written_for=() if written else record.written_for
-        )
-        written = written or attributed
+        written = self._replica.attribute(seat.member, call, written_for=record.written_for)
+        step = self._step(seat, call, record, self.version)
+        self._store(step, record)
+        self._keep(seat, record, step, written)
+
+    def _keep(self, seat: Seat, record: CallRecord, step: Step, written: Clocks) -> None:
         if record.changes or record.undone:
-            step = Step(self.version, call, tuple(record.changes), seat.agent)
             if record.undone:
-                seat.undo.pop(len(record.undone))
+                (record.undone_in or seat.undo).remove(record.undone)
             else:
                 seat.undo.push(step)
             self._sync.keep(step, self.link.at_once, written)
@@ -337,6 +368,7 @@ class RoomPeer:
             RoomUnavailable: The room went away.
         """
         await self._sync.wait_acknowledged()
+        await self._steps.durable()
 
     async def save(self) -> None:
         """Save the file, and return when it has everything that agents wrote until now.

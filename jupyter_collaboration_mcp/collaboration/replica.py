@@ -191,6 +191,10 @@ class Replica:
         self._clock = until
         return before, until
 
+    def next_version(self) -> int:
+        """The version that a change would make of the current one now."""
+        return max(self.version + 1, _now())
+
     def _give_up(self) -> None:
         self.broken = True
         self._link.give_up()
@@ -203,7 +207,7 @@ class Replica:
                 self._link.send(create_update_message(event.update))
 
     def _on_change(self, changes: list[CellChange]) -> None:
-        self.version = max(self.version + 1, _now())
+        self.version = self.next_version()
         self.changes.add(self.version, self.author, changes)
         if self._receiving and self.on_contribution is not None:
             part = Contribution(self.author, changes, self.version, self._added, self._removed)

@@ -8,8 +8,9 @@ carried out, or it is refused with a diff.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from ..backends.protocols.steps import StepLimits
 from ..documents.protection import CellAction
 from ..documents.text_document import Document
 from ..errors import NothingToUndo, UndoRefused
@@ -17,8 +18,7 @@ from .changes import SourceChange, Step
 from .changes.change import UndoPlan
 
 #: How much an agent can undo in one document: steps, and characters in them.
-MAX_STEPS = 200
-MAX_CHARACTERS = 20_000_000
+MAX_STEPS, MAX_CHARACTERS = StepLimits()[:2]
 
 
 class UndoLog:
@@ -28,9 +28,14 @@ class UndoLog:
         self._steps: deque[Step] = deque()
         self.characters = 0
         """The characters in all steps."""
+        self.is_complete = False
+        """Whether it has all steps that are stored."""
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(list(self._steps))
 
     def push(self, step: Step) -> None:
         self._steps.append(step)
@@ -48,24 +53,64 @@ class UndoLog:
         """The steps after a version, newest first."""
         return [step for step in reversed(self._steps) if step.version > version]
 
-    def pop(self, count: int) -> None:
-        for _ in range(count):
-            self.characters -= self._steps.pop().characters
+    def find(self, step_id: str) -> tuple[Step, list[Step]] | None:
+        """A step by its id, and those after it, newest first."""
+        for place, step in enumerate(self._steps):
+            if step.id == step_id:
+                return step, list(reversed(list(self._steps)[place + 1 :]))
+        return None
+
+    def remove(self, steps: Sequence[Step]) -> None:
+        """Remove steps that were undone."""
+        gone = {step.id for step in steps}
+        self._fill([step for step in self._steps if step.id not in gone])
+
+    def complete(self, stored: Sequence[Step]) -> None:
+        """Add what was stored before this log began, oldest first; of others it has them."""
+        if not self.is_complete:
+            known = {step.id for step in self._steps}
+            self._fill([*(step for step in stored if step.id not in known), *self._steps])
+            self.is_complete = True
+
+    def _fill(self, steps: Sequence[Step]) -> None:
+        self._steps.clear()
+        self.characters = 0
+        for step in steps:
+            self.push(step)
 
 
-def plan_undo(document: Document, steps: Sequence[Step], force: bool) -> UndoPlan:
+def plan_undo(
+    document: Document,
+    steps: Sequence[Step],
+    force: bool,
+    later: Sequence[Step] = (),
+    author: str = "",
+) -> UndoPlan:
     """Plan to undo steps, the newest first, without touching the document.
+
+    Args:
+        later: Later steps of the same agent, which stay, the newest first.
+        author: The agent whose steps they are, by its name; empty if it undoes them itself.
 
     Raises:
         NothingToUndo: There is no step.
         UndoRefused: Somebody else's text is in the way, and `force` is not set.
     """
     if not steps:
-        raise NothingToUndo(
-            "There is no change of yours to undo here.",
-            "Nothing to do; changes from before a restart of the server cannot be undone.",
-        )
-    plan = UndoPlan(document)
+        raise NothingToUndo.by(author)
+    plan = _planned(document, steps, UndoPlan(document, author))
+    if later and plan.conflicting:
+        # Where undoing the later steps as well would meet nobody, only they are in the way.
+        everything = _planned(document, [*later, *steps], UndoPlan(document, author))
+        if own := plan.conflicting - everything.conflicting:
+            calls = {cell_id: _calls_in(cell_id, later) for cell_id in own}
+            plan = _planned(document, steps, UndoPlan(document, author, calls))
+    if plan.conflicts and not force:
+        raise UndoRefused.over(plan.conflicts, own=plan.conflicting <= plan.own_later.keys())
+    return plan
+
+
+def _planned(document: Document, steps: Sequence[Step], plan: UndoPlan) -> UndoPlan:
     for step in steps:
         for change in reversed(step.changes):
             change.plan_undo(plan)
@@ -78,14 +123,13 @@ def plan_undo(document: Document, steps: Sequence[Step], force: bool) -> UndoPla
             if before != source:
                 plan.changes.append(SourceChange(cell_id, before, source))
                 plan.touch(cell_id, CellAction.EDIT)
-    if plan.conflicts and not force:
-        raise UndoRefused(
-            "Undoing this would remove or tear apart what others wrote; nothing was changed.\n"
-            + "\n".join(plan.conflicts),
-            "Leave it, edit by hand, or repeat with force=true: "
-            "that keeps every character of the others and drops yours around them.",
-        )
     return plan
+
+
+def _calls_in(cell_id: str, steps: Sequence[Step]) -> list[str]:
+    """The steps that are about a cell, the oldest first."""
+    about = (step for step in steps if any(each.cell_id == cell_id for each in step.changes))
+    return [step.id for step in about][::-1]
 
 
 def _set_source(plan: UndoPlan, cell_id: str, source: str) -> Callable[[], None]:

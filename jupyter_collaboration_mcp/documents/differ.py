@@ -100,7 +100,7 @@ class Differ:
 
     def edits(self, old: str, new: str) -> list[Edit]:
         """Few and small edits, ascending and apart from each other, that turn `old` into `new`."""
-        start, removed, inserted = _trimmed(old, new)
+        start, removed, inserted = trimmed(old, new)
         if not removed and not inserted:
             return []
         self._next_pair()
@@ -198,7 +198,7 @@ class Differ:
 
     def _block(self, old: str, new: str, offset: int) -> Iterator[Edit]:
         """Replaced lines: by characters where that is cheap, else by words."""
-        start, old, new = _trimmed(old, new)
+        start, old, new = trimmed(old, new)
         if not old or not new or max(len(old), len(new)) > _LARGEST_BLOCK:
             yield from self._whole(old, new, offset + start)
             return
@@ -219,12 +219,12 @@ class Differ:
         return _walk_back(history, len(old), len(new))
 
     def _whole(self, old: str, new: str, offset: int) -> Iterator[Edit]:
-        start, old, new = _trimmed(old, new)
+        start, old, new = trimmed(old, new)
         if old or new:
             yield Edit(offset + start, offset + start + len(old), new)
 
 
-def _trimmed(old: str, new: str) -> tuple[int, str, str]:
+def trimmed(old: str, new: str) -> tuple[int, str, str]:
     """How much is common at the front, and what is left without the common front and back."""
     start = _common_prefix(old, new)
     end = _common_suffix(old, new, min(len(old), len(new)) - start)

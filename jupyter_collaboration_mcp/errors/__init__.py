@@ -41,6 +41,7 @@
     ├── DocumentBusy             others kept changing the same cells
     ├── UndoError
     │   ├── NothingToUndo
+    │   ├── StepNotFound
     │   └── UndoRefused          would remove or strand somebody else's text
     ├── HistoryError
     │   ├── UnknownVersion       the document has no such version
@@ -103,6 +104,7 @@ from .history import (
     MergeConflict,
     NeedsExtension,
     NothingToUndo,
+    StepNotFound,
     UndoError,
     UndoRefused,
     UnknownVersion,
@@ -185,6 +187,7 @@ __all__ = [
     "ServerUnreachable",
     "SessionNotFound",
     "StaleRevision",
+    "StepNotFound",
     "TextMismatch",
     "TokenRefused",
     "TooLarge",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 from ..remedies import Intent
 from .base import CollaborationError, one_line, shortened
 
@@ -13,9 +16,59 @@ class UndoError(CollaborationError):
 class NothingToUndo(UndoError):
     code = "nothing_to_undo"
 
+    @classmethod
+    def by(cls, author: str) -> Self:
+        """There is no step of an agent; the name is empty for the one that asks."""
+        return cls(
+            f"There is no change of {author or 'yours'} to undo here.",
+            "Nothing to do; only the latest 200 calls that changed a document can be undone.",
+        )
+
+    @classmethod
+    def of_unknown(cls, wanted: str, names: Sequence[str]) -> Self:
+        """Nobody of that name has steps."""
+        known = ", ".join(map(repr, names[:10])) or "none"
+        return cls(
+            f"No agent {wanted[:60]!r} has changed this document, as far as that can be undone. "
+            f"Agents that have: {known}.",
+            "Name one of these, or leave agent out for your own changes.",
+        )
+
+
+class StepNotFound(UndoError):
+    code = "step_not_found"
+
+    @classmethod
+    def named(cls, step_id: str) -> Self:
+        return cls(
+            f"There is no call {step_id[:40]!r} here that can be undone: it was undone already, is "
+            "too old, or is another agent's. Nothing was changed.",
+            Intent.LIST_CHANGES,
+        )
+
 
 class UndoRefused(UndoError):
     code = "undo_refused"
+
+    @classmethod
+    def over(cls, conflicts: Sequence[str], own: bool) -> Self:
+        """Somebody's later work is in the way.
+
+        Args:
+            own: Whether it is only that of later calls of the same agent.
+        """
+        if own:
+            return cls(
+                "Undoing this would remove or tear apart what later calls of the same agent wrote; "
+                "nothing was changed.\n" + "\n".join(conflicts),
+                "Undo these calls first, or repeat with force=true, which keeps all they wrote.",
+            )
+        return cls(
+            "Undoing this would remove or tear apart what others wrote; nothing was changed.\n"
+            + "\n".join(conflicts),
+            "Leave it, edit by hand, or repeat with force=true: "
+            "that keeps every character of the others and drops yours around them.",
+        )
 
 
 class HistoryError(CollaborationError):

@@ -9,6 +9,7 @@ from .registration import Registration
 #: All toolsets, in the order in which clients list their tools.
 TOOLSETS: tuple[Registration[object], ...] = (
     Registration("notebook", f"{__name__}.notebook:NotebookTools"),
+    Registration("notebook", f"{__name__}.undoing:UndoTools"),
     Registration("document", f"{__name__}.documents:DocumentTools"),
     Registration("document", f"{__name__}.forks:ForkTools"),
     Registration("document", f"{__name__}.history:HistoryTools"),

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.protocols.files import Listing
 from ..backends.protocols.versions import CellAuthor
-from ..documents.text_document import WHOLE, TextDocument
 from ..errors import CellError, CollaborationError, InvalidArgument
 from ..execution.run import Run, RunState
 from ..workspace import call_limits, cell_selection, cell_updates, editing, guards
@@ -348,42 +347,6 @@ class NotebookTools(SiteTools):
         return await self._execute(
             call, path, cell_ids, start_index, end_index, timeout, stop_on_error, if_revision
         )
-
-    @tool("Undo your changes", Level.write, core=True)
-    async def undo_agent_changes(
-        self,
-        call: Call,
-        path: str,
-        steps: Annotated[int, Field(ge=1)] = 1,
-        since: Annotated[int | None, Field(description="undo all yours after this version")] = None,
-        force: Annotated[bool, Field(description="keep others' text, drop yours")] = False,
-    ) -> Answer:
-        """Undo your own latest calls in a notebook or text file, one call per step. Other people's
-        text stays as it is; if that is impossible, nothing happens and you get the diff."""
-        here = await self._open(call, Level.write, path, None)
-        done = await here.perform(editing.undo(here, steps, since, force))
-        await here.peer.wait_acknowledged()
-        left = len(here.seat.undo)
-        head = f"Undid {done.steps} of your calls ({', '.join(done.calls)}); {left} left."
-        if isinstance(here.peer.document, TextDocument):
-            revision = here.peer.document.view().revision
-            here.seat.known.add(WHOLE, revision)
-            facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}
-            head += f" Now {here.label}@{revision}. {on_disk(here, facts)}"
-            return answer(here, [head, *done.notes], facts)
-        cells = cell_facts(here, done.cell_ids)
-        learnt(here, cells)
-        facts = {
-            **about(here),
-            "steps": done.steps,
-            "left": left,
-            "cells": cells,
-            "removed": done.removed,
-        }
-        lines = [f"{head} {on_disk(here, facts)}", *cell_lines(here, cells)]
-        if done.removed:
-            lines.append(f"Removed {how_many(len(done.removed))} again.")
-        return answer(here, [*lines, *done.notes], facts)
 
     async def _running(self, call: Call, wanted: bool, here: SiteDocument) -> guards.RunRequest:
         """Whether to run code cells, and what forbids it."""

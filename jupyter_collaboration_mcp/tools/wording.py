@@ -64,6 +64,7 @@ WORDING: Mapping[Intent, str] = {
     ),
     Intent.LIST_USERS: "Call get_online_users.",
     Intent.LIST_SESSIONS: "Call get_active_sessions.",
+    Intent.LIST_CHANGES: "Call list_agent_changes to see what can be undone.",
     Intent.LIST_SERVERS: "Call list_servers.",
     Intent.LIST_SERVERS_OR_ESCAPE: (
         "Call list_servers. If the name itself has a colon, write ./{path}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from jupyter_server.auth import authorized
+from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado.web import HTTPError, authenticated
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..documents.members import agent_username
+
 #: The name of an agent that gives none.
 ANONYMOUS = "Agent"
 
@@ -24,6 +26,11 @@ class Agent:
         """The origin of its transactions, and its name in the table of authors."""
         return f"{self.name} <{self.credential}>"
 
+    @property
+    def username(self) -> str:
+        """The id that others know it by."""
+        return agent_username(self.key)
+
     @classmethod
     def named(cls, credential: str, *names: str | None, bound: bool = False) -> Agent:
         """An agent with the first name that is not empty."""
@@ -31,3 +38,8 @@ class Agent:
             if name and (shown := " ".join(name.split())[:_LONGEST_NAME]):
                 return cls(credential, shown, bound)
         return cls(credential, ANONYMOUS, bound)
+
+
+def name_in(key: str) -> str:
+    """The name of the agent with a key."""
+    return key.rpartition(" <")[0]

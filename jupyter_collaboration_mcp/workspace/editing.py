@@ -7,6 +7,7 @@ between. It works on the notebook that it is given: large edits are prepared on 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,11 +21,7 @@ from ..documents.notebook import Notebook
 from ..documents.protection import CellAction
 from ..documents.shared_cells import new_cell
 from ..documents.text_document import WHOLE, Document, TextDocument
-from ..errors import (
-    InvalidArgument,
-    KernelBusy,
-    NotCode,
-)
+from ..errors import InvalidArgument, KernelBusy, NotCode, StepNotFound
 from ..remedies import Intent
 from .call_limits import Limits, check_cell_type, check_contents, check_count, check_source
 from .cell_selection import (
@@ -40,6 +37,7 @@ from .cell_updates import CellChanges, apply_changes
 from .etiquette import caret_line
 from .guards import RunRequest, guard_cells, guard_place, guard_text
 from .open_document import OpenDocument
+from .undo_steps import AgentLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,33 +170,66 @@ class UndoResult:
 
     steps: int
     calls: list[str]
+    """The tools that were called."""
+    ids: list[str]
+    """The ids of these calls."""
     cell_ids: list[str]
     """The cells that were changed or restored."""
     removed: list[str]
     notes: list[str]
 
 
-def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit[UndoResult]:
-    """Undo this agent's latest calls, and only what they did."""
+def undo(
+    here: OpenDocument,
+    steps: int,
+    since: int | None,
+    force: bool,
+    call: str | None = None,
+    of: AgentLog | None = None,
+) -> Edit[UndoResult]:
+    """Undo an agent's latest calls, or one of them, and only what they did.
+
+    Args:
+        since: Undo all calls after this version instead.
+        call: Undo only the call with this id, and keep later ones.
+        of: The steps of another agent; by default those of this one.
+
+    Raises:
+        InvalidArgument: The arguments make no sense.
+        StepNotFound: There is no such call.
+    """
     if steps < 1:
         raise InvalidArgument(f"steps is {steps}.", "Give how many calls to undo, at least 1.")
-    seat = here.seat
+    if since is not None and call is not None:
+        raise InvalidArgument("Both since and call are given.", "Give one of them.")
+    if since is not None and since > (now := max(here.peer.version, time.time_ns() // 1_000_000)):
+        raise InvalidArgument(
+            f"since is {since}, which is in the future: the latest version is {now}.",
+            "Give a version that an answer has shown.",
+        )
+    log, author = (here.seat.undo, "") if of is None else (of.log, of.name)
 
-    def latest() -> list[changes.Step]:
-        return seat.undo.last(steps) if since is None else seat.undo.since(since)
+    def choose() -> tuple[list[changes.Step], list[changes.Step]]:
+        """What to undo, and what came after it and stays; both newest first."""
+        if call is None:
+            return log.last(steps) if since is None else log.since(since), []
+        if (found := log.find(call)) is None:
+            raise StepNotFound.named(call)
+        return [found[0]], found[1]
 
     def begin() -> Work[UndoResult]:
         guard_text(here, here.expected)
-        taken = latest()
+        taken, later = choose()
 
         def work(document: Document, record: CallRecord) -> UndoResult:
-            made = plan_undo(document, taken, force)
+            made = plan_undo(document, taken, force, later, author)
             _check_undo(here, document, record, made)
             made.apply(record.pass_action)
-            record.undone, record.changes = taken, made.changes
+            record.undone, record.changes, record.undone_in = taken, made.changes, log
             return UndoResult(
                 steps=len(taken),
                 calls=[step.call for step in taken],
+                ids=[step.id for step in taken],
                 cell_ids=[cell_id for cell_id in made.sources if document.has(cell_id)],
                 removed=sorted(made.removed),
                 notes=made.notes + ([*made.conflicts] if force else []),
@@ -206,7 +237,7 @@ def undo(here: OpenDocument, steps: int, since: int | None, force: bool) -> Edit
 
         return work
 
-    pending = latest()
+    pending, _ = choose()
     large = (
         sum(len(step.changes) for step in pending) > LARGE_CELLS
         or sum(step.characters for step in pending) > LARGE_TEXT

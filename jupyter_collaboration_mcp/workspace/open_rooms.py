@@ -29,6 +29,7 @@ from ..errors import CollaborationError, DocumentNotFound, ForkNotFound, PathErr
 from ..owned_tasks import TaskPerKey
 from .agent import Agent
 from .lobby import Attendance, Lobby
+from .undo_steps import UndoSteps
 
 #: Seconds between announcements of presence. After 30 seconds without one, a member counts as gone.
 _HEARTBEAT = 10.0
@@ -43,12 +44,6 @@ _FOLLOW = 0.5
 #: Seconds after which we save an edit that the server has not saved by itself, and report it if
 #: that fails.
 _LATE = 4.0
-
-#: Agents whose undo steps are kept after they left a document.
-_SEATS = 500
-
-#: Characters in all of these steps.
-_KEPT = 50_000_000
 
 #: Seconds after which what others did is received, even if no agent asks for it.
 _HEARING = 0.5
@@ -96,6 +91,7 @@ class OpenRooms:
         self._open: dict[RoomId, OpenRoom] = {}
         self._joining = TaskPerKey[RoomId, RoomPeer]()
         self._seats: dict[tuple[str, str], Seat] = {}  # kept after an idle agent has left
+        self.undo_steps = UndoSteps(self._seats)
         self._rejoining = TaskPerKey[RoomId, None]()
         self._following = TaskPerKey[RoomId, None]()
         self._current: dict[str, RoomId] = {}  # where each agent was last
@@ -128,6 +124,7 @@ class OpenRooms:
             await self._close(opened)
         for key in [key for key in self._seats if key[0] == room_id]:
             del self._seats[key]
+        await self.undo_steps.forget(room_id)
 
     async def close(self) -> None:
         """Leave all rooms."""
@@ -179,7 +176,7 @@ class OpenRooms:
         self, room_id: RoomId, link: RoomLink, before: OpenRoom | None
     ) -> tuple[RoomPeer, dict[str, Seat]]:
         """Make a peer in a room, with the agents and edits of its predecessor if the room died."""
-        peer = RoomPeer(link)
+        peer = RoomPeer(link, await self.undo_steps.opened())
         peer.on_edit(lambda: self._follow_soon(room_id))
         link.on_end = lambda: self._rejoin_soon(room_id)
         await asyncio.sleep(0)  # taking over a large document takes as long as others may wait
@@ -355,7 +352,7 @@ class OpenRooms:
         if came:  # it has left, or the room died while it joined
             opened.peer.seat(seat)
             opened.activity.agent_joined(seat.member)
-            self._forget_seats()
+            self.undo_steps.limit_seats()
         seat.bound = agent.bound
         seat.used = time.monotonic()
         if came or self._current.get(agent.key) != room_id:
@@ -410,16 +407,6 @@ class OpenRooms:
         self._hide(opened, seat)
         opened.peer.unseat(seat)
         seat.session = ""
-
-    def _forget_seats(self) -> None:
-        """Limit what is kept for agents that have left; drops the longest gone first."""
-        left = {key: seat for key, seat in self._seats.items() if seat.presence is None}
-        kept = sum(seat.undo.characters for seat in left.values())
-        for key, seat in sorted(left.items(), key=lambda item: item[1].used):
-            if len(left) <= _SEATS and kept <= _KEPT:
-                break
-            del left[key], self._seats[key]
-            kept -= seat.undo.characters
 
     async def _sweep(self) -> None:
         while self._open:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from ..backends.protocols.forks import Fork
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
+from ..backends.protocols.steps import OpenSteps, no_steps
 from ..backends.protocols.versions import Versions
 from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
@@ -58,6 +59,7 @@ class Workspace:
         alias: str = "",
         etiquette: Etiquette = Etiquette(),  # noqa: B008
         activity: ActivityLog | None = None,
+        open_steps: OpenSteps = no_steps,
     ) -> None:
         self.alias = alias
         self._etiquette = etiquette
@@ -69,6 +71,7 @@ class Workspace:
         self.forking = Forking(self, backend)
         self._backend = backend
         self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
+        self.rooms.undo_steps.open_steps = open_steps
 
     @property
     def versions(self) -> Versions:
@@ -328,7 +331,9 @@ class Workspace:
 
         Its edits must be neither reapplied to nor undone in what comes there next.
         """
+        known = [self._backend.known_room(path, kind) for kind in KINDS]
         self._backend.files.forget(path)
+        await self.rooms.undo_steps.forget(*(room_id for room_id in known if room_id is not None))
         await self.rooms.forget(self.path_and_target(path))
 
     def observe(self, room_id: RoomId) -> None:

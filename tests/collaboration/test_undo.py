@@ -253,7 +253,7 @@ class TestLog:
 
     def test_undone_steps_are_removed(self) -> None:
         log = self.log(1, 2, 3)
-        log.pop(2)
+        log.remove(log.last(2))
         assert (self.versions(log.last(9)), log.characters) == ([1], 1)
 
 

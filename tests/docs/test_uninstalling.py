@@ -34,6 +34,9 @@ LEFT = {
     "standalone-data/collaboration-mcp/remote-*/activity.db": (
         "`collaboration-mcp/remote-SERVER/activity.db`"
     ),
+    "standalone-data/collaboration-mcp/remote-*/journal-0.db": (
+        "`collaboration-mcp/remote-SERVER/journal-*.db`"
+    ),
     "data/collaboration-mcp/*/outputs/*/*/0.text": "`collaboration-mcp/ROOT/outputs/`",
     "standalone-data/collaboration-mcp/remote-*/outputs/*/*/0.text": (
         "`collaboration-mcp/remote-SERVER/outputs/`"

@@ -17,6 +17,7 @@ from jupyter_collaboration_mcp.collaboration.activity.log import ActivityLog
 from jupyter_collaboration_mcp.collaboration.changes import SourceChange, Step
 from jupyter_collaboration_mcp.errors import RoomUnavailable
 from jupyter_collaboration_mcp.workspace import open_rooms as module
+from jupyter_collaboration_mcp.workspace import undo_steps
 from jupyter_collaboration_mcp.workspace.agent import Agent
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
@@ -57,6 +58,7 @@ class Server:
         self.files = SimpleNamespace(
             forget=lambda _path: None, link_target=lambda path: path, is_gone=lambda _path: False
         )
+        self.forks = SimpleNamespace()
         self.links: list[Link] = []
         self.away = False
 
@@ -211,7 +213,7 @@ async def test_undo_steps_of_agents_that_left_are_limited_oldest_first(
     server: Server, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
 ) -> None:
     monkeypatch.setattr(module, "_HEARTBEAT", 0.0)
-    monkeypatch.setattr(module, name, limit)
+    monkeypatch.setattr(undo_steps, name, limit)
     backend: Any = server
     workspace = Workspace(backend, PathRules((), ()), Limits(), 0.05, logging.getLogger())
     for path in ("a.ipynb", "b.ipynb", "c.ipynb", "d.ipynb"):

@@ -48,7 +48,8 @@ def site(denied: Sequence[str] = (), level: Level = Level.admin, alias: str = ""
     """A server on which link.ipynb leads to real.ipynb."""
     links = {"link.ipynb": "real.ipynb"}
     backend: Any = SimpleNamespace(
-        files=SimpleNamespace(link_target=lambda path: links.get(path, path))
+        files=SimpleNamespace(link_target=lambda path: links.get(path, path)),
+        forks=SimpleNamespace(),
     )
     rules = PathRules(denied=denied)
     workspace = Workspace(backend, rules, Limits(), 300.0, logging.getLogger(), alias)

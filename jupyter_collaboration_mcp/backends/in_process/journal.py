@@ -24,6 +24,7 @@ from ..protocols.room_ids import RoomId
 from .group_commit import GroupCommit, JournalError
 from .history.credits import Credit
 from .journal_records import JournalRecords, UnsavedRoom
+from .journal_steps import JournalSteps
 from .journal_storage import JournalStorage
 
 #: Seconds for which an unresponsive disk may delay the shutdown of the server.
@@ -50,6 +51,8 @@ class Journal:
         self.commits = GroupCommit(self.storage, self._renew_soon)
         self.on_renewal: set[Callable[[], Awaitable[None]]] = set()
         """Called when a new file has replaced a lost one, to write what is unsaved."""
+        self.steps = JournalSteps(self.storage, self._add, self.durable, self.on_renewal)
+        """What agents can undo, committed with their edits."""
         self._tasks = OwnedTasks()
         self._renewal: asyncio.Task[None] | None = None
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..disk.aside import cause, set_aside
 from ..disk.locks import lock
+from . import steps_table
 
 Statement = tuple[str, Sequence[Any]]
 
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS notices (
     room TEXT NOT NULL, path TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
 );
 """
+_SCHEMA += steps_table.SCHEMA
 
 #: What earlier versions of this package had in place of the credits.
 _FORMER_SCHEMA = """

@@ -13,12 +13,14 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..disk.aside import cause
+from ..protocols.steps import StepLimits
 from .journal_file import JournalFile, Statement
+from .steps_table import trim
 
 _log = logging.getLogger(__name__)
 
@@ -103,6 +105,17 @@ class JournalStorage:
             finally:
                 self._lock.release()
 
+    def read(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """What was committed, once nobody else uses the file; nothing if there is no file.
+
+        Raises:
+            sqlite3.Error: It cannot be read.
+        """
+        with self._lock:
+            if self._file is None:
+                return []
+            return self._file.database.execute(query, parameters).fetchall()
+
     # -- writing -----------------------------------------------------------------------------
 
     def commit(self, statements: Iterable[Statement]) -> None:
@@ -128,15 +141,6 @@ class JournalStorage:
         assert self._file is not None
         self._file.commit(statements)
         self._on_trial = False
-
-    def read(self, query: str) -> list[tuple[Any, ...]]:
-        """Read something, once nobody else uses the file; nothing if there is none.
-
-        Raises:
-            sqlite3.Error: It is not readable.
-        """
-        with self._lock:
-            return [] if self._file is None else self._file.database.execute(query).fetchall()
 
     def sync(self) -> None:
         """Sync commits to the disk, and keep the files small; call it in a thread.
@@ -164,6 +168,7 @@ class JournalStorage:
             "DELETE FROM credits WHERE rowid <= (SELECT max(rowid) FROM credits) - ?",
             (_CREDITS,),
         )
+        trim(self.database, StepLimits())
         self.database.execute("PRAGMA incremental_vacuum")
         self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 

@@ -318,6 +318,7 @@ class Rooms:
             if self.lives(room):
                 await self._discard(room)
         self._journal.forget(id_of(room))
+        self._journal.steps.forget(id_of(room))
         with contextlib.suppress(JournalError):
             await self._journal.durable()  # or the next start would recover it
 

@@ -9,7 +9,7 @@ from .cells import CellDeletion, CellInsertion, CellMove
 from .change import Change, cell_name
 from .properties import ExtrasChange, MetadataChange, OutputClearing, TypeChange
 from .source import SourceChange
-from .step import Step, by_cell, by_kind, existence, known_texts, parts_of
+from .step import Step, by_cell, by_kind, existence, known_texts, parts_of, summary
 
 __all__ = [
     "CellDeletion",
@@ -28,4 +28,5 @@ __all__ = [
     "existence",
     "known_texts",
     "parts_of",
+    "summary",
 ]

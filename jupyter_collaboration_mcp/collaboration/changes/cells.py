@@ -12,7 +12,7 @@ from ...documents.protection import CellAction
 from ...documents.shared_cells import new_cell
 from ...documents.text_diff import unified
 from ...documents.text_document import Document
-from .change import Change, OverwrittenCell, UndoPlan, cell_name
+from .change import Change, OverwrittenCell, UndoPlan, count_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class CellInsertion(Change):
     cell: dict[str, Any] | None = None
     """The whole cell, if it came with more than its source."""
 
+    kind = "insertion"
+    verb = "inserted"
     exists_after = True
 
     @property
@@ -33,15 +35,17 @@ class CellInsertion(Change):
     def texts(self) -> Collection[str]:
         return (self.source,)
 
+    def line_counts(self) -> tuple[int, int]:
+        return count_lines("", self.source)
+
     def plan_undo(self, plan: UndoPlan) -> None:
         if not plan.has(self.cell_id):
             return
         notebook, current = plan.notebook, plan.source(self.cell_id)
         if current != self.source:
-            plan.conflicts.append(
-                f"{cell_name(self.cell_id)}, which you inserted and others edited, stays:\n"
-                + unified(self.source, current)
-            )
+            others = plan.others(self.cell_id)
+            what = f"which {plan.wrote} inserted and {others} edited, stays"
+            plan.conflict(self.cell_id, what, unified(self.source, current))
             return
         plan.removed.add(self.cell_id)
         plan.touch(self.cell_id, CellAction.DELETE)
@@ -71,6 +75,8 @@ class CellDeletion(Change):
     follows: str | None
     """The id of the cell before it; None at the top."""
 
+    kind = "deletion"
+    verb = "deleted"
     exists_after = False
 
     @property
@@ -79,6 +85,9 @@ class CellDeletion(Change):
 
     def texts(self) -> Collection[str]:
         return (str(self.cell["source"]),)
+
+    def line_counts(self) -> tuple[int, int]:
+        return count_lines(str(self.cell["source"]), "")
 
     def plan_undo(self, plan: UndoPlan) -> None:
         if plan.has(self.cell_id):
@@ -116,6 +125,8 @@ class CellMove(Change):
     follows: str | None
     """The id of the cell that it followed before; None at the top."""
 
+    kind = "move"
+    verb = "moved"
     is_work = False
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from ...documents.differ import WORK, Differ, Edit
@@ -23,6 +23,12 @@ class Change(ABC):
 
     cell_id: str
     """The cell that it is about; empty for the text of a file."""
+
+    kind: ClassVar[str]
+    """Its name where steps are stored, for later releases, too: it never changes."""
+
+    verb: ClassVar[str]
+    """What it did to its cell, for a summary."""
 
     keys: ClassVar[Collection[str] | None] = None
     """The keys of its cell that it reads and writes; None for all of them."""
@@ -45,6 +51,25 @@ class Change(ABC):
     def texts(self) -> Collection[str]:
         """The texts that the cell is known to have had, before and after it."""
         return ()
+
+    def line_counts(self) -> tuple[int, int]:
+        """How many lines it added and removed, about."""
+        return 0, 0
+
+    # -- while it is stored ------------------------------------------------------------------
+
+    def values(self) -> dict[str, Any]:
+        """What it consists of, as JSON values."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """The change that had these values.
+
+        Raises:
+            KeyError, TypeError, ValueError: They are not those of such a change.
+        """
+        return cls(**values)
 
     # -- while it is unsaved -----------------------------------------------------------------
 
@@ -95,6 +120,12 @@ class Change(ABC):
         return ()
 
 
+def count_lines(before: str, after: str) -> tuple[int, int]:
+    """How many lines of one text another lacks, and the other way round, wherever they are."""
+    old, new = Counter(before.splitlines()), Counter(after.splitlines())
+    return (new - old).total(), (old - new).total()
+
+
 def cell_name(cell_id: str) -> str:
     """How a sentence names a cell; the text of a file has no id."""
     return f"cell {brief_id(cell_id)}" if cell_id else "the text"
@@ -105,6 +136,12 @@ class UndoPlan:
     """What undoing steps would do. Planning changes nothing."""
 
     document: Document
+    author: str = ""
+    """The agent whose steps they are, by its name; empty if it undoes them itself."""
+    own_later: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By cell, the later calls of the same agent that are in the way, where nobody else is."""
+    conflicting: set[str] = field(default_factory=set)
+    """The cells in which there are conflicts."""
     actions: list[Callable[[], None]] = field(default_factory=list)
     """They find their cell when they run: earlier ones may have moved it."""
     sources: dict[str, str] = field(default_factory=dict)
@@ -152,6 +189,23 @@ class UndoPlan:
         if cell_id in self.sources:
             return self.sources[cell_id]
         return self.document.source(self.document.find(cell_id))
+
+    @property
+    def wrote(self) -> str:
+        """The agent whose steps they are, as the subject of a sentence."""
+        return self.author or "you"
+
+    def others(self, cell_id: str) -> str:
+        """Who is in the way in a cell, as the subject of a sentence."""
+        if (calls := self.own_later.get(cell_id)) is None:
+            return "others"
+        whose = f"{self.author}'s" if self.author else "your"
+        return f"{whose} later {'calls' if len(calls) > 1 else 'call'} {', '.join(calls)}"
+
+    def conflict(self, cell_id: str, what: str, diff: str) -> None:
+        """Note that somebody's later work is in the way."""
+        self.conflicting.add(cell_id)
+        self.conflicts.append(f"{cell_name(cell_id)}, {what}:\n{diff}")
 
     def touch(self, cell_id: str, *actions: CellAction) -> None:
         """Note what would be done to a cell."""

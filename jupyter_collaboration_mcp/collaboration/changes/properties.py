@@ -17,6 +17,9 @@ class TypeChange(Change):
     """The whole cell, with the outputs that another type cannot hold."""
     after: str
 
+    kind = "type"
+    verb = "changed the type of"
+
     @property
     def size(self) -> int:
         return len(str(self.before))
@@ -76,6 +79,8 @@ class MetadataChange(Change):
     """The previous values of the keys that were set; None for keys that did not exist."""
     after: dict[str, Any]
 
+    kind = "metadata"
+    verb = "changed the metadata of"
     keys = ("metadata",)
 
     @property
@@ -139,6 +144,8 @@ class OutputClearing(Change):
     before: dict[str, Any]
     """The whole cell as it was."""
 
+    kind = "clearing"
+    verb = "cleared the outputs of"
     keys = ("outputs", "execution_count", "execution_state", "metadata")
     is_work = False
 
@@ -167,6 +174,8 @@ class ExtrasChange(Change):
     """The previous values of the keys that were set; None for keys that did not exist."""
     after: dict[str, Any]
 
+    kind = "extras"
+    verb = "changed the outputs of"
     keys = ("outputs", "execution_count", "execution_state", "attachments")
     is_work = False
 

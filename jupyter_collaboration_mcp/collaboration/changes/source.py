@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
-from ...documents.differ import Edit, edits, patch
+from ...documents.differ import Edit, edits, patch, trimmed
 from ...documents.merge import revert
 from ...documents.text import apply
 from ...documents.text_diff import unified
 from ...documents.text_document import Document
 from ..line_merge import MergedText, merge_lines
-from .change import Change, OverwrittenCell, RestartedCell, UndoPlan, cell_name
+from .change import Change, OverwrittenCell, RestartedCell, UndoPlan, count_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class SourceChange(Change):
     before: str
     after: str
 
+    kind = "source"
+    verb = "changed"
     keys = ("source",)
 
     @property
@@ -30,16 +32,35 @@ class SourceChange(Change):
     def texts(self) -> Collection[str]:
         return (self.before, self.after)
 
+    def line_counts(self) -> tuple[int, int]:
+        return count_lines(self.before, self.after)
+
+    def values(self) -> dict[str, Any]:
+        # Most of a long text is the same before and after, so it is stored once.
+        start, old, new = trimmed(self.before, self.after)
+        end = start + len(old)
+        return {
+            "cell_id": self.cell_id,
+            "before": self.before,
+            "start": start,
+            "end": end,
+            "text": new,
+        }
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        before = values["before"]
+        after = before[: values["start"]] + values["text"] + before[values["end"] :]
+        return cls(values["cell_id"], before, after)
+
     def plan_undo(self, plan: UndoPlan) -> None:
         if not plan.requires(self.cell_id):
             return
         current = plan.source(self.cell_id)
         reverted = revert(self.before, self.after, current, plan.differ)
         if not reverted.clean:
-            plan.conflicts.append(
-                f"{cell_name(self.cell_id)}, where others changed what you wrote:\n"
-                + unified(current, reverted.text)
-            )
+            what = f"where {plan.others(self.cell_id)} changed what {plan.wrote} wrote"
+            plan.conflict(self.cell_id, what, unified(current, reverted.text))
         plan.sources[self.cell_id] = reverted.text
 
     def replay(self, texts: dict[str, str], document: Document) -> None:

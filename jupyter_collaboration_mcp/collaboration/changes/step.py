@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...documents.cell_mirror import Parts
+from ...documents.text_document import WHOLE
 from .change import Change
 
 
@@ -19,10 +21,33 @@ class Step:
     changes: tuple[Change, ...]
     agent: str = ""
     """The agent that made the call; empty if changes of several agents were reapplied in it."""
+    id: str = field(default_factory=lambda: f"c-{secrets.token_hex(4)}", compare=False)
+    """Names it to agents, and where it is stored."""
 
     @cached_property
     def characters(self) -> int:
         return sum(change.size for change in self.changes)
+
+
+def summary(step: Step) -> str:
+    """What a step changed, in a line."""
+    cells: dict[str, set[str]] = {}
+    added = removed = 0
+    for change in step.changes:
+        cells.setdefault(change.verb, set()).add(change.cell_id)
+        more, less = change.line_counts()
+        added, removed = added + more, removed + less
+    parts = [f"{verb} {_how_many(ids)}" for verb, ids in cells.items()]
+    if added or removed:
+        counts = [f"+{added}"] * bool(added) + [f"-{removed}"] * bool(removed)
+        parts.append(f"{' '.join(counts)} {'line' if added + removed == 1 else 'lines'}")
+    return ", ".join(parts)
+
+
+def _how_many(cells: set[str]) -> str:
+    if WHOLE in cells:
+        return "the text"
+    return "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
 
 
 def by_cell(steps: Iterable[Step]) -> dict[str, list[Change]]:
