@@ -78,6 +78,7 @@ async def large(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[Ju
         prepare(Path(server.root))
         async with agent(server) as ada:
             await ada.ask("create_notebook_session", path=NOTEBOOK)
+            await ada.ask("name_document_version", path=NOTEBOOK, name="start")
             for path in (TEXT, LINES, BREAKS):
                 await ada.ask("create_document_session", path=path)
         yield server
@@ -117,6 +118,9 @@ Case = tuple[str, dict[str, Any]]
 READS: dict[str, Case] = {
     "source": ("get_notebook", {"path": NOTEBOOK}),
     "outline": ("get_notebook", {"path": NOTEBOOK, "format": "outline"}),
+    "authors": ("get_notebook", {"path": NOTEBOOK, "format": "outline", "authors": True}),
+    "history": ("get_document_history", {"path": NOTEBOOK, "limit": 100}),
+    "diff": ("diff_document_versions", {"path": NOTEBOOK, "from_version": "start"}),
     "full": ("get_notebook", {"path": NOTEBOOK, "format": "full"}),
     "a query": ("get_notebook", {"path": NOTEBOOK, "query": "(a+)+$" * 160}),
     "a query that is found": ("get_notebook", {"path": NOTEBOOK, "query": "t"}),

@@ -34,8 +34,9 @@ _log = logging.getLogger(__name__)
 #: than a small edit.
 LARGE_CELLS, LARGE_TEXT = 50, 10_000
 
-#: Changes, and characters in them, that are applied at once: about ten milliseconds.
-_SLICE_CHANGES, _SLICE_TEXT = 100, 200_000
+#: Changes, and characters in them, that are applied at once: some ten milliseconds. Each slice is a
+#: row of the store, which sums up its rows from time to time.
+_SLICE_CHANGES, _SLICE_TEXT = 200, 200_000
 
 
 class CallRecord:

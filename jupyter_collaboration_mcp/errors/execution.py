@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..remedies import Intent, Remedy
 from .base import CollaborationError
 
 
@@ -15,6 +18,20 @@ class NotCode(ExecutionError):
 
 class KernelUnavailable(ExecutionError):
     code = "kernel_unavailable"
+
+    @classmethod
+    def not_installed(
+        cls, what: str, name: str, installed: Sequence[str], listed: str
+    ) -> KernelUnavailable:
+        """Args:
+        listed: The names of those that are installed, made safe to put into a sentence.
+        """
+        return cls(
+            f"{what} {name!r} is not installed here. Nothing was started.",
+            Remedy(Intent.CHANGE_KERNEL, {"kernels": listed or "none is installed"}),
+            kernel=name,
+            installed=list(installed),
+        )
 
 
 class KernelBusy(ExecutionError):
@@ -31,6 +48,15 @@ class InterruptIgnored(ExecutionError):
 
 class RunNotFound(ExecutionError):
     code = "run_not_found"
+
+    @classmethod
+    def among_last(cls, count: int, run_id: str) -> RunNotFound:
+        return cls(
+            f"There is no run {run_id!r}: the last {count} are remembered, until the server "
+            "restarts.",
+            Intent.READ_OUTPUTS,
+            run_id=run_id,
+        )
 
 
 class RunBroken(ExecutionError):

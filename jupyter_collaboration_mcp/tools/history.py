@@ -22,6 +22,7 @@ from ..workspace.history import (
 )
 from ..workspace.permissions import Level
 from ..workspace.permits import Call
+from ..workspace.replacing import Replaced
 from ..workspace.sites import SiteDocument
 from .answers import Start, about, answer, on_disk
 from .places import SiteTools
@@ -31,6 +32,9 @@ from .version_lines import moment, replaced_line, version_facts, version_line
 Ref = Annotated[int | str, Field(description="id or name")]
 SomeRef = Annotated[int | str | None, Field(description="default: now")]
 Ids = list[str] | None
+
+#: Cells of one kind that the facts of an answer name.
+_MOST_CELLS = 1_000
 
 #: Bytes that the first lines of an answer and what others did may take.
 _FRAME = 2_000
@@ -103,11 +107,7 @@ class HistoryTools(SiteTools):
             **about(here),
             "restored": restored.version,
             "version_before": restored.before,
-            **{
-                name: found
-                for name in ("inserted", "deleted", "moved", "edited", "outputs", "running")
-                if (found := getattr(done, name))
-            },
+            **_changed(done),
         }
         about_version = f"version {restored.version} of {moment(restored.version / 1000)}"
         if not done:
@@ -141,6 +141,15 @@ class HistoryTools(SiteTools):
         named = await name_version(here.site.workspace.versions, here, name, version)
         line = f"Version {named} of {here.label} is now named {quoted(name.strip())}."
         return answer(here, [line], {**about(here), "named": named, "name": name.strip()})
+
+
+def _changed(done: Replaced) -> dict[str, Any]:
+    """The cells that a restore changed, of very many the first, and how many they are."""
+    names = ("inserted", "deleted", "moved", "edited", "outputs", "running")
+    cells = {name: found for name in names if (found := getattr(done, name))}
+    facts: dict[str, Any] = {name: found[:_MOST_CELLS] for name, found in cells.items()}
+    facts["counts"] = {name: len(found) for name, found in cells.items()}
+    return facts
 
 
 def _named(version: int | None) -> str:

@@ -35,6 +35,10 @@ _OTHER_TOOLS = {
     "list_kernels": "kernels",
     "get_online_users": "who list_users get_users collaborators list_collaborators",
     "get_user_activity": "history log recent_activity activity_log",
+    "get_document_history": "list_versions versions get_history list_checkpoints revisions",
+    "diff_document_versions": "diff compare compare_versions",
+    "restore_document_version": "rollback restore restore_checkpoint revert_to_version",
+    "name_document_version": "create_checkpoint checkpoint tag_version snapshot",
 }
 
 #: Words in the names of tools that mean the same.
@@ -84,6 +88,9 @@ _OTHER_ARGUMENTS: Mapping[str, str] = {
     "start_line": "start line offset",
     "end_line": "end limit",
     "if_revision": "etag version",
+    "version": "id version_id revision checkpoint to",
+    "from_version": "version from old base before",
+    "to_version": "to new target after",
     "format": "mode view detail",
     "type": "kind",
     "cell_type": "type kind",

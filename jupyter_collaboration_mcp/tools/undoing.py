@@ -28,6 +28,10 @@ _CELLS, _SHOWN = 100, 5
 AgentName = Annotated[str | None, Field(description="another agent's name or id; needs admin")]
 
 
+#: Cells that the facts of an answer name.
+_MOST_CELLS = 1_000
+
+
 class UndoTools(SiteTools):
     """The calls that agents have made, one by one."""
 
@@ -61,7 +65,7 @@ class UndoTools(SiteTools):
             facts = {**about(here), "steps": done.steps, "left": left, "revision": revision}
             head += f" Now {here.label}@{revision}. {on_disk(here, facts)}"
             return answer(here, [head, *done.notes], facts)
-        cells = cell_facts(here, done.cell_ids)
+        cells = cell_facts(here, done.cell_ids[:_MOST_CELLS])
         learnt(here, cells)
         facts = {
             **about(here),
@@ -71,6 +75,9 @@ class UndoTools(SiteTools):
             "removed": done.removed,
         }
         lines = [f"{head} {on_disk(here, facts)}", *cell_lines(here, cells)]
+        if len(done.cell_ids) > _MOST_CELLS:  # a restore may have changed all cells
+            facts["cell_count"] = len(done.cell_ids)
+            lines.append(f"{len(done.cell_ids):,} cells in all.")
         if done.removed:
             lines.append(f"Removed {how_many(len(done.removed))} again.")
         return answer(here, [*lines, *done.notes], facts)

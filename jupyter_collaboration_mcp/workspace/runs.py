@@ -20,7 +20,7 @@ from ..execution.failing_line import names_at_failure
 from ..execution.input_requests import wants_no_input
 from ..execution.run import Batch, Run, new_run_id
 from ..execution.side_files import SideFiles
-from ..remedies import Intent, Remedy
+from ..remedies import Intent
 from . import cell_selection, guards
 from .cell_target import CellTarget
 from .kernel_state import KernelState
@@ -150,12 +150,7 @@ class Runs:
         """
         run = self._runs.get(run_id)
         if run is None:
-            raise RunNotFound(
-                f"There is no run {run_id!r}: the last {_KEPT} are remembered, until the server "
-                "restarts.",
-                Intent.READ_OUTPUTS,
-                run_id=run_id,
-            )
+            raise RunNotFound.among_last(_KEPT, run_id)
         return run
 
     async def reply_to_input(self, run: Run, text: str, agent: str) -> list[str]:
@@ -247,7 +242,7 @@ class Runs:
         """
         specs, _ = await self._kernels.specs()
         if name not in specs:
-            raise _not_installed(name, list(specs), "The kernel")
+            raise KernelUnavailable.not_installed("The kernel", name, list(specs), listed(specs))
         await self._save_before_run(here)
         before = await self._kernels.find(here.room_path)
         info = await self._kernels.change(here.room_path, name)
@@ -462,7 +457,8 @@ class Runs:
         specs, default = await self._kernels.specs()
         name = str(here.peer.notebook.kernelspec.get("name") or default)
         if name not in specs:
-            raise _not_installed(name, list(specs), "The notebook's kernel")
+            whose = "The notebook's kernel"
+            raise KernelUnavailable.not_installed(whose, name, list(specs), listed(specs))
         return specs[name]
 
     def _write_spec(self, here: OpenDocument, spec: KernelSpec) -> None:
@@ -484,12 +480,3 @@ class Runs:
 
 def _hours(seconds: float) -> str:
     return f"{seconds / 3600:g} hours"
-
-
-def _not_installed(name: str, installed: Sequence[str], begin: str) -> KernelUnavailable:
-    return KernelUnavailable(
-        f"{begin} {name!r} is not installed here. Nothing was started.",
-        Remedy(Intent.CHANGE_KERNEL, {"kernels": listed(installed) or "none is installed"}),
-        kernel=name,
-        installed=list(installed),
-    )

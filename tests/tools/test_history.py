@@ -466,3 +466,28 @@ async def test_levels_are_read_for_looking_and_write_for_the_rest(
         assert not offered & {"restore_document_version", "name_document_version"}
         result = await eve.call("restore_document_version", path=path, version=version)
         assert result.is_error
+
+
+async def test_a_file_that_changes_during_a_restore_keeps_its_change_and_the_restore_is_whole(
+    server: JupyterProcess, ada: AgentClient, put: Put
+) -> None:
+    path = put([f"first {n}" for n in range(1_000)])
+    file = Path(server.root) / path
+    old = (await newest(ada, path))["version"]
+    updates = [{"cell_id": f"cell-{n}", "content": f"second {n}"} for n in range(1_000)]
+    await ada.ask("batch_update_notebook_cells", path=path, updates=updates, exec=False)
+    async with tab(server, path) as ana:
+        await ana.save()
+        saved = await notebooks.whole_sources(file)
+        assert saved[999] == "second 999"
+        restoring = asyncio.create_task(
+            ada.call("restore_document_version", path=path, version=old)
+        )
+        await ana.until(lambda: ana.source("cell-0") == "first 0")
+        pulled = [notebooks.code(f"cell-{n}", f"second {n}") for n in range(1_000)]
+        pulled.append(notebooks.code("pulled", "from elsewhere"))
+        notebooks.write(file, notebooks.notebook(pulled))
+        await restoring
+        found = await _all_sources(ada, path)
+        assert found == [*(f"first {n}" for n in range(1_000)), "from elsewhere"]
+        await ana.until(lambda: ana.sources() == found)

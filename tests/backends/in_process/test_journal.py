@@ -242,3 +242,23 @@ async def test_the_journal_of_a_running_server_is_left_alone(tmp_path: Path) -> 
     assert mine is held[0]
     for journal in held:
         await journal.close()
+
+
+async def test_an_edit_in_slices_is_there_for_recovery_until_it_is_settled(
+    journal: Journal, tmp_path: Path
+) -> None:
+    journal.mark(UnsavedRoom(ROOM, "a.ipynb", "hash", 1.0))
+    journal.append(ROOM, b"before")
+    edit, other = journal.pend(ROOM, [b"one", b"two"]), journal.pend(OTHER, [b"elsewhere"])
+    journal.append(ROOM, b"one")
+    await journal.durable()
+    updates = [update for _, update in journal.records.updates(ROOM)]
+    assert updates == [b"before", b"one", b"one", b"two"]
+    assert edit != other
+    journal.settle(edit)
+    await journal.durable()
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"before", b"one"]
+    # The other room was not marked: nothing of that edit has reached anybody.
+    assert [update for _, update in journal.records.updates(OTHER)] == [b"elsewhere"]
+    journal.records.forget_unbegun()
+    assert journal.records.updates(OTHER) == []

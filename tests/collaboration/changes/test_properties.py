@@ -8,6 +8,7 @@ import pytest
 
 from jupyter_collaboration_mcp.collaboration.changes import (
     CellDeletion,
+    ExtrasChange,
     MetadataChange,
     OutputClearing,
     TypeChange,
@@ -193,3 +194,31 @@ def test_metadata_that_others_had_changed_before_a_restart_does_not_come_back() 
     document = described(other=0)
     repaired(document, described(k=3, other=1), [FIRST, SECOND])
     assert document.metadata(0) == {"other": 1}
+
+
+class TestUndoOfExtras:
+    def test_outputs_count_and_attachments_come_back(self) -> None:
+        document = notebook("print(1)")
+        change = ExtrasChange(
+            "a",
+            {"outputs": RUN["outputs"], "execution_count": 3},
+            {"outputs": [], "execution_count": None},
+        )
+        plan = undone(document, change)
+        value = document.value(0)
+        assert [output["text"] for output in value["outputs"]] == ["1\n"]
+        assert value["execution_count"] == 3
+        assert plan.notes == []
+        assert plan.changes == [ExtrasChange("a", change.after, change.before)]
+
+    def test_nothing_comes_back_if_the_cell_was_run_since(self) -> None:
+        change = ExtrasChange("a", {"execution_count": 3}, {"execution_count": None})
+        plan = planned(notebook({"execution_count": 7}), change)
+        assert (plan.notes, plan.actions) == (["cell a has been run since"], [])
+
+    def test_several_changes_are_undone_in_turn(self) -> None:
+        document = notebook({"execution_count": 5})
+        first = ExtrasChange("a", {"execution_count": 3}, {"execution_count": 4})
+        second = ExtrasChange("a", {"execution_count": 4}, {"execution_count": 5})
+        undone(document, first, second)
+        assert document.value(0)["execution_count"] == 3
