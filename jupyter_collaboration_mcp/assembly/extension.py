@@ -46,7 +46,9 @@ class ExtensionAssembly:
 
         data = journal_directory(settings, serverapp.root_dir)
         backend = InProcessBackend(
-            *(serverapp, journal, settings.journal_limit, data / "forks.db"),
+            serverapp,
+            journal,
+            settings.journal_limit,
             settings.disabled_workarounds,
             settings.history_days,
         )

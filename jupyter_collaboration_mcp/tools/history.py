@@ -53,7 +53,7 @@ class HistoryTools(SiteTools):
     ) -> Answer:
         """List the versions of a notebook or text file, newest first: id, time, author, what
         changed."""
-        here = await self._open(call, Level.read, path, None)
+        here = await self._open_with_history(call, Level.read, path)
         versions = here.site.workspace.versions
         found = await versions.list(here.peer.link.room_id, limit, before)
         head = f"{here.label}: versions, newest first"
@@ -80,7 +80,7 @@ class HistoryTools(SiteTools):
         start_index: Start = 0,
     ) -> Answer:
         """Compare two versions, or a version and now: a unified diff per cell."""
-        here = await self._open(call, Level.read, path, None)
+        here = await self._open_with_history(call, Level.read, path)
         versions = here.site.workspace.versions
         ends: list[VersionRef | None] = [from_version, to_version]
         ids = [None if end is None else await find_version(versions, here, end) for end in ends]
@@ -100,7 +100,7 @@ class HistoryTools(SiteTools):
     ) -> Answer:
         """Make a live notebook or text file, or only some cells, say what a version said, outputs
         included. One step to undo; people see it live. Returns the version before."""
-        here = await self._open(call, Level.write, path, None)
+        here = await self._open_with_history(call, Level.write, path)
         restored = await restore(here.site.workspace.versions, here, version, cell_ids)
         done = restored.done
         facts: dict[str, Any] = {
@@ -137,7 +137,7 @@ class HistoryTools(SiteTools):
         self, call: Call, path: str, name: str, version: SomeRef = None
     ) -> Answer:
         """Name a version, so that it is kept and can be given by name."""
-        here = await self._open(call, Level.write, path, None)
+        here = await self._open_with_history(call, Level.write, path)
         named = await name_version(here.site.workspace.versions, here, name, version)
         line = f"Version {named} of {here.label} is now named {quoted(name.strip())}."
         return answer(here, [line], {**about(here), "named": named, "name": name.strip()})

@@ -15,10 +15,10 @@ from ..documents.foreign_text import ID, inline, listed
 from ..errors import CellError, InvalidArgument
 from ..execution.run import Run
 from ..workspace import cell_selection, editing
+from ..workspace.kernel_state import KernelState
 from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
 from ..workspace.permits import Call
-from ..workspace.runs import KernelState
 from ..workspace.sites import Site, SiteDocument
 from ..workspace.survey import survey
 from ..workspace.whole_outputs import Part, WholeOutputs

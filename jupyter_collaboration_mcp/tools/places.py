@@ -81,6 +81,25 @@ class SiteTools:
             )
         return here if revision is None else replace(here, expected=revision)
 
+    async def _open_with_history(self, call: Call, level: Level, path: str) -> SiteDocument:
+        """Join a document that is no fork: only files have earlier versions.
+
+        Raises:
+            ForkRefused: It is a fork; or the caller only proposes edits, and this would be one.
+        """
+        if names_fork(self._sites, path):
+            place = await self._named(call, Level.read, path, forks=True)
+            name = named(place.site.alias, place.fork.name if place.fork else path)
+            raise ForkRefused(
+                f"{name} is a fork, and the history of forks is not kept.",
+                "Look at the history of its document, or compare both with "
+                "merge_document_fork(preview=true).",
+                fork=name,
+            )
+        if level > Level.read:
+            refuse_proposing(call, "nothing was done")
+        return await self._open(call, level, path, None)
+
     async def _proposal(
         self, call: Call, place: Place, kind: Kind | None, title: str | None
     ) -> SiteDocument:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..backends.protocols.forks import Ending, Fork, Forks
 from ..backends.protocols.room_ids import Kind, RoomId
+from ..backends.protocols.rooms import Backend
 from ..documents.content import TextContent, read_content
 from ..documents.members import agent_username
 from ..documents.three_way import Merged, Side
@@ -42,10 +43,14 @@ class ForkPlace(Protocol):
 class Forking:
     """The forks of the documents of one server."""
 
-    def __init__(self, place: ForkPlace, forks: Forks) -> None:
+    def __init__(self, place: ForkPlace, backend: Backend) -> None:
         self._place = place
-        self._forks = forks
+        self._backend = backend
         self._proposing = asyncio.Lock()
+
+    @property
+    def _forks(self) -> Forks:
+        return self._backend.forks
 
     @property
     def limitation(self) -> str | None:

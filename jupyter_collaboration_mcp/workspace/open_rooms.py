@@ -25,13 +25,7 @@ from ..collaboration.room_activity import RoomActivity
 from ..collaboration.seats import Seat
 from ..documents.foreign_text import inline
 from ..documents.members import agent_username
-from ..errors import (
-    CollaborationError,
-    DocumentNotFound,
-    ForkNotFound,
-    PathError,
-    TokenRefused,
-)
+from ..errors import CollaborationError, DocumentNotFound, ForkNotFound, PathError, TokenRefused
 from ..owned_tasks import TaskPerKey
 from .agent import Agent
 from .lobby import Attendance, Lobby

@@ -22,6 +22,11 @@ from .open_document import OpenDocument
 #: Cells that one slice deletes; the other changes of a cell take longer.
 _DELETED_AT_ONCE = 200
 
+#: Places where cells come or go that are slices of their own. If one update deletes cells in one
+#: place and inserts some in another, JupyterLab loses the focus, and a person who types goes on in
+#: command mode.
+_SEPARATE = 50
+
 #: What a cell has beside its extras.
 _PARTS = frozenset({"id", "cell_type", "source", "metadata", "execution_state"})
 
@@ -228,6 +233,7 @@ class _Replacement:
         self._here, self._notebook, self._record = here, notebook, record
         self._differ = Differ(3 * WORK)
         self._now: dict[str, dict[str, Any]] = {}
+        self._places = 0
         self._ids = notebook.ids
         self._index = {cell_id: index for index, cell_id in reversed([*enumerate(self._ids)])}
         self._wanted = dict(content.by_id)
@@ -299,8 +305,7 @@ class _Replacement:
         while left:
             left, last = left[:-_DELETED_AT_ONCE], left[-_DELETED_AT_ONCE:]
             self._notebook.delete(last)
-            if left:  # otherwise nothing may be left: JupyterLab gives an empty notebook a cell
-                self._record.end_slice()
+            self._record.end_slice()  # also the last time: see `_SEPARATE`
 
     def _arrange(self) -> None:
         """Move and insert cells, from the top down, each behind its neighbour."""
@@ -342,6 +347,9 @@ class _Replacement:
                 follows = self._order[place - 1] if place else None
                 source, cell_type = str(cell["source"]), str(cell["cell_type"])
                 self._record(changes.CellInsertion(cell_id, source, cell_type, follows, cell))
+        self._places += 1
+        if self._places <= _SEPARATE:
+            self._record.end_slice()
 
     def _value(self, cell_id: str) -> Mapping[str, Any]:
         if cell_id not in self._index:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from logging import Logger
 
 from ..backends.protocols.forks import kernel_path
@@ -23,6 +23,7 @@ from ..execution.side_files import SideFiles
 from ..remedies import Intent
 from . import cell_selection, guards
 from .cell_target import CellTarget
+from .kernel_state import KernelState
 from .open_document import OpenDocument
 from .run_activity import record_run
 from .workspace import Workspace
@@ -36,18 +37,6 @@ _KEPT_SIZE = 50_000_000
 #: Time limit for inspecting variables, in seconds; after a failure, and characters of each then.
 _INSPECTION_LIMIT = 10.0
 _AT_FAILURE, _PREVIEW = 0.5, 60
-
-
-@dataclass(frozen=True, slots=True)
-class KernelState:
-    """A notebook's kernel as an agent should see it."""
-
-    info: KernelInfo | None
-    busy: bool
-    by_others: bool
-    """Whether it works on something that no agent started."""
-    current: Run | None
-    waiting: Sequence[Run]
 
 
 class Runs:

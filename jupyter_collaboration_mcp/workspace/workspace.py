@@ -68,7 +68,7 @@ class Workspace:
         self.limits = limits
         self.rules = rules
         self.filing = Filing(self, backend.files)
-        self.forking = Forking(self, backend.forks)
+        self.forking = Forking(self, backend)
         self._backend = backend
         self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
         self.rooms.undo_steps.open_steps = open_steps

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from jupyter_collaboration_mcp.documents.addresses import CellOutput
+from tests.conftest import MakeServer
 from tests.harness import forks, notebooks
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
@@ -102,6 +104,13 @@ async def test_what_makes_no_sense_with_a_fork_names_what_does(server: JupyterPr
         assert "is a fork itself" in error["message"]
         error = await ada.refused("get_document", path=fork)
         assert error["code"] == "not_text"
+        for tool, arguments in (
+            ("get_document_history", {}),
+            ("restore_document_version", {"version": 1}),
+            ("diff_document_versions", {"from_version": 1}),
+        ):
+            error = await ada.refused(tool, path=fork, **arguments)
+            assert error["code"] == "fork_refused"
 
 
 @pytest.mark.parametrize("name", ["fork:0123", "fork:", "fork:../a", "fork:a b", "fork:ä%2F\n"])
@@ -251,3 +260,60 @@ async def test_forks_that_people_make_are_forks_for_agents(server: JupyterProces
         error = await ada.refused("get_notebook", path=f"fork:{fork_id}")
         assert error["code"] == "fork_not_found"
         assert not (await ada.ask("list_document_forks", path="stock.ipynb"))["forks"]
+
+
+async def test_forks_of_documents_that_agents_may_not_read_are_not_visible(
+    make_server: MakeServer,
+) -> None:
+    async with make_server("--JupyterCollaborationMCP.denied_paths=secret/*") as server:
+        (server.root / "secret").mkdir()
+        write(server, "secret/a.ipynb", "a = 1")
+        write(server, "open.ipynb", "a = 1")
+        async with (
+            Collaborator(server.url, server.token, "secret/a.ipynb"),
+            agent(server) as ada,
+            agent(server, "Bob", permission="read") as bob,
+        ):
+            hidden = await forks.create(server, "secret/a.ipynb", title="Hidden")
+            shown = await fork_of(ada, "open.ipynb")
+            listed = (await ada.ask("list_document_forks"))["forks"]
+            assert [each["fork"] for each in listed] == [shown]
+            for tool in ("get_notebook", "get_notebook_status"):
+                error = await ada.refused(tool, path=f"fork:{hidden}")
+                assert error["code"] == "fork_not_found"
+            error = await ada.refused("discard_document_fork", fork=f"fork:{hidden}")
+            assert error["code"] == "fork_not_found"
+            assert (await bob.ask("get_notebook", path=shown))["cells"]
+            update = [{"cell_id": "cell-0", "content": "b"}]
+            arguments = {"path": shown, "updates": update, "exec": False}
+            error = await bob.refused("batch_update_notebook_cells", **arguments)
+            assert error["code"] == "permission_refused"
+
+
+async def test_who_wrote_what_in_a_fork_is_known_after_the_merge(make_server: MakeServer) -> None:
+    async with make_server() as server:
+        ids = write(server, "authors.ipynb", "a = 1", "b = 2", "c = 3")
+        async with agent(server) as ada, agent(server, "Bob") as bob:
+            fork = await fork_of(ada, "authors.ipynb")
+            await ada.write(fork, ids[0], "a = 'of Ada'")
+            async with in_fork(server, "authors.ipynb", fork) as ana:
+                ana.insert(ids[1], 5, "0")
+                await ana.flush()
+            await bob.ask("merge_document_fork", fork=fork)
+            read = await bob.ask("get_notebook", path="authors.ipynb", authors=True)
+            known = read["authors"]
+            assert (known[ids[0]]["source"], known[ids[0]]["author"]) == ("agent", "Ada")
+            assert (known[ids[1]]["source"], known[ids[1]]["author"]) == ("person", "Ana")
+
+
+async def test_outputs_of_a_fork_are_read_by_their_address(server: JupyterProcess) -> None:
+    ids = write(server, "address.ipynb", "print('in the fork')")
+    async with agent(server) as ada:
+        fork = await fork_of(ada, "address.ipynb")
+        ran = await ada.ask("batch_execute_notebook_cells", path=fork)
+        fork_id = fork.removeprefix("fork:")
+        uri = CellOutput("s", fork_id, ids[0], 0).format()
+        read = await ada.client.read_resource(uri)
+        assert "in the fork" in str(read.contents)
+        run = await ada.ask("get_run", run_id=ran["runs"][0]["run_id"])
+        assert run["path"] == fork

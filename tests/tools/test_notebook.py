@@ -736,7 +736,7 @@ async def test_repeated_levels_and_toolsets_give_the_narrowest(
     [
         ("permision=read", "'permision'. Did you mean permission? Known parameters: agent, toolse"),
         ("agent=Ada&Permission=read", "'Permission'. Did you mean permission?"),
-        ("level=read", "'level'. Known parameters: agent, toolsets, permission, structured."),
+        ("level=read", "'level'. Known parameters: agent, toolsets, permission, structured, mode."),
         ("permission", "'permission' of the URL is empty"),
         ("permission=&permission=read", "'permission' of the URL is empty"),
         ("permission=read&permission=everything", "no permission level 'everything'"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tornado.web import HTTPError
@@ -37,18 +36,13 @@ if TYPE_CHECKING:
 
 
 class InProcessBackend:
-    """The rooms and files of this server.
-
-    Args:
-        forks: The file in which forks of documents are kept.
-    """
+    """The rooms and files of this server."""
 
     def __init__(
         self,
         serverapp: ServerApp,
         journal: Journal,
         journal_limit: int,
-        forks: Path,
         disabled_workarounds: Collection[str] = (),
         history_days: float = 0,
     ) -> None:
@@ -61,7 +55,9 @@ class InProcessBackend:
         self._paths = RoomPaths(self._server)
         self._rooms = Rooms(self._server, self._paths, journal, journal_limit, self.workarounds)
         self.files = InProcessFiles(self._server, self._paths, self._rooms)
-        self.forks = InProcessForks(self._server, self._rooms, self._paths, forks)
+        self.forks = InProcessForks(
+            self._server, self._rooms, self._paths, journal.path.with_name("forks.db")
+        )
         self._stored = StoredDocuments(self._server, self._rooms, journal)
         self.versions = InProcessVersions(
             journal.path.with_name("history.db"), self._stored.rows, journal.records.drain_credits
@@ -97,9 +93,9 @@ class InProcessBackend:
         )
         for path, new_path in renames:
             self._paths.move(path, new_path)
+        self.forks.start()
         if self._history_days:
             self._indexing.thin_daily(self._history_days, self._stored.database)
-        self.forks.start()
 
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""

@@ -66,8 +66,8 @@ class InProcessForks:
         if not self._server.has_rooms:
             return
         self._rooms.on_watched = self._on_root_opened
-        self._server.events.add_listener(schema_id=_FORK_EVENTS, listener=self._on_fork_event)
         try:
+            self._server.events.add_listener(schema_id=_FORK_EVENTS, listener=self._on_fork_event)
             for fork in self._store.forks():
                 doc: Doc[Any] = Doc()
                 for contribution in self._store.updates(fork.id):
