@@ -82,21 +82,13 @@ class SiteTools:
         return here if revision is None else replace(here, expected=revision)
 
     async def _open_with_history(self, call: Call, level: Level, path: str) -> SiteDocument:
-        """Join a document that is no fork: only files have earlier versions.
+        """Join a document whose versions the call is about.
 
         Raises:
-            ForkRefused: It is a fork; or the caller only proposes edits, and this would be one.
+            ForkRefused: The caller only proposes edits, and a version of the document is none of
+                the fork that they would go to.
         """
-        if names_fork(self._sites, path):
-            place = await self._named(call, Level.read, path, forks=True)
-            name = named(place.site.alias, place.fork.name if place.fork else path)
-            raise ForkRefused(
-                f"{name} is a fork, and the history of forks is not kept.",
-                "Look at the history of its document, or compare both with "
-                "merge_document_fork(preview=true).",
-                fork=name,
-            )
-        if level > Level.read:
+        if level > Level.read and not names_fork(self._sites, path):
             refuse_proposing(call, "nothing was done")
         return await self._open(call, level, path, None)
 

@@ -16,6 +16,7 @@ _WORDS: Mapping[Source, str] = {
     "agent": "an agent",
     "person": "a person",
     "file": "the file on disk",
+    "document": "its document",
     "several": "several authors",
     "unknown": "unknown",
 }

@@ -172,7 +172,7 @@ def writers_of(kind: str, contributions: Sequence[Contribution]) -> dict[str, Me
             changed.clear()
             with doc.transaction():
                 doc.apply_update(each.update)
-            if each.writer is not None:
+            if each.writer is not None and each.writer.id:
                 part = {change.cell_id if kind == "notebook" else WHOLE for change in changed}
                 writers |= dict.fromkeys(part, each.writer)
     finally:

@@ -104,13 +104,33 @@ async def test_what_makes_no_sense_with_a_fork_names_what_does(server: JupyterPr
         assert "is a fork itself" in error["message"]
         error = await ada.refused("get_document", path=fork)
         assert error["code"] == "not_text"
-        for tool, arguments in (
-            ("get_document_history", {}),
-            ("restore_document_version", {"version": 1}),
-            ("diff_document_versions", {"from_version": 1}),
-        ):
-            error = await ada.refused(tool, path=fork, **arguments)
-            assert error["code"] == "fork_refused"
+
+
+async def test_a_fork_has_a_history_of_its_own(server: JupyterProcess) -> None:
+    write(server, "lived.ipynb", "a = 1", "b = 2")
+    async with agent(server) as ada, agent(server, "Bob") as bob:
+        fork = (await ada.ask("fork_document", path="lived.ipynb", title="Try"))["fork"]
+        if server.standalone is not None:
+            error = await ada.refused("get_document_history", path=fork)
+            assert error["code"] == "needs_extension"
+            return
+        await ada.write(fork, "cell-0", "a = 10")
+        await bob.write(fork, "cell-1", "b = 20")
+        versions = (await ada.ask("get_document_history", path=fork))["versions"]
+        assert [(each["source"], each["author"]) for each in versions] == [
+            ("agent", "Bob"),
+            ("agent", "Ada"),
+            ("document", None),
+        ]
+        assert versions[0]["changes"] == {"edited": 1, "lines_added": 1, "lines_removed": 1}
+        authors = (await ada.ask("get_notebook", path=fork, authors=True))["authors"]
+        assert [authors[f"cell-{n}"]["author"] for n in (0, 1)] == ["Ada", "Bob"]
+        middle = versions[1]["version"]
+        await bob.ask("restore_document_version", path=fork, version=middle)
+        assert await ada.sources(fork) == ["a = 10", "b = 2"]
+        said = await ada.say("diff_document_versions", path=fork, from_version=middle)
+        assert "say the same" in said
+        assert await ada.sources("lived.ipynb") == ["a = 1", "b = 2"]
 
 
 @pytest.mark.parametrize("name", ["fork:0123", "fork:", "fork:../a", "fork:a b", "fork:ä%2F\n"])

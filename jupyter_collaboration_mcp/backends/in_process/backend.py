@@ -58,7 +58,7 @@ class InProcessBackend:
         self.forks = InProcessForks(
             self._server, self._rooms, self._paths, journal.path.with_name("forks.db")
         )
-        self._stored = StoredDocuments(self._server, self._rooms, journal)
+        self._stored = StoredDocuments(self._server, self._rooms, self.forks, journal)
         self.versions = InProcessVersions(
             journal.path.with_name("history.db"), self._stored.rows, journal.records.drain_credits
         )

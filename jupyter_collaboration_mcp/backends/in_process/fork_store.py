@@ -45,6 +45,12 @@ _ENDED = 1_000
 #: Updates of a fork, and of its base, after which they are merged.
 _COMPACT, _COMPACT_BASE = 500, 200
 
+#: The writer of what a fork has from its root.
+ROOT = Member("", "its document")
+
+#: Seconds of what one writer wrote that are merged: an earlier moment can no longer be restored.
+_TOGETHER = 30.0
+
 Row = list[Any]
 """The values of a row that is about to be written."""
 
@@ -158,11 +164,14 @@ class ForkStore:
         )
 
     def _compact(self, fork_id: str) -> None:
-        """Merge what one writer wrote in one go, so that it stays known who wrote what."""
+        """Merge what one writer wrote in one go: it stays known who wrote what, and about when."""
         self._updates[fork_id] = 0
-        query = "SELECT seq, writer, data FROM updates WHERE fork = ? AND base = 0 ORDER BY seq"
-        for _, group in groupby(self._read(query, fork_id), key=lambda row: row[1]):
-            self._merge([(seq, data) for seq, _, data in group])
+        query = (
+            "SELECT seq, data, writer, cast(time / ? AS INTEGER) FROM updates "
+            "WHERE fork = ? AND base = 0 ORDER BY seq"
+        )
+        for _, group in groupby(self._read(query, _TOGETHER, fork_id), key=lambda row: row[2:]):
+            self._merge([(seq, data) for seq, data, *_ in group])
 
     def _compact_base(self, fork_id: str) -> None:
         self._base_updates[fork_id] = 0

@@ -12,7 +12,7 @@ from ...documents.members import Member, member_of
 from ...documents.updates import decode_state, sole_author
 from ...panics import contained
 from ..protocols.forks import Fork
-from .fork_store import ForkStore, Row
+from .fork_store import ROOT, ForkStore, Row
 
 if TYPE_CHECKING:
     from pycrdt.websocket import YRoom
@@ -41,6 +41,7 @@ class ForkWatch:
         self._latest: list[Row] = []  # by nobody known, and not committed yet
         self._updates = room.ydoc.observe(self._on_update)
         self._root: RoomWatch | None = None
+        self._copying = False
 
     def close(self) -> None:
         """Stop watching; B28: an observed document is never freed."""
@@ -59,7 +60,7 @@ class ForkWatch:
         self._latest.clear()
 
     def _on_update(self, event: TransactionEvent) -> None:
-        writer = self._writer_of(event.update)
+        writer = ROOT if self._copying else self._writer_of(event.update)
         row = self._store.append(self.fork.id, event.update, writer)
         if writer is None:
             self._latest.append(row)
@@ -107,10 +108,13 @@ class ForkWatch:
         try:
             with contained():
                 self._store.append_base(self.fork.id, update)
+                self._copying = True
                 self.room.ydoc.apply_update(update)
         except Exception:  # this is called in a transaction of the root
             _log.exception("Could not synchronize fork %s", self.fork.id)
             self.release()
+        finally:
+            self._copying = False
 
 
 def _lacks(has: dict[int, int], base: bytes) -> bool:

@@ -22,9 +22,11 @@ from ...documents.members import Member
 from ...errors import ForkNotFound, RoomUnavailable
 from ..protocols.forks import Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
+from ..protocols.versions import Source
 from .fork_link import ForkLink
-from .fork_store import ForkStore, ForkStoreError
+from .fork_store import ROOT, ForkStore, ForkStoreError
 from .fork_watch import ForkWatch
+from .history.rows import Row
 from .room_paths import RoomPaths
 from .rooms import Rooms, close_reason
 from .server_parts import ServerParts
@@ -169,6 +171,17 @@ class InProcessForks:
             return self._store.base(fork.id)
         except ForkStoreError as error:
             raise _unusable(error) from error
+
+    async def rows(self, fork_id: str) -> Sequence[Row]:
+        """What a fork's document was made of, for its history.
+
+        Raises:
+            ForkNotFound: There is no such fork.
+            RoomUnavailable: It could not be kept.
+        """
+        found = await self.contributions(self._watch(fork_id).fork)
+        rows = [Row(0, each.time, each.update, _author(each.writer)) for each in found]
+        return [rows[0]._replace(author=("document", None)), *rows[1:]] if rows else []
 
     async def contributions(self, fork: Fork) -> Sequence[Contribution]:
         await self.durable()
@@ -342,3 +355,11 @@ def _unusable(error: ForkStoreError) -> RoomUnavailable:
         "crashed.",
         "Tell the person that the disk of the Jupyter server may be full.",
     )
+
+
+def _author(writer: Member | None) -> tuple[Source, Member | None] | None:
+    if writer is None:
+        return None  # perhaps somebody else has reported it
+    if writer == ROOT:
+        return "document", None
+    return ("agent" if writer.is_agent else "person"), writer

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..protocols.room_ids import RoomId
+from .forks import InProcessForks
 from .group_commit import JournalError
-from .history.rows import ReadRows, Rows, StoreRows
+from .history.rows import ReadRows, Row, Rows, StoreRows
 from .journal import Journal
 from .rooms import Rooms
 from .server_parts import ServerParts
@@ -21,8 +22,11 @@ _ON_THE_WAY = 2.0
 class StoredDocuments:
     """Finds the rows of documents, in whatever store is configured (B15)."""
 
-    def __init__(self, server: ServerParts, rooms: Rooms, journal: Journal) -> None:
+    def __init__(
+        self, server: ServerParts, rooms: Rooms, forks: InProcessForks, journal: Journal
+    ) -> None:
         self._server = server
+        self._forks = forks
         self._rooms = rooms
         self._journal = journal
 
@@ -34,7 +38,10 @@ class StoredDocuments:
         Raises:
             DocumentNotFound, HTTPError: It has no history, and cannot be opened.
             RoomUnavailable: There is no collaboration on this server.
+            ForkNotFound: It is a fork that has ended.
         """
+        if room_id.is_fork:
+            return ReadRows(room_id, await self._forks.rows(room_id.file_id))
         rows = await self._rows(room_id)
         with contextlib.suppress(JournalError):
             await self._journal.durable()  # it has the authors of these rows
@@ -61,6 +68,8 @@ class StoredDocuments:
 
     def known_rows(self, room_id: RoomId) -> StoreRows | None:
         """What the database of the store has of a document now; None if it is no database."""
+        if room_id.is_fork:
+            return None
         watch = self._rooms.watched(room_id)
         return database_rows(self._new_store(room_id) if watch is None else watch.room.ystore)
 
@@ -84,11 +93,11 @@ async def _read(store: Any, room_id: RoomId) -> ReadRows:
     """All rows of a store of another kind."""
     from pycrdt.store import YDocNotFound
 
-    rows: list[tuple[float, bytes]] = []
+    rows: list[Row] = []
     if store is not None:
         with contextlib.suppress(YDocNotFound):
             # Into a list first: the store is locked until the last one has been read.
-            rows = [(time, update) async for update, _, time in store.read()]
+            rows = [Row(0, time, update) async for update, _, time in store.read()]
     return ReadRows(f"{type(store).__qualname__}\n{room_id}", rows)
 
 

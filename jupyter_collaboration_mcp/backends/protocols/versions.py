@@ -13,8 +13,9 @@ from typing import Literal, Protocol
 from ...documents.members import Member
 from .room_ids import RoomId
 
-Source = Literal["agent", "person", "file", "several", "unknown"]
-"""Where a change comes from; `file`: it was loaded from the file, or changed on disk."""
+Source = Literal["agent", "person", "file", "document", "several", "unknown"]
+"""Where a change comes from; `file`: it was loaded from the file, or changed on disk; `document`: a
+fork has it from the document that it was forked from."""
 
 
 @dataclass(frozen=True, slots=True)

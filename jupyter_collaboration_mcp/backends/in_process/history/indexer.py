@@ -299,7 +299,7 @@ class _Continuation:
         changes, written = replayed.apply(row.update)
         if not changes:
             return  # only who is here, or whether it is saved
-        author = author_of(row.update, written, self._credits, first)
+        author = _known(row) or author_of(row.update, written, self._credits, first)
         first_of_day = self._days.begins(row, author)
         self._days.note(row, author)
         draft = self._draft
@@ -323,7 +323,9 @@ class _Continuation:
         """What the cells of the draft say, if a row may end it; only until it is applied."""
         if self._draft is None:
             return None
-        if (begin := first_block(row.update)) is None:
+        if (known := _known(row)) is not None:
+            guess = known
+        elif (begin := first_block(row.update)) is None:
             guess = author_of(row.update, {}, self._credits, False)
         elif sole_author(row.update) is None:
             return self._draft.after(replayed)
@@ -425,6 +427,11 @@ class _Continuation:
                 )
             ],
         )
+
+
+def _known(row: Row) -> Author | None:
+    """The author of a row, if that is kept with it."""
+    return None if row.author is None else Author(*row.author)
 
 
 def _version(

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
+from ....documents.members import Member
+from ...protocols.versions import Source
+
 #: Rows and bytes that are read at once: the store cannot be written meanwhile.
 _BATCH, _BATCH_BYTES = 100, 4_000_000
 
@@ -31,6 +34,8 @@ class Row(NamedTuple):
     """Ascending; the later row has the larger one."""
     time: float
     update: bytes
+    author: tuple[Source, Member | None] | None = None
+    """Who wrote it, if that is kept with the row."""
 
     @property
     def version(self) -> int:
@@ -203,11 +208,12 @@ class StoreRows:
 
 
 class ReadRows:
-    """Rows that a store of another kind has returned, from its first one on."""
+    """Rows that a store of another kind has returned, from its first one on; their numbers do not
+    matter."""
 
-    def __init__(self, document: str, rows: Sequence[tuple[float, bytes]]) -> None:
+    def __init__(self, document: str, rows: Sequence[Row]) -> None:
         self.document = document
-        self._rows = [Row(number, *row) for number, row in enumerate(rows, 1)]
+        self._rows = [row._replace(number=number) for number, row in enumerate(rows, 1)]
 
     def __enter__(self) -> Self:
         return self
