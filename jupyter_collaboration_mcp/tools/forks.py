@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -22,6 +22,7 @@ from ..workspace.sites import Site
 from .answers import about, answer, on_disk
 from .places import SiteTools, refuse_proposing, stated
 from .registry import Answer, tool
+from .version_lines import fitting, moment
 
 #: Cells of one kind that an answer names.
 _CELLS = 50
@@ -98,9 +99,15 @@ class ForkTools(SiteTools):
         if not preview:
             refuse_proposing(call, f"{name} is not merged")
         if preview:
-            merged = await forking.preview(here, source, prefer)
+            merged, parts = await forking.preview(here, source, prefer)
             facts = {**about(here), "fork": name, "preview": True, **_merged_facts(merged)}
-            return answer(here, _preview(name, here.label, merged, prefer), facts)
+            diffs = await asyncio.to_thread(fitting, parts)
+            lines = _preview(name, here.label, merged, prefer)
+            if more := len(parts) - len(diffs):
+                diffs.append(
+                    f"... and {more:,} more cells; diff_document_versions shows them later."
+                )
+            return answer(here, [*lines, *diffs], facts)
         merged = await forking.merge(here, source, prefer)
         await site.runs.end_kernel(source)
         await forking.end(known, "merged", call.agent)
@@ -155,11 +162,11 @@ def _deeds(merged: Merged) -> list[str]:
 
 
 def _preview(name: str, label: str, merged: Merged, prefer: Side | None) -> list[str]:
-    lines = [f"Merging {name} into {label} would do this; nothing was changed: {_summary(merged)}."]
-    lines += _deeds(merged)
     if merged.conflicts and prefer is None:
-        lines.append(f"It is refused as it is. {conflicting(merged.conflicts).happened}")
-    elif merged.conflicts:
+        refused = f"Merging {name} into {label} as it is would be refused."
+        return [f"{refused} {conflicting(merged.conflicts).happened}"]
+    lines = [f"Merging {name} into {label} would change this: {_summary(merged)}. Nothing is done."]
+    if merged.conflicts:
         lines.append(f"Conflicts that the {prefer} wins: {len(merged.conflicts)}.")
     return lines
 
@@ -179,7 +186,7 @@ def _fork_name(given: str) -> str:
 
 
 def _line(site: Site, fork: Fork, path: str) -> str:
-    when = "" if fork.created is None else f", {_time(fork.created)}"
+    when = "" if fork.created is None else f", {moment(fork.created)}"
     who = "" if fork.author is None else f" by {inline(fork.author.name, NAME)}"
     sync = ", synchronized" if fork.synchronize else ""
     title = quoted(fork.title) if fork.title else "without a title"
@@ -196,9 +203,5 @@ def _facts(site: Site, fork: Fork, path: str) -> dict[str, Any]:
         "description": fork.description,
         "synchronize": fork.synchronize,
         "author": None if fork.author is None else fork.author.name,
-        "created": None if fork.created is None else _time(fork.created),
+        "created": None if fork.created is None else moment(fork.created),
     }
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from ..documents.content_diff import PartDiff, compare
 from ..documents.foreign_text import listed, quoted
-from ..documents.text import size
 from ..errors import InvalidArgument
 from ..workspace.history import (
     VersionRef,
@@ -26,8 +25,8 @@ from ..workspace.replacing import Replaced
 from ..workspace.sites import SiteDocument
 from .answers import Start, about, answer, on_disk
 from .places import SiteTools
-from .registry import DEFAULT_LENGTH, Answer, tool
-from .version_lines import moment, replaced_line, version_facts, version_line
+from .registry import Answer, tool
+from .version_lines import fitting, moment, replaced_line, version_facts, version_line
 
 Ref = Annotated[int | str, Field(description="id or name")]
 SomeRef = Annotated[int | str | None, Field(description="default: now")]
@@ -35,9 +34,6 @@ Ids = list[str] | None
 
 #: Cells of one kind that the facts of an answer name.
 _MOST_CELLS = 1_000
-
-#: Bytes that the first lines of an answer and what others did may take.
-_FRAME = 2_000
 
 
 class HistoryTools(SiteTools):
@@ -91,7 +87,7 @@ class HistoryTools(SiteTools):
         between = f"{_named(ids[0])} and {_named(ids[1])}"
         chosen = cells_among([before, after], cell_ids, between)
         parts = await asyncio.to_thread(compare, before, after, chosen)
-        shown = await asyncio.to_thread(_shown, parts, start_index)
+        shown = await asyncio.to_thread(fitting, parts[start_index:])
         return _compared(here, between, parts, shown, start_index)
 
     @tool("Restore a version", Level.write, idempotent=True)
@@ -154,19 +150,6 @@ def _changed(done: Replaced) -> dict[str, Any]:
 
 def _named(version: int | None) -> str:
     return "now" if version is None else f"version {version}"
-
-
-def _shown(parts: list[PartDiff], start: int) -> list[str]:
-    """The text of as many as fit into an answer, from one on; at least of one."""
-    shown: list[str] = []
-    room = DEFAULT_LENGTH - _FRAME
-    for part in parts[start:]:
-        text = part.text()
-        room -= size(text) + 1
-        if shown and room < 0:
-            break
-        shown.append(text)
-    return shown
 
 
 def _compared(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from ..backends.protocols.versions import CellAuthor, ChangeCounts, Source, Version
+from ..documents.content_diff import PartDiff
 from ..documents.foreign_text import inline, quoted
 from ..documents.members import Member
+from ..documents.text import size
 from ..workspace.replacing import Replaced
 from .answers import how_many
+from .registry import DEFAULT_LENGTH
+
+#: Bytes that the first lines of an answer and what others did may take.
+_FRAME = 2_000
 
 _WORDS: Mapping[Source, str] = {
     "agent": "an agent",
@@ -126,3 +132,16 @@ def _cells(numbers: Mapping[str, int]) -> list[str]:
 
 def _counted(counts: ChangeCounts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in ChangeCounts.__slots__}
+
+
+def fitting(parts: Sequence[PartDiff]) -> list[str]:
+    """The text of as many differences as fit into an answer; at least of one."""
+    shown: list[str] = []
+    room = DEFAULT_LENGTH - _FRAME
+    for part in parts:
+        text = part.text()
+        room -= size(text) + 1
+        if shown and room < 0:
+            break
+        shown.append(text)
+    return shown

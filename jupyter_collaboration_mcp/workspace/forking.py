@@ -10,6 +10,7 @@ from ..backends.protocols.forks import Ending, Fork, Forks
 from ..backends.protocols.room_ids import Kind, RoomId
 from ..backends.protocols.rooms import Backend
 from ..documents.content import TextContent, read_content
+from ..documents.content_diff import PartDiff
 from ..documents.members import agent_username
 from ..documents.three_way import Merged, Side
 from ..errors import (
@@ -148,8 +149,10 @@ class Forking:
         content = await asyncio.to_thread(file_content, kind, state)
         return await self._place.filing.create(new, kind, content, overwrite=False)
 
-    async def preview(self, here: OpenDocument, fork: OpenDocument, prefer: Side | None) -> Merged:
-        """What a merge would do to a document, without doing anything."""
+    async def preview(
+        self, here: OpenDocument, fork: OpenDocument, prefer: Side | None
+    ) -> tuple[Merged, Sequence[PartDiff]]:
+        """What a merge would do to a document, and to each cell, without doing anything."""
         known = await self.get(fork.peer.link.room_id.file_id)
         state = await merging.state_of(self._forks, known, fork.peer)
         return await merging.preview(here, state, prefer)

@@ -15,6 +15,7 @@ from ..collaboration.edits import CallRecord, Edit
 from ..collaboration.peer import RoomPeer
 from ..documents.cell_mirror import CellChange
 from ..documents.content import Content, content_of, read_content
+from ..documents.content_diff import PartDiff, compare
 from ..documents.handles import brief_id
 from ..documents.members import Member
 from ..documents.notebook import Notebook
@@ -61,12 +62,16 @@ async def state_of(forks: Forks, fork: Fork, peer: RoomPeer) -> ForkState:
     return await asyncio.to_thread(read)
 
 
-async def preview(here: OpenDocument, fork: ForkState, prefer: Side | None) -> Merged:
-    """What a merge would do, without doing anything."""
+async def preview(
+    here: OpenDocument, fork: ForkState, prefer: Side | None
+) -> tuple[Merged, list[PartDiff]]:
+    """What a merge would do, and how each cell would differ, without doing anything."""
     kind, state = here.peer.link.room_id.kind, here.peer.doc.get_update()
 
-    def read() -> Merged:
-        return merge(fork.base, fork.content, read_content(kind, state), prefer)
+    def read() -> tuple[Merged, list[PartDiff]]:
+        document = read_content(kind, state)
+        merged = merge(fork.base, fork.content, document, prefer)
+        return merged, compare(document, merged.content)
 
     return await asyncio.to_thread(read)
 

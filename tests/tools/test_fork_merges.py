@@ -60,6 +60,9 @@ async def test_what_changed_in_a_fork_comes_into_the_document_as_one_step(
             ids[4]: "moved",
             new["cells"][0]["id"]: "added",
         }
+        said = await ada.say("merge_document_fork", fork=fork, preview=True)
+        assert "would change this: cells: " in said
+        assert "-a\n+a in the fork" in said
         assert await ada.sources("merge.ipynb") == ["a", "b", "c", "d of Ana", "e"]
         done = await ada.ask("merge_document_fork", fork=fork)
         assert changes(done) == changes(preview)
@@ -102,7 +105,10 @@ async def test_a_cell_that_both_changed_is_refused_until_one_side_is_preferred(
             assert conflict["cell_id"] == ids[0]
             assert "-x = 'sink me'\n+x = 'sync you'" in conflict["diff"]
             assert await ada.sources("conflict.ipynb") == before
-            assert "sync you" in await ada.say("merge_document_fork", fork=fork, preview=True)
+            said = await ada.say("merge_document_fork", fork=fork, preview=True)
+            assert "would be refused" in said
+            assert "sync you" in said
+            assert f"+b {prefer}" in said
             await ada.ask("merge_document_fork", fork=fork, prefer=prefer)
             assert await ada.sources("conflict.ipynb") == [wins, f"b {prefer}"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from pycrdt import Doc
 
@@ -100,7 +100,7 @@ class InProcessForks:
                 state = watch.room.ydoc.get_update()
             path = self._paths.path_of_room(root) or ""
             fork = Fork(
-                *(uuid4().hex, root, title, description, synchronize),
+                *(secrets.token_hex(6), root, title, description, synchronize),
                 *(time.time(), author, path),
             )
             doc: Doc[Any] = Doc()
