@@ -17,6 +17,7 @@ from ..protocols.room_ids import Kind, RoomId, room_kind
 from ..protocols.rooms import RoomLink
 from ..upstream.loadable_notebooks import LoadableNotebooks
 from ..upstream.registry import Workarounds
+from ..upstream.root_task import RootTask
 from ..upstream.workaround import Server
 from .files import InProcessFiles
 from .forks import InProcessForks
@@ -104,6 +105,8 @@ class InProcessBackend:
         await self._indexing.close()
         await self.versions.close()
         await self._journal.close()
+        if (root := self.workarounds.find(RootTask)) is not None:
+            root.end()
 
     def on_room_opened(self, tell: Callable[[RoomId], None]) -> None:
         """Set a function to call with each room that is loaded, whoever opens it."""

@@ -23,6 +23,7 @@ from .renames import Renames
 from .room_access import RoomAccess
 from .room_starts import RoomStarts
 from .room_tracking import OverwriteTracking, SaveTracking, StoreTracking
+from .root_task import RootTask
 from .session_creation import SessionCreation
 from .uri_parser import UriParser
 from .workaround import RoomObserver, Server, Workaround
@@ -37,6 +38,7 @@ W = TypeVar("W", bound=Workaround)
 WORKAROUNDS: Sequence[type[Workaround]] = (
     RoomAccess,
     WorkerThreads,
+    RootTask,
     ChangeEvents,
     NumberFidelity,
     FileIdFolders,
