@@ -44,6 +44,9 @@ _COMMIT_DELAY = 0.005
 #: Who creates a fork over the server's own API: only a user name is known, which may be random.
 _SOMEBODY = "somebody in JupyterLab"
 
+#: Seconds within which whoever created it so can say who it was.
+_TOLD_AFTER = 60.0
+
 
 class InProcessForks:
     """The forks of this server."""
@@ -115,8 +118,11 @@ class InProcessForks:
             self._rooms.on_left(watch.room)
         return fork
 
-    async def credit(self, fork_id: str, author: Member) -> None:
+    async def credit(self, fork_id: str, author: Member) -> bool:
         """Record who created a fork over the server's own API, which cannot be told.
+
+        Returns whether it is recorded: not if its author is known, or if the fork is older than
+        it would be if its author told of it, because then a person has created it.
 
         Raises:
             ForkNotFound: There is no such fork.
@@ -125,11 +131,15 @@ class InProcessForks:
         from jupyter_server_ydoc.handlers import FORK_ROOMS
 
         watch = self._watch(fork_id)
-        if watch.fork.author is None or watch.fork.author.name == _SOMEBODY:
-            watch.fork = replace(watch.fork, author=author)
-            FORK_ROOMS[fork_id] = watch.fork.info()
-            self._store.change(watch.fork)
-            await self.durable()
+        known, created = watch.fork.author, watch.fork.created or 0
+        taken = known is not None and known.name != _SOMEBODY
+        if taken or time.time() - created > _TOLD_AFTER:
+            return False
+        watch.fork = replace(watch.fork, author=author)
+        FORK_ROOMS[fork_id] = watch.fork.info()
+        self._store.change(watch.fork)
+        await self.durable()
+        return True
 
     async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
         forks = [watch.fork for watch in self._watches.values()]
@@ -148,7 +158,7 @@ class InProcessForks:
     def known_path(self, fork_id: str) -> str | None:
         """The path of what a fork was forked from, by the id of the fork."""
         watch = self._watches.get(fork_id)
-        return None if watch is None else self.last_path(watch.fork)
+        return None if watch is None else self.last_path(watch.fork) or None
 
     @contextlib.contextmanager
     def unsynchronized(self, fork: Fork) -> Iterator[bool]:
