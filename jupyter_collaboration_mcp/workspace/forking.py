@@ -82,12 +82,19 @@ class Forking:
         Args:
             title: What the proposal is about; without one, an agent has one proposal.
         """
-        title = title or f"Proposal of {agent.name}"
         async with self._proposing:
-            for fork in await self.list(here.peer.link.room_id):
-                if fork.title == title and is_own(fork, agent):
-                    return fork
+            if (fork := await self.proposed(here, title, agent)) is not None:
+                return fork
+            title = title or _title(agent)
             return await self.create(here, title, _PROPOSAL.format(agent=agent.name), False)
+
+    async def proposed(self, here: OpenDocument, title: str | None, agent: Agent) -> Fork | None:
+        """The fork of a document in which an agent proposes edits, if there is one already."""
+        title = title or _title(agent)
+        for fork in await self.list(here.peer.link.room_id):
+            if fork.title == title and is_own(fork, agent):
+                return fork
+        return None
 
     async def get(self, fork_id: str) -> Fork:
         """A fork by its id.
@@ -175,6 +182,11 @@ class Forking:
         title = f" {fork.title!r}" if fork.title else ""
         await self._forks.end(fork, how, f"This fork{title} was {how} by {by.name}.")
         await self._place.rooms.forget_room(fork.room_id)
+
+
+def _title(agent: Agent) -> str:
+    """The title of an agent's proposal that was given none."""
+    return f"Proposal of {agent.name}"
 
 
 def is_own(fork: Fork, agent: Agent) -> bool:

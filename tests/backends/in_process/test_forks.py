@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pycrdt import Doc, Text
 
+from jupyter_collaboration_mcp.assembly.journal import journal_directory
 from jupyter_collaboration_mcp.backends.in_process.fork_store import ForkStore
 from jupyter_collaboration_mcp.backends.protocols.forks import Fork
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.documents.members import Member
+from jupyter_collaboration_mcp.settings.settings import Settings
 from tests.conftest import MakeServer, Times
 from tests.harness import forks, notebooks
 from tests.harness.agents import agent
@@ -68,9 +71,24 @@ async def test_forks_survive_the_death_of_the_server(make_server: MakeServer) ->
             assert "was merged" in error["message"]
 
 
-def test_the_store_keeps_who_wrote_what_when_it_compacts(tmp_path: Path) -> None:
-    from pycrdt import Doc, Text
+async def test_a_fork_of_which_nobody_knows_the_path_hides_no_others(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    process = make_server(f"--JupyterCollaborationMCP.journal_dir={tmp_path}", env=NOT_MEASURED)
+    directory = journal_directory(Settings(journal_dir=str(tmp_path)), str(process.root))
+    store = ForkStore(directory / "forks.db")
+    store.add(Fork("0" * 12, RoomId("json:notebook:gone"), "Lost"), Doc().get_update())
+    store.close()
+    async with process as server, agent(server) as ada:
+        notebooks.write(server.root / "a.ipynb", notebooks.numbered(1))
+        made = await ada.ask("fork_document", path="a.ipynb", title="Try")
+        listed = (await ada.ask("list_document_forks"))["forks"]
+        assert [each["fork"] for each in listed] == [made["fork"]]
+        lost = f"fork:{'0' * 12}"
+        assert (await ada.refused("get_notebook", path=lost))["code"] == "fork_not_found"
 
+
+def test_the_store_keeps_who_wrote_what_when_it_compacts(tmp_path: Path) -> None:
     store = ForkStore(tmp_path / "forks.db")
     doc: Doc[Any] = Doc()
     text = doc.get("source", type=Text)
