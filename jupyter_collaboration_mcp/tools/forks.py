@@ -113,7 +113,7 @@ class ForkTools(SiteTools):
                 )
             return answer(here, [*lines, *diffs], facts)
         merged = await forking.merge(here, source, prefer)
-        await site.runs.end_kernel(source)
+        await site.runs.end_kernel(known.id)
         await forking.end(known, "merged", call.agent)
         facts = {**about(here), "fork": name, "merged": True, **_merged_facts(merged)}
         head = f"Merged {name} into {here.label}: {_summary(merged)}. The fork is gone."
@@ -130,8 +130,7 @@ class ForkTools(SiteTools):
             refuse_proposing(call, f"{name} of somebody else is not discarded")
             require_level(Level.admin, call.allowed)
             place.site.require(Level.admin)
-        here = await place.site.open(place.permit, None, place.fork)
-        await place.site.runs.end_kernel(here)
+        await place.site.runs.end_kernel(place.fork.id)
         await place.site.workspace.forking.end(place.fork, "discarded", call.agent)
         return Answer(f"Discarded {name}.", {"fork": name, "discarded": True})
 

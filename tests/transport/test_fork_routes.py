@@ -79,7 +79,8 @@ async def test_jupyters_authorizer_decides_by_the_path_of_the_root(rest: Rest) -
 async def test_a_fork_is_credited_once_and_only_to_an_agent(rest: Rest) -> None:
     fork = await rest.fork("claimed.ipynb")
     person = {"author": {"id": "ana", "name": "Ana", "is_agent": True}}
-    for body in (None, [], {}, {"author": "Ada"}, person):
+    bodies: list[Any] = [None, [], {}, {"author": "Ada"}, person]
+    for body in bodies:
         assert await rest.status("PUT", fork, body) == 400
     assert not (await rest.author(fork))["is_agent"]
     assert await rest.status("PUT", fork, author("ada")) == 204

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,8 @@ class InProcessForks:
         self._store = ForkStore(path)
         self._log = server.log
         self._watches: dict[str, ForkWatch] = {}
+        self.on_end: Callable[[str], Awaitable[None]] | None = None
+        """Called with the id of each fork that has ended, whoever ended it."""
         self._timer: asyncio.TimerHandle | None = None
         self._holding = 0  # edits that are being made in slices
         self._released = asyncio.Event()
@@ -316,10 +318,13 @@ class InProcessForks:
     async def _on_fork_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         """Adopt what people fork over the server's own API, and forget what they delete there."""
         fork_id, action = str(data.get("fork_roomid")), data.get("action")
-        if action == "delete" and fork_id in self._watches:
-            self._forget(fork_id)
-            self._store.end(fork_id, "deleted")
-            self._commit_soon()
+        if action == "delete":
+            if fork_id in self._watches:
+                self._forget(fork_id)
+                self._store.end(fork_id, "deleted")
+                self._commit_soon()
+            if self.on_end is not None:  # we emit this event, too
+                await self.on_end(fork_id)
         elif action == "create" and fork_id not in self._watches:
             room = self._server.ydoc.ywebsocket_server.rooms.get(fork_id)
             try:
