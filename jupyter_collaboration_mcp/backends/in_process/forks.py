@@ -23,6 +23,7 @@ from ...errors import ForkNotFound, RoomUnavailable
 from ..protocols.forks import Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
 from ..protocols.versions import Source
+from ..upstream.session_creation import renamed
 from .fork_link import ForkLink
 from .fork_store import ROOT, ForkStore, ForkStoreError
 from .fork_watch import ForkWatch
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .room_watch import RoomWatch
 
 _FORK_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/fork/v1"
+_CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 #: Seconds after which updates that nobody waits for are committed.
 _COMMIT_DELAY = 0.005
@@ -75,6 +77,9 @@ class InProcessForks:
         self._rooms.on_watched = self._on_root_opened
         try:
             self._server.events.add_listener(schema_id=_FORK_EVENTS, listener=self._on_fork_event)
+            self._server.events.add_listener(
+                schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event
+            )
             for fork in self._store.forks():
                 doc: Doc[Any] = Doc()
                 for contribution in self._store.updates(fork.id):
@@ -303,8 +308,28 @@ class InProcessForks:
     def _on_root_opened(self, root: RoomWatch) -> None:
         """Synchronize forks of a document that was opened again."""
         for watch in self._watches.values():
-            if watch.fork.synchronize and watch.fork.root == root.room_id:
-                watch.follow(root)
+            if watch.fork.root == root.room_id:
+                self._note_path(watch, self._paths.path_of_room(root.room_id))
+                if watch.fork.synchronize:
+                    watch.follow(root)
+
+    async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        """Note where the roots of forks are: it decides who may touch them when a root is gone."""
+        old, new = data.get("source_path"), data.get("path")
+        if data.get("action") == "rename" and old and new:
+            for watch in self._watches.values():
+                path = self._paths.path_of_room(watch.fork.root)
+                # Whether the ids have followed already is a matter of who was told first.
+                self._note_path(watch, path and (renamed(path, old, new) or path))
+
+    def _note_path(self, watch: ForkWatch, path: str | None) -> None:
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        if path and path != watch.fork.path:
+            watch.fork = replace(watch.fork, path=path)
+            FORK_ROOMS[watch.fork.id] = watch.fork.info()
+            self._store.change(watch.fork)
+            self._commit_soon()
 
     def _emit(self, fork: Fork, action: str, username: str) -> None:
         data = {
