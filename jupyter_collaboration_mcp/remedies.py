@@ -51,6 +51,7 @@ class Intent(Enum):
     WAIT_OR_INTERRUPT = "Wait for the run, or interrupt it."
     RUN_CODE = "Run code in the kernel instead."
     RUN_OWN_CODE = "Run code in the kernel, with the means of its language."
+    DISCARD_FORKS = "Merge or discard forks that are not needed any more; ask whose they are."
     LIST_FORKS = "List the forks to see what is there."
     USE_FORK = (
         "Merge it into its document, discard it, or copy it to a path; its content can be read and "

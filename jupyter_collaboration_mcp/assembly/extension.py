@@ -71,6 +71,7 @@ class ExtensionAssembly:
         runs = make_runs(settings, workspace, kernels, data / "outputs", log)
         serverapp.io_loop.add_callback(runs.side_files.sweep)
         self._closing.push_async_callback(runs.close)
+        backend.forks.on_end = runs.end_kernel
 
         self._sites = Sites([Site("", workspace, runs, events=journal.events)])
         self.endpoint = MCPEndpoint(self._make_server, log, preload=(*MODULES, _SERVER))

@@ -13,6 +13,7 @@ from ..documents.foreign_text import NAME, PATH, inline, quoted
 from ..documents.handles import brief_id
 from ..documents.text_document import WHOLE
 from ..documents.three_way import Deed, Merged, Side
+from ..errors import ForkNotFound
 from ..workspace.forking import is_own
 from ..workspace.merging import conflicting
 from ..workspace.open_document import named
@@ -70,7 +71,10 @@ class ForkTools(SiteTools):
             await call.authorize(Level.read)
             for site in self._sites:
                 for fork in await site.workspace.forking.list():
-                    at = await site.workspace.forking.path_of(fork)
+                    try:
+                        at = await site.workspace.forking.path_of(fork)
+                    except ForkNotFound:  # it is not known who may see it
+                        continue
                     if site.workspace.visible(at) and await call.may_see(at):
                         found.append((site, fork, at))
         lines = [_line(*each) for each in found]
@@ -109,7 +113,7 @@ class ForkTools(SiteTools):
                 )
             return answer(here, [*lines, *diffs], facts)
         merged = await forking.merge(here, source, prefer)
-        await site.runs.end_kernel(source)
+        await site.runs.end_kernel(known.id)
         await forking.end(known, "merged", call.agent)
         facts = {**about(here), "fork": name, "merged": True, **_merged_facts(merged)}
         head = f"Merged {name} into {here.label}: {_summary(merged)}. The fork is gone."
@@ -121,13 +125,13 @@ class ForkTools(SiteTools):
         admin."""
         place = await self._place(call, Level.write, _fork_name(fork), forks=True)
         assert place.fork is not None
+        name = named(place.site.alias, place.fork.name)
         if not is_own(place.fork, call.agent):
+            refuse_proposing(call, f"{name} of somebody else is not discarded")
             require_level(Level.admin, call.allowed)
             place.site.require(Level.admin)
-        here = await place.site.open(place.permit, None, place.fork)
-        await place.site.runs.end_kernel(here)
+        await place.site.runs.end_kernel(place.fork.id)
         await place.site.workspace.forking.end(place.fork, "discarded", call.agent)
-        name = named(place.site.alias, place.fork.name)
         return Answer(f"Discarded {name}.", {"fork": name, "discarded": True})
 
 

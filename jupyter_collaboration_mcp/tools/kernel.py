@@ -24,7 +24,7 @@ from ..workspace.survey import survey
 from ..workspace.whole_outputs import Part, WholeOutputs
 from .answers import CellIds, Timeout, about, answer, document_of, how_many, on_disk
 from .parts import Parts
-from .places import SiteTools
+from .places import SiteTools, refuse_proposing
 from .registry import Answer, tool
 from .running import RunAnswers
 
@@ -62,7 +62,7 @@ class KernelTools(SiteTools):
         timeout: Timeout = 30,
     ) -> Answer:
         """Restart the notebook's kernel. All variables are lost, for everyone."""
-        here = await self._open(call, Level.execute, path)
+        here = await self._open(call, Level.execute, path, edits=False)
         if clear_outputs:
             await call.permit(here.site, Level.write, here.path)
             editing.check_clear(here, here.site.workspace.limits)  # before anything is lost
@@ -92,7 +92,7 @@ class KernelTools(SiteTools):
         force: Annotated[bool, Field(description="also what a person started")] = False,
     ) -> Answer:
         """Interrupt the notebook's kernel (KeyboardInterrupt); variables stay."""
-        here = await self._open(call, Level.execute, path)
+        here = await self._open(call, Level.execute, path, edits=False)
         interrupted, run = await here.site.runs.interrupt(here, force)
         await here.peer.catch_up()
         facts = {**about(here), "interrupted": interrupted}
@@ -188,6 +188,8 @@ class KernelTools(SiteTools):
     ) -> Answer:
         """Answer code that called input(), and wait for what it does next."""
         site, run = await self._run(call, Level.execute, run_id)
+        if not run.room_id.is_fork:  # it runs in the people's kernel
+            refuse_proposing(call, "nothing was answered")
         notes = await site.runs.reply_to_input(run, text, call.agent.key)
         await self._runs.wait(call, [run], timeout)
         return await self._runs.answer_one(run, notes)
@@ -202,7 +204,7 @@ class KernelTools(SiteTools):
     ) -> Answer:
         """List the variables in a Python kernel: names, types, shapes, previews. Leaves no trace,
         runs no user code. Refused while the kernel is busy."""
-        here = await self._open(call, Level.execute, path)
+        here = await self._open(call, Level.execute, path, edits=False)
         preview = min(_PREVIEW if names else _SHORT_PREVIEW, _PREVIEWS // max_results)
         found = await here.site.runs.inspect(here, names, max_results, preview)
         return _inspected(here, found)

@@ -51,17 +51,20 @@ class SiteTools:
         path: str,
         kind: Kind | None = "notebook",
         propose: str | None = None,
+        edits: bool = True,
     ) -> SiteDocument:
         """Join a document, if the caller has permission.
 
         Args:
             propose: The title of a fork to open instead, in which edits are proposed.
+            edits: Whether the call makes edits that begin a proposal. Without them it has nothing
+                to act on before there is one.
         """
         place = await self._named(call, level, path, forks=True)
         site, permit, revision, fork = place
         try:
             if fork is None and level > Level.read and (call.proposes or propose is not None):
-                here = await self._proposal(call, place, kind, propose)
+                here = await self._proposal(call, place, kind, propose, edits)
             else:
                 here = await site.open(permit, kind, fork)
         except DocumentNotFound as error:
@@ -93,14 +96,25 @@ class SiteTools:
         return await self._open(call, level, path, None)
 
     async def _proposal(
-        self, call: Call, place: Place, kind: Kind | None, title: str | None
+        self, call: Call, place: Place, kind: Kind | None, title: str | None, edits: bool
     ) -> SiteDocument:
-        """The fork in which the caller proposes edits of a document."""
+        """The fork in which the caller proposes edits of a document.
+
+        Raises:
+            ForkRefused: There is none, and this call does not begin one.
+        """
         site, permit, forking = place.site, place.permit, place.site.workspace.forking
         await call.permit(site, Level.write, permit.path)
         root = await site.workspace.open(permit, kind)
         if title is not None:
             title, _ = stated(title)
+        if not edits and await forking.proposed(root, title, call.agent) is None:
+            raise ForkRefused(
+                f"This connection only proposes edits, and has proposed none of {root.label} yet: "
+                "there is no fork or kernel of yours to act on. Nothing was done.",
+                "Edit or run cells first; that creates the fork.",
+                path=root.name,
+            )
         fork = await forking.proposal(root, title, call.agent)
         here = await site.open(permit, kind, fork)
         here.seat.notes.append(

@@ -48,7 +48,7 @@ class UndoTools(SiteTools):
     ) -> Answer:
         """Undo your own latest calls in a notebook or text file, one call per step. Other people's
         text stays as it is; if that is impossible, nothing happens and you get the diff."""
-        here = await self._open(call, Level.write, path, None)
+        here = await self._open(call, Level.write, path, None, edits=False)
         chosen = await self._log(call, here, agent)
         await here.peer.catch_up()  # reading what was stored has taken a moment
         other = None if chosen.agent == call.agent.key else chosen

@@ -58,6 +58,10 @@ WORDING: Mapping[Intent, str] = {
     Intent.WAIT_OR_INTERRUPT: "Wait for it with get_run, or interrupt it.",
     Intent.RUN_CODE: "Use run_code instead.",
     Intent.RUN_OWN_CODE: "Use run_code, with the language's own functions for it.",
+    Intent.DISCARD_FORKS: (
+        "Call list_document_forks, and discard_document_fork for those of yours that are not "
+        "needed any more; ask the person about others."
+    ),
     Intent.LIST_FORKS: "Call list_document_forks to see what is there.",
     Intent.USE_FORK: (
         "Use merge_document_fork, discard_document_fork, or copy_document to make a file of it."

@@ -21,6 +21,7 @@ from ..errors import (
     NotText,
     PathRefused,
 )
+from ..remedies import Intent
 from . import merging
 from .agent import Agent
 from .open_document import OpenDocument
@@ -30,6 +31,9 @@ from .permits import Permit
 if TYPE_CHECKING:
     from .filing import Creation, Filing
 
+
+#: Forks of one document, and of all documents of a server.
+_MOST_OF_ONE, _MOST = 50, 200
 
 _PROPOSAL = "Edits that {agent} proposes; a person decides whether to merge them."
 
@@ -64,7 +68,7 @@ class Forking:
         """Fork an open document as it is now.
 
         Raises:
-            ForkRefused: It is a fork itself.
+            ForkRefused: It is a fork itself, or there are too many forks.
         """
         if here.is_fork:
             raise ForkRefused(
@@ -72,9 +76,23 @@ class Forking:
                 "Fork the document that it was forked from, or edit this fork.",
                 fork=here.name,
             )
-        await here.peer.wait_acknowledged()  # what the agent has written belongs to it
         room_id = here.peer.link.room_id
+        await self._require_room(here, room_id)
+        await here.peer.wait_acknowledged()  # what the agent has written belongs to it
         return await self._forks.create(room_id, title, description, synchronize, here.seat.member)
+
+    async def _require_room(self, here: OpenDocument, root: RoomId) -> None:
+        """Refuse one more fork where there are too many: each is kept in memory and on disk."""
+        forks = await self.list()
+        of_it = sum(fork.root == root for fork in forks)
+        if of_it < _MOST_OF_ONE and len(forks) < _MOST:
+            return
+        there = (
+            f"{here.label} has {of_it} forks, of at most {_MOST_OF_ONE}"
+            if of_it >= _MOST_OF_ONE
+            else f"The server has {len(forks)} forks, of at most {_MOST}"
+        )
+        raise ForkRefused(f"{there}. Nothing was done.", Intent.DISCARD_FORKS, path=here.name)
 
     async def proposal(self, here: OpenDocument, title: str | None, agent: Agent) -> Fork:
         """The fork of a document in which an agent proposes edits; created at the first one.
@@ -82,12 +100,19 @@ class Forking:
         Args:
             title: What the proposal is about; without one, an agent has one proposal.
         """
-        title = title or f"Proposal of {agent.name}"
         async with self._proposing:
-            for fork in await self.list(here.peer.link.room_id):
-                if fork.title == title and is_own(fork, agent):
-                    return fork
+            if (fork := await self.proposed(here, title, agent)) is not None:
+                return fork
+            title = title or _title(agent)
             return await self.create(here, title, _PROPOSAL.format(agent=agent.name), False)
+
+    async def proposed(self, here: OpenDocument, title: str | None, agent: Agent) -> Fork | None:
+        """The fork of a document in which an agent proposes edits, if there is one already."""
+        title = title or _title(agent)
+        for fork in await self.list(here.peer.link.room_id):
+            if fork.title == title and is_own(fork, agent):
+                return fork
+        return None
 
     async def get(self, fork_id: str) -> Fork:
         """A fork by its id.
@@ -175,6 +200,11 @@ class Forking:
         title = f" {fork.title!r}" if fork.title else ""
         await self._forks.end(fork, how, f"This fork{title} was {how} by {by.name}.")
         await self._place.rooms.forget_room(fork.room_id)
+
+
+def _title(agent: Agent) -> str:
+    """The title of an agent's proposal that was given none."""
+    return f"Proposal of {agent.name}"
 
 
 def is_own(fork: Fork, agent: Agent) -> bool:

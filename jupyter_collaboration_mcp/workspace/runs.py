@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from logging import Logger
 
-from ..backends.protocols.forks import kernel_path
+from ..backends.protocols.forks import kernel_file, kernel_path
 from ..backends.protocols.kernels import Fate, KernelInfo, Kernels, KernelSpec
+from ..backends.protocols.room_ids import RoomId
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import ID, inline, listed
 from ..documents.notebook import Notebook
@@ -86,7 +87,7 @@ class Runs:
         Raises:
             KernelUnavailable: There is none, and the notebook's kernelspec is not installed.
         """
-        if await self._kernels.find(here.room_path) is None:
+        if await self._kernel_of(here) is None:
             await self._spec(here)
 
     async def run_cells(
@@ -166,7 +167,7 @@ class Runs:
 
     async def state(self, here: OpenDocument) -> KernelState:
         """The state of the notebook's kernel."""
-        info = await self._kernels.find(here.room_path)
+        info = await self._kernel_of(here)
         executor = self._executors.get(info.id) if info is not None else None
         if info is None or executor is None or executor.lost is not None:
             busy = info is not None and info.state == "busy"
@@ -244,8 +245,9 @@ class Runs:
         if name not in specs:
             raise KernelUnavailable.not_installed("The kernel", name, list(specs), listed(specs))
         await self._save_before_run(here)
-        before = await self._kernels.find(here.room_path)
-        info = await self._kernels.change(here.room_path, name)
+        before = await self._kernel_of(here)
+        at = None if before is None else before.path
+        info = await self._kernels.change(at or here.room_path, name)
         if before is not None and (lost := self._lose(before.id, "gone")) is not None:
             await lost.wait_ended()
         await here.peer.catch_up_to_write()
@@ -253,12 +255,12 @@ class Runs:
         await here.peer.wait_acknowledged()
         return info, before
 
-    async def end_kernel(self, here: OpenDocument) -> None:
-        """Shut down the kernel of a document that is about to end, if it has one."""
-        info = await self._kernels.find(here.room_path)
-        if info is not None:
+    async def end_kernel(self, fork_id: str) -> None:
+        """Shut down the kernel of a fork that ends, if it has one."""
+        info = await self._find_of_fork(fork_id)
+        if info is not None and info.path is not None:
             lost = self._lose(info.id, "gone")
-            await self._kernels.end(here.room_path)
+            await self._kernels.end(info.path)
             if lost is not None:
                 await lost.wait_ended()
 
@@ -301,7 +303,7 @@ class Runs:
         names = names_at_failure(run.log.outputs())
         asked = introspection.expression(names, len(names), _PREVIEW)
         try:
-            info = await self._kernels.find(here.room_path) if names else None
+            info = await self._kernel_of(here) if names else None
             executor = None if info is None else self._executors.get(info.id)
             if executor is None or executor.busy or executor.lost is not None:
                 return []
@@ -387,8 +389,8 @@ class Runs:
         """Remove the stars that a crash left: without a kernel nothing can be running."""
         if not isinstance(peer.document, Notebook):
             return
-        path = kernel_path(peer.link.room_id, peer.link.path)
-        if peer.notebook.running() and await self._kernels.find(path) is None:
+        room_id, running = peer.link.room_id, peer.notebook.running()
+        if running and await self._find(room_id, kernel_path(room_id, peer.link.path)) is None:
             await peer.catch_up()
             with peer.doc.transaction(origin="heal"):
                 for index in peer.notebook.running():
@@ -400,7 +402,7 @@ class Runs:
         Saves first, so that the next run finds on disk what the agent has written.
         """
         await self._save_before_run(here)
-        info = await self._kernels.find(here.room_path)
+        info = await self._kernel_of(here)
         if info is None:
             spec = await self._spec(here)
             path = here.room_path
@@ -442,8 +444,24 @@ class Runs:
             if kernel_id != wanted and not executor.busy and await executor.link.fate() != "alive":
                 self._executors.pop(kernel_id, None)
 
+    async def _kernel_of(self, here: OpenDocument) -> KernelInfo | None:
+        """The kernel of a document, if it has one."""
+        return await self._find(here.peer.link.room_id, here.room_path)
+
+    async def _find(self, room_id: RoomId, path: str) -> KernelInfo | None:
+        info = await self._kernels.find(path)
+        if info is None and room_id.is_fork:
+            return await self._find_of_fork(room_id.file_id)
+        return info
+
+    async def _find_of_fork(self, fork_id: str) -> KernelInfo | None:
+        """The kernel of a fork, whose root may have been in another folder when it was started."""
+        name = kernel_file(fork_id)
+        running = await self._kernels.running()
+        return next((each for each in running if (each.path or "").split("/")[-1] == name), None)
+
     async def _existing(self, here: OpenDocument) -> KernelInfo:
-        info = await self._kernels.find(here.room_path)
+        info = await self._kernel_of(here)
         if info is None:
             raise KernelUnavailable(
                 f"{here.label} has no running kernel.",

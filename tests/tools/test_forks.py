@@ -10,7 +10,7 @@ from tests.harness import forks, notebooks
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
-from tests.harness.kernels import KernelApi
+from tests.harness.kernels import KernelApi, eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -225,6 +225,34 @@ async def test_code_of_a_fork_runs_in_a_kernel_of_its_own(
         kernels = await api.kernels()
         assert status["kernel"]["id"] not in kernels
         assert people["kernel"]["id"] in kernels
+
+
+async def test_the_kernel_of_a_fork_ends_with_it_wherever_its_document_is_by_then(
+    server: JupyterProcess, api: KernelApi
+) -> None:
+    write(server, "moving.ipynb", "a = 1")
+    async with agent(server) as ada:
+        fork = await fork_of(ada, "moving.ipynb")
+        await ada.ask("run_code", path=fork, code="x = 'still there'")
+        kernel = (await ada.ask("get_notebook_status", path=fork))["kernel"]["id"]
+        await ada.ask("rename_document", path="moving.ipynb", newPath="moved/to.ipynb")
+        assert "still there" in await ada.say("run_code", path=fork, code="print(x)")
+        await ada.ask("discard_document_fork", fork=fork)
+        assert kernel not in await api.kernels()
+
+
+async def test_the_kernel_of_a_fork_ends_when_a_person_deletes_it(
+    server: JupyterProcess, api: KernelApi
+) -> None:
+    if server.standalone is not None:
+        pytest.skip("the command is not told of what people delete")
+    write(server, "delete.ipynb", "a = 1")
+    async with agent(server) as ada:
+        fork = await fork_of(ada, "delete.ipynb")
+        await ada.ask("run_code", path=fork, code="1")
+        kernel = (await ada.ask("get_notebook_status", path=fork))["kernel"]["id"]
+        await forks.delete(server, fork.removeprefix("fork:"))
+        await eventually(api.kernels, lambda kernels: kernel not in kernels)
 
 
 async def test_a_discarded_fork_is_gone_for_everybody(server: JupyterProcess) -> None:

@@ -62,6 +62,62 @@ async def test_a_connection_that_proposes_edits_a_fork_of_its_own(
         assert await bob.sources("propose.ipynb") == ["print('proposed')", "b = 2", "c"]
 
 
+async def test_a_connection_that_proposes_answers_no_run_in_the_peoples_kernel(
+    server: JupyterProcess,
+) -> None:
+    write(server, "question.ipynb", "a = 1")
+    asks = {"path": "question.ipynb", "code": "print('heard', input())"}
+    async with (
+        agent(server, "Bob", works="propose") as bob,
+        agent(server, "Ada") as ada,
+    ):
+        run_id = (await ada.ask("run_code", **asks))["runs"][0]["run_id"]
+        error = await bob.refused("reply_to_input", run_id=run_id, text="from Bob")
+        assert error["code"] == "fork_refused"
+        assert "heard from Ada" in await ada.say("reply_to_input", run_id=run_id, text="from Ada")
+        run_id = (await bob.ask("run_code", **asks))["runs"][0]["run_id"]
+        assert "heard from Bob" in await bob.say("reply_to_input", run_id=run_id, text="from Bob")
+
+
+async def test_a_connection_that_proposes_discards_only_its_own_forks(
+    server: JupyterProcess,
+) -> None:
+    ids = write(server, "keep.ipynb", "a = 1")
+    async with (
+        agent(server, "Bob", works="propose") as bob,
+        agent(server, "Ada") as ada,
+    ):
+        fork = (await ada.ask("fork_document", path="keep.ipynb", title="Of Ada"))["fork"]
+        error = await bob.refused("discard_document_fork", fork=fork)
+        assert error["code"] == "fork_refused"
+        assert await forks_of(ada, "keep.ipynb") == [fork]
+        await bob.write("keep.ipynb", ids[0], "a = 2")
+        (own,) = [each for each in await forks_of(bob, "keep.ipynb") if each != fork]
+        await bob.ask("discard_document_fork", fork=own)
+        assert await forks_of(ada, "keep.ipynb") == [fork]
+
+
+async def test_calls_that_edit_nothing_begin_no_proposal(server: JupyterProcess) -> None:
+    ids = write(server, "nothing.ipynb", "a = 1")
+    calls = [
+        "inspect_variables",
+        "interrupt_notebook_kernel",
+        "restart_notebook_kernel",
+        "undo_agent_changes",
+    ]
+    async with agent(server, "Bob", works="propose") as bob:
+        for tool in calls:
+            error = await bob.refused(tool, path="nothing.ipynb")
+            assert error["code"] == "fork_refused"
+            assert "has proposed none of nothing.ipynb yet" in error["message"]
+        assert not await forks_of(bob, "nothing.ipynb")
+        await bob.write("nothing.ipynb", ids[0], "a = 2")
+        (fork,) = await forks_of(bob, "nothing.ipynb")
+        done = await bob.ask("undo_agent_changes", path="nothing.ipynb")
+        assert done["path"] == fork
+        assert await bob.sources(fork) == ["a = 1"]
+
+
 async def test_one_edit_is_proposed_by_an_argument(server: JupyterProcess) -> None:
     ids = write(server, "argument.ipynb", "a = 1")
     (server.root / "argument.txt").write_text("one\n")

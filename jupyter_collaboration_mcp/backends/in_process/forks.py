@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from ...errors import ForkNotFound, RoomUnavailable
 from ..protocols.forks import Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
 from ..protocols.versions import Source
+from ..upstream.session_creation import renamed
 from .fork_link import ForkLink
 from .fork_store import ROOT, ForkStore, ForkStoreError
 from .fork_watch import ForkWatch
@@ -37,12 +38,16 @@ if TYPE_CHECKING:
     from .room_watch import RoomWatch
 
 _FORK_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/fork/v1"
+_CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 #: Seconds after which updates that nobody waits for are committed.
 _COMMIT_DELAY = 0.005
 
 #: Who creates a fork over the server's own API: only a user name is known, which may be random.
 _SOMEBODY = "somebody in JupyterLab"
+
+#: Seconds within which whoever created it so can say who it was.
+_TOLD_AFTER = 60.0
 
 
 class InProcessForks:
@@ -57,6 +62,8 @@ class InProcessForks:
         self._store = ForkStore(path)
         self._log = server.log
         self._watches: dict[str, ForkWatch] = {}
+        self.on_end: Callable[[str], Awaitable[None]] | None = None
+        """Called with the id of each fork that has ended, whoever ended it."""
         self._timer: asyncio.TimerHandle | None = None
         self._holding = 0  # edits that are being made in slices
         self._released = asyncio.Event()
@@ -70,6 +77,9 @@ class InProcessForks:
         self._rooms.on_watched = self._on_root_opened
         try:
             self._server.events.add_listener(schema_id=_FORK_EVENTS, listener=self._on_fork_event)
+            self._server.events.add_listener(
+                schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event
+            )
             for fork in self._store.forks():
                 doc: Doc[Any] = Doc()
                 for contribution in self._store.updates(fork.id):
@@ -115,8 +125,11 @@ class InProcessForks:
             self._rooms.on_left(watch.room)
         return fork
 
-    async def credit(self, fork_id: str, author: Member) -> None:
+    async def credit(self, fork_id: str, author: Member) -> bool:
         """Record who created a fork over the server's own API, which cannot be told.
+
+        Returns whether it is recorded: not if its author is known, or if the fork is older than
+        it would be if its author told of it, because then a person has created it.
 
         Raises:
             ForkNotFound: There is no such fork.
@@ -125,11 +138,15 @@ class InProcessForks:
         from jupyter_server_ydoc.handlers import FORK_ROOMS
 
         watch = self._watch(fork_id)
-        if watch.fork.author is None or watch.fork.author.name == _SOMEBODY:
-            watch.fork = replace(watch.fork, author=author)
-            FORK_ROOMS[fork_id] = watch.fork.info()
-            self._store.change(watch.fork)
-            await self.durable()
+        known, created = watch.fork.author, watch.fork.created or 0
+        taken = known is not None and known.name != _SOMEBODY
+        if taken or time.time() - created > _TOLD_AFTER:
+            return False
+        watch.fork = replace(watch.fork, author=author)
+        FORK_ROOMS[fork_id] = watch.fork.info()
+        self._store.change(watch.fork)
+        await self.durable()
+        return True
 
     async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
         forks = [watch.fork for watch in self._watches.values()]
@@ -148,7 +165,7 @@ class InProcessForks:
     def known_path(self, fork_id: str) -> str | None:
         """The path of what a fork was forked from, by the id of the fork."""
         watch = self._watches.get(fork_id)
-        return None if watch is None else self.last_path(watch.fork)
+        return None if watch is None else self.last_path(watch.fork) or None
 
     @contextlib.contextmanager
     def unsynchronized(self, fork: Fork) -> Iterator[bool]:
@@ -291,8 +308,28 @@ class InProcessForks:
     def _on_root_opened(self, root: RoomWatch) -> None:
         """Synchronize forks of a document that was opened again."""
         for watch in self._watches.values():
-            if watch.fork.synchronize and watch.fork.root == root.room_id:
-                watch.follow(root)
+            if watch.fork.root == root.room_id:
+                self._note_path(watch, self._paths.path_of_room(root.room_id))
+                if watch.fork.synchronize:
+                    watch.follow(root)
+
+    async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        """Note where the roots of forks are: it decides who may touch them when a root is gone."""
+        old, new = data.get("source_path"), data.get("path")
+        if data.get("action") == "rename" and old and new:
+            for watch in self._watches.values():
+                path = self._paths.path_of_room(watch.fork.root)
+                # Whether the ids have followed already is a matter of who was told first.
+                self._note_path(watch, path and (renamed(path, old, new) or path))
+
+    def _note_path(self, watch: ForkWatch, path: str | None) -> None:
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        if path and path != watch.fork.path:
+            watch.fork = replace(watch.fork, path=path)
+            FORK_ROOMS[watch.fork.id] = watch.fork.info()
+            self._store.change(watch.fork)
+            self._commit_soon()
 
     def _emit(self, fork: Fork, action: str, username: str) -> None:
         data = {
@@ -306,10 +343,13 @@ class InProcessForks:
     async def _on_fork_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         """Adopt what people fork over the server's own API, and forget what they delete there."""
         fork_id, action = str(data.get("fork_roomid")), data.get("action")
-        if action == "delete" and fork_id in self._watches:
-            self._forget(fork_id)
-            self._store.end(fork_id, "deleted")
-            self._commit_soon()
+        if action == "delete":
+            if fork_id in self._watches:
+                self._forget(fork_id)
+                self._store.end(fork_id, "deleted")
+                self._commit_soon()
+            if self.on_end is not None:  # we emit this event, too
+                await self.on_end(fork_id)
         elif action == "create" and fork_id not in self._watches:
             room = self._server.ydoc.ywebsocket_server.rooms.get(fork_id)
             try:

@@ -110,7 +110,13 @@ def kernel_path(room_id: RoomId, path: str) -> str:
     if not room_id.is_fork:
         return path
     folder, slash, _ = path.rpartition("/")
-    return f"{folder}{slash}fork-{room_id.file_id}.ipynb"
+    return f"{folder}{slash}{kernel_file(room_id.file_id)}"
+
+
+def kernel_file(fork_id: str) -> str:
+    """The name of the file that a fork's session pretends to have. No other session has it, so it
+    is found in any folder: the root may have been moved since the kernel was started."""
+    return f"fork-{fork_id}.ipynb"
 
 
 def _member(said: Mapping[str, Any]) -> Member:

@@ -121,6 +121,8 @@ class RemoteForks:
                 if refused.status == 404:
                     return None
                 raise _failed(fork.root, refused) from refused
+            if (known := self._known.get(fork.id)) is not None:  # for when it is gone
+                self._known[fork.id] = replace(known, path=path)
         return path
 
     def known_path(self, fork_id: str) -> str | None:

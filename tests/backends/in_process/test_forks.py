@@ -7,12 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from pycrdt import Doc, Text
 
+from jupyter_collaboration_mcp.assembly.journal import journal_directory
 from jupyter_collaboration_mcp.backends.in_process.fork_store import ForkStore
 from jupyter_collaboration_mcp.backends.protocols.forks import Fork
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.documents.members import Member
+from jupyter_collaboration_mcp.settings.settings import Settings
 from tests.conftest import MakeServer, Times
 from tests.harness import forks, notebooks
 from tests.harness.agents import agent
@@ -68,9 +72,83 @@ async def test_forks_survive_the_death_of_the_server(make_server: MakeServer) ->
             assert "was merged" in error["message"]
 
 
-def test_the_store_keeps_who_wrote_what_when_it_compacts(tmp_path: Path) -> None:
-    from pycrdt import Doc, Text
+async def test_a_fork_of_which_nobody_knows_the_path_hides_no_others(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    process = make_server(f"--JupyterCollaborationMCP.journal_dir={tmp_path}", env=NOT_MEASURED)
+    directory = journal_directory(Settings(journal_dir=str(tmp_path)), str(process.root))
+    store = ForkStore(directory / "forks.db")
+    store.add(Fork("0" * 12, RoomId("json:notebook:gone"), "Lost"), Doc().get_update())
+    store.close()
+    async with process as server, agent(server) as ada:
+        notebooks.write(server.root / "a.ipynb", notebooks.numbered(1))
+        made = await ada.ask("fork_document", path="a.ipynb", title="Try")
+        listed = (await ada.ask("list_document_forks"))["forks"]
+        assert [each["fork"] for each in listed] == [made["fork"]]
+        lost = f"fork:{'0' * 12}"
+        assert (await ada.refused("get_notebook", path=lost))["code"] == "fork_not_found"
 
+
+async def test_a_fork_stays_where_its_root_was_last_when_that_is_gone(
+    make_server: MakeServer,
+) -> None:
+    denied = "--JupyterCollaborationMCP.denied_paths=secret/*"
+    async with make_server(denied, env=NOT_MEASURED) as server:
+        notebooks.write(server.root / "a.ipynb", notebooks.numbered(1))
+        (server.root / "secret").mkdir()
+        async with (
+            agent(server) as ada,
+            httpx.AsyncClient(
+                base_url=f"{server.url}api/contents/", headers=server.headers, trust_env=False
+            ) as people,
+        ):
+            made = await ada.ask("fork_document", path="a.ipynb", title="Try", synchronize=True)
+            fork = made["fork"]
+            moved = await people.patch("a.ipynb", json={"path": "secret/a.ipynb"})
+            moved.raise_for_status()
+            listed = await forks.listed(server, "secret/a.ipynb")
+            assert listed[fork.removeprefix("fork:")]["path"] == "secret/a.ipynb"
+            (await people.delete("secret/a.ipynb")).raise_for_status()
+            assert (await ada.refused("get_notebook", path=fork))["code"] == "fork_not_found"
+            assert not (await ada.ask("list_document_forks"))["forks"]
+        server.kill()
+        await server.start()
+        async with agent(server) as ada:
+            assert (await ada.refused("get_notebook", path=fork))["code"] == "fork_not_found"
+
+
+async def test_no_more_forks_are_made_than_people_can_keep_track_of(
+    make_server: MakeServer,
+) -> None:
+    async with make_server(env=NOT_MEASURED) as server, agent(server) as ada:
+        names = [f"{number}.ipynb" for number in range(5)]
+        for name in names:
+            notebooks.write(server.root / name, notebooks.numbered(1))
+            await ada.ask("get_notebook", path=name)
+        room, *others = [await forks.root_room(server, name) for name in names]
+        await fill(server, room, 50)
+        error = await ada.refused("fork_document", path=names[0], title="One more")
+        assert "0.ipynb has 50 forks, of at most 50." in error["message"]
+        assert "discard_document_fork" in error["next_step"]
+        more = {"path": names[0], "cell_ids": [0], "propose": "One more"}
+        error = await ada.refused("batch_delete_notebook_cells", **more)
+        assert error["code"] == "fork_refused"
+        await ada.ask("fork_document", path=names[4], title="Room for it")
+        for other in others[:3]:
+            await fill(server, other, 50 - (other == others[0]))
+        error = await ada.refused("fork_document", path=names[4], title="One more")
+        assert "The server has 200 forks, of at most 200." in error["message"]
+
+
+async def fill(server: JupyterProcess, room: str, count: int) -> None:
+    """Fork a document several times."""
+    url, wanted = f"{server.url}api/collaboration/fork/{room}", {"title": "One of many"}
+    async with httpx.AsyncClient(headers=server.headers, trust_env=False, timeout=30) as http:
+        for made in await asyncio.gather(*(http.put(url, json=wanted) for _ in range(count))):
+            made.raise_for_status()
+
+
+def test_the_store_keeps_who_wrote_what_when_it_compacts(tmp_path: Path) -> None:
     store = ForkStore(tmp_path / "forks.db")
     doc: Doc[Any] = Doc()
     text = doc.get("source", type=Text)
