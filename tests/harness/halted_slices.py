@@ -1,8 +1,10 @@
-"""A contents manager with which something happens right before the first slice of an edit: what
-is pending is committed then, and the room has nothing of it."""
+"""A contents manager with which something happens to edits in slices: right before the first one,
+when what is pending is committed and the room has nothing of it; in a fork, right after the last
+one, which is not committed yet."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Sequence
@@ -14,6 +16,7 @@ from jupyter_server.services.contents.largefilemanager import AsyncLargeFileMana
 from jupyter_ydoc import YNotebook
 from pycrdt import Doc
 
+from jupyter_collaboration_mcp.backends.in_process.fork_link import ForkLink
 from jupyter_collaboration_mcp.backends.in_process.link import InProcessLink
 
 MANAGER = "--ServerApp.contents_manager_class=tests.harness.halted_slices.HaltedSlices"
@@ -25,7 +28,7 @@ KILL, DELETE = "kill-the-server", "delete-in-the-last-cell"
 class HaltedSlices(AsyncLargeFileManager):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        as_one = InProcessLink.as_one
+        as_one, as_one_in_fork = InProcessLink.as_one, ForkLink.as_one
         root = Path(self.root_dir)
 
         @asynccontextmanager
@@ -37,7 +40,16 @@ class HaltedSlices(AsyncLargeFileManager):
                     delete(link._room.ydoc, int((root / DELETE).read_text()))
                 yield
 
+        @asynccontextmanager
+        async def halted_in_fork(link: ForkLink, updates: Sequence[bytes]) -> AsyncIterator[None]:
+            async with as_one_in_fork(link, updates):
+                yield
+                if (root / KILL).exists():
+                    await asyncio.sleep(0.1)  # the journal has what it was given
+                    os.kill(os.getpid(), signal.SIGKILL)
+
         InProcessLink.as_one = halted  # type: ignore[assignment,method-assign]
+        ForkLink.as_one = halted_in_fork  # type: ignore[assignment,method-assign]
 
 
 def delete(room: Doc[Any], start: int) -> None:
