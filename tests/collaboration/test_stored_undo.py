@@ -329,9 +329,10 @@ class TestSlices:
         def fail() -> None:
             raise DocumentBusy.while_replacing()
 
-        with pytest.MonkeyPatch.context() as patch, pytest.raises(DocumentBusy):
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(agents.room.link, "pends", False)
-            self.undo(agents, lambda: None, afterwards=fail)
+            with pytest.raises(DocumentBusy):
+                self.undo(agents, lambda: None, afterwards=fail)
         assert agents.steps.rows == before
 
 
