@@ -565,9 +565,9 @@ exceeded.
 directory has its own folder in `journal_dir`, so servers may share it.
 
 **The log.** Jupyter's log has the URL of the endpoint at start-up, and one line for each call that
-can change or run something: who (the agent's name and a hash of its credential), which tool, on
-which path, how it ended, and how long it took. It contains no token, no code and no document text.
-The standalone command writes the same lines to stderr.
+can change or run something: who (the agent's name and its credential, without the token itself),
+which tool, on which path, how it ended, and how long it took. It contains no token, no code and no
+document text. The standalone command writes the same lines to stderr.
 
 ## One connection
 

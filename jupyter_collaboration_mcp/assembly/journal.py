@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
+import sqlite3
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,6 +51,8 @@ def recover_journal(
             serverapp.io_loop.asyncio_loop,  # type: ignore[attr-defined]
         )
     for left in abandoned:
+        with contextlib.suppress(sqlite3.Error):  # a full disk must not prevent the start
+            left.records.forget_unbegun()
         if left is not journal:
             if journal.weakness is None:
                 left.records.drain_credits(journal.records.add_credits)

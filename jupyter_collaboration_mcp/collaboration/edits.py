@@ -9,7 +9,7 @@ cells does not matter: an update applies on top of that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -56,6 +56,8 @@ class CallRecord:
         """Raises an error if the document no longer lets the call do what it did to a copy of it:
         people protect cells, and put their carets into them, without changing their text. Takes
         the document, and the cells that have changed since the copy was made."""
+        self.writers: Mapping[str, Member] = {}
+        """Who has written what the call copies here, by cell; the caller, if nobody is named."""
         self.written_for: list[tuple[int, Member | None]] = []
         """Who has written what the call copies here, by the clock up to which it is theirs; None
         stands for the caller."""
@@ -71,6 +73,9 @@ class CallRecord:
         self.changes.append(change)
         self.wrote_text = wrote_text
         self.written = written
+
+    def credit(self, cell_id: str) -> None:
+        """Note that everything until now which is nobody's yet was written by who wrote a cell."""
 
     def did(self, characters: int = 0) -> bool:
         """Count a change of a long edit; returns whether it is time to end a slice."""

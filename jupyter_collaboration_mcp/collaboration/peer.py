@@ -259,8 +259,9 @@ class RoomPeer:
         """
         prepared, record = attempt.edit, attempt.edit.record
         step = self._step(seat, call, record, self._replica.next_version())
-        self._store(step, record)  # in the same commit as the slices, before the first is applied
-        begun = False
+        pends, begun = self.link.pends, False
+        if pends:
+            self._store(step, record)  # in the same commit as the slices
         try:
             async with self.link.as_one(prepared.updates), self._sync.closed():
                 if not self._sync.receive_last() or not self._fits(attempt):
@@ -277,8 +278,10 @@ class RoomPeer:
                 self._replica.writes += 1
                 self._keep(seat, record, step, written)
         finally:
-            if not begun:
+            if pends and not begun:
                 self._unstore(step, record)
+        if not pends:
+            self._store(step, record)
         return True
 
     def _apply_slice(self, seat: Seat, update: bytes, begun: bool) -> None:

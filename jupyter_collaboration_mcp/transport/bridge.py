@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from starlette.types import Message, Scope
 
+#: The credential of all who have the server's own token.
+SERVER_TOKEN = "token:server"
+
 METHODS = "GET, POST, DELETE, OPTIONS"
 
 #: Headers about one connection only (RFC 9110, 7.6.1); the other side has its own connection.
@@ -159,6 +162,9 @@ class MCPHandler(JupyterHandler):
         # user for each, and an MCP session would be lost with its second request.
         provider = self.identity_provider
         token = provider.get_token(self) if self.token_authenticated else None
+        if token and token == provider.token:
+            # Jupyter makes up a new one at each start: its agents would not be the same any more.
+            return SERVER_TOKEN
         if token:
             return "token:" + hashlib.sha256(token.encode()).hexdigest()[:16]
         if not provider.auth_enabled:  # here, too, each request gets a new user

@@ -124,7 +124,7 @@ class _Attributed:
     def __init__(self, record: CallRecord, doc: Doc[Any], writers: Mapping[str, Member]) -> None:
         object.__setattr__(self, "_record", record)
         object.__setattr__(self, "_doc", doc)
-        object.__setattr__(self, "_writers", writers)
+        record.writers = writers
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._record, name)
@@ -134,8 +134,11 @@ class _Attributed:
 
     def __call__(self, change: Change, *more: Any, **named: Any) -> None:
         self._record(change, *more, **named)
+        self.credit(change.cell_id)
+
+    def credit(self, cell_id: str) -> None:
         clock = decode_state(self._doc.get_state()).get(self._doc.client_id, 0)
-        self._record.written_for.append((clock, self._writers.get(change.cell_id)))
+        self._record.written_for.append((clock, self._record.writers.get(cell_id)))
 
 
 def conflicting(conflicts: Sequence[Conflict]) -> MergeConflict:

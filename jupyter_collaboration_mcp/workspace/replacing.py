@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, cast
 
 from ..collaboration import changes
@@ -340,7 +341,11 @@ class _Replacement:
             moving.difference_update(moved)
         # As long as others wait to be moved, they stand somewhere in between.
         at = start if not moving else 0 if previous is None else notebook.find(previous) + 1
-        notebook.insert(at, [self._value(cell_id) for cell_id in run])
+        for _, same in groupby(run, self._record.writers.get):
+            cells = list(same)
+            notebook.insert(at, [self._value(cell_id) for cell_id in cells])
+            self._record.credit(cells[0])
+            at += len(cells)
         for place, cell_id in enumerate(run, start):
             if cell_id not in self._index:
                 cell = dict(self._wanted[cell_id])

@@ -261,7 +261,12 @@ class TestSlices:
                 notebook.set_source(index, f"{index} by Ada")
         return agents
 
-    def undo(self, agents: Agents, pending: Callable[[], None]) -> editing.UndoResult:
+    def undo(
+        self,
+        agents: Agents,
+        pending: Callable[[], None],
+        afterwards: Callable[[], None] = lambda: None,
+    ) -> editing.UndoResult:
         link = agents.room.link
 
         @asynccontextmanager
@@ -269,6 +274,7 @@ class TestSlices:
             assert len(updates) > 1
             pending()
             yield
+            afterwards()
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(link, "as_one", as_one)
@@ -304,6 +310,30 @@ class TestSlices:
         self.undo(agents, delete_once)
         assert (attempts, agents.steps.rows) == ([0, 0], {})
         assert agents.room.sources() == [f"{n}" for n in range(1, 250)]
+
+    def test_without_a_journal_they_are_removed_after_the_last_slice(self) -> None:
+        agents, stored_then = self.written(), list[int]()
+
+        def look() -> None:
+            stored_then.append(len(agents.steps.rows))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(agents.room.link, "pends", False)
+            self.undo(agents, look, afterwards=look)
+        assert (stored_then, agents.steps.rows) == ([1, 1], {})
+
+    def test_without_a_journal_they_stay_if_nothing_comes_of_it(self) -> None:
+        agents = self.written()
+        before = dict(agents.steps.rows)
+
+        def fail() -> None:
+            raise DocumentBusy.while_replacing()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(agents.room.link, "pends", False)
+            with pytest.raises(DocumentBusy):
+                self.undo(agents, lambda: None, afterwards=fail)
+        assert agents.steps.rows == before
 
 
 class TestRecall:

@@ -64,6 +64,7 @@ class MemoryLink:
     writable = True
     limitation = None
     at_once = True
+    pends = True
     autosaves = True
     on_end: Callable[[], None] | None = None
     states: Mapping[int, Mapping[str, Any]] = {}

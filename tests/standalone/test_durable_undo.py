@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -116,6 +117,27 @@ async def test_steps_outlive_the_agent_the_command_and_the_server(place: Place) 
         assert await calls(ada) == []
         assert (await ada.refused(UNDO, path=PATH))["code"] == "nothing_to_undo"
         assert await ada.sources(PATH) == sources
+
+
+async def test_an_agent_is_the_same_after_a_start_with_another_token(
+    make_server: MakeServer,
+) -> None:
+    async with make_server(env=NOT_MEASURED) as server:
+        place = Place(server, "extension")
+        place.write("one")
+        async with place.agent() as ada:
+            await ada.write(PATH, "cell-0", "one by Ada")
+            before = await calls(ada)
+        await place.saved("one by Ada")
+        await server.terminate()
+        server.change_token(secrets.token_hex(24))  # as Jupyter does it, if it is given none
+        await server.start()
+        async with place.agent("Bob") as bob:
+            assert await calls(bob) == []
+        async with place.agent() as ada:
+            assert await calls(ada) == before
+            await ada.ask(UNDO, path=PATH)
+            assert await ada.sources(PATH) == ["one"]
 
 
 async def test_steps_of_an_acknowledged_edit_survive_a_kill(place: Place) -> None:

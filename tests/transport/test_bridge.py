@@ -411,9 +411,8 @@ async def test_the_query_string_sets_agent_toolsets_and_permission(
     query = "?agent=Ada%20L&toolsets=core&permission=read"
     async with connect(jupyter, ERAS[0], query) as client:
         who = (await client.call_tool("whoami", {})).structured_content
-    digest = hashlib.sha256(jupyter.token.encode()).hexdigest()[:16]
     assert who == {
-        "credential": f"token:{digest}",
+        "credential": "token:server",
         "agent": "Ada L",
         "toolsets": ["core"],
         "permission": "read",
@@ -481,6 +480,9 @@ async def test_a_session_cannot_be_used_with_another_credential(
             response = await http.request(method, url, json=PING, headers={**grace, **session})
             assert response.status_code == 404
         assert (await http.post(url, json=PING, headers={**ada, **session})).status_code == 200
+        digest = hashlib.sha256(b"ada").hexdigest()[:16]
+        who = await call(http, url, ada, "whoami")
+        assert who.json()["result"]["structuredContent"]["credential"] == f"token:{digest}"
 
 
 # Secrets

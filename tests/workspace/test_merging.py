@@ -76,6 +76,45 @@ def test_merged_cells_are_those_of_who_wrote_them_in_the_fork(aside: bool) -> No
     assert ends[-1] == written
 
 
+def writers(room: MemoryRoom) -> list[str]:
+    """Who has written the last character of each cell that was written anew."""
+    notebook, found = room.peer.notebook, []
+    for index in range(len(notebook)):
+        last = notebook.last_character(index)
+        found += [
+            each.author.name
+            for each in room.link.recorded
+            if last and each.client == last[0] and each.clock_from <= last[1] < each.clock_to
+        ]
+    return found
+
+
+@pytest.mark.parametrize("aside", [True, False])
+def test_new_neighbours_are_each_of_who_wrote_it(aside: bool) -> None:
+    room = MemoryRoom(["a"])
+    new = [(ADA, "x", "of Ada"), (ANA, "y", "of Ana"), (None, "z", "of nobody"), (ADA, "w", "hers")]
+    merged(room, fork_of(room, *new), aside)
+    assert room.sources() == ["a", "of Ada", "of Ana", "of nobody", "hers"]
+    assert writers(room) == ["Ada", "Ana", "Bob", "Ada"]
+
+
+@pytest.mark.parametrize("aside", [True, False])
+def test_cells_that_were_moved_and_edited_are_of_who_edited_them(aside: bool) -> None:
+    room = MemoryRoom(["a", "b", "c", "d"])
+    doc: Doc[Any] = Doc()
+    doc.apply_update(room.doc.get_update())
+    notebook = Notebook(doc)
+    with doc.transaction():
+        notebook.set_source(2, "c of Ada")
+        notebook.set_source(3, "d of Ana")
+        notebook.move([2, 3], 0)
+    notebook.close()
+    base, content = (read_content("notebook", each.get_update()) for each in (room.doc, doc))
+    merged(room, ForkState(base, content, {"cell-2": ADA, "cell-3": ANA}), aside)
+    assert room.sources() == ["c of Ada", "d of Ana", "a", "b"]
+    assert writers(room) == ["Ada", "Ana"]
+
+
 def test_a_merge_is_one_step_to_undo() -> None:
     room = MemoryRoom(["a", "b"])
     here = merged(room, fork_of(room, (ADA, "cell-0", "x"), (ANA, "new", "y")), aside=True)

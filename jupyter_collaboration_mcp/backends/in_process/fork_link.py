@@ -40,6 +40,7 @@ class ForkLink:
 
     limitation = None
     at_once = True
+    pends = False
     saved = True
     autosaves = True
     writable = True
@@ -116,9 +117,10 @@ class ForkLink:
 
     @asynccontextmanager
     async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
-        """Commit nothing in between."""
+        """Commit nothing in between, and everything in the end."""
         with self._forks.uncommitted():
             yield
+        await self._forks.durable()
 
     def receive(self) -> Sequence[bytes]:
         received, self._received = self._received, []

@@ -49,6 +49,12 @@ CREATE TABLE attribution (
 );
 """
 
+#: The highest number of an update or of an edit in slices: both are counted together.
+_LAST = """
+SELECT coalesce(max(number), 0)
+FROM (SELECT max(seq) AS number FROM updates UNION ALL SELECT max(edit) FROM pending)
+"""
+
 #: Seconds that another program, such as a backup, has to finish reading a journal.
 _BUSY = 1.0
 
@@ -148,7 +154,7 @@ class JournalFile:
         self._lock.close()
 
     def _open(self, said: list[str], unsound: str | None) -> tuple[sqlite3.Connection, int]:
-        """The database, and the number of its latest update."""
+        """The database, and the number of its latest update or edit."""
         path = self.path
         if unsound is None:
             try:
@@ -185,7 +191,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
         database.execute("DROP TABLE IF EXISTS attribution")
         for table in ("rooms", "notices"):  # read at every start, so they must be readable
             database.execute(f"SELECT * FROM {table}").fetchall()
-        (last,) = database.execute("SELECT coalesce(max(seq), 0) FROM updates").fetchone()
+        (last,) = database.execute(_LAST).fetchone()
     except BaseException:
         database.close()
         if not existed and path.stat().st_size == 0:  # a full disk still has room for a name

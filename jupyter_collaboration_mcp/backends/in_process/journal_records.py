@@ -52,8 +52,11 @@ class JournalRecords:
 
     def forget_unbegun(self) -> None:
         """Forget edits in slices of rooms that the crash left as their files have them."""
-        query = "DELETE FROM pending WHERE room NOT IN (SELECT room FROM rooms)"
-        self._storage.commit([(query, ())])
+        if self._storage.weakness is not None:
+            return
+        unbegun = "FROM pending WHERE room NOT IN (SELECT room FROM rooms)"
+        if self._storage.database.execute(f"SELECT 1 {unbegun} LIMIT 1").fetchone() is not None:
+            self._storage.commit([(f"DELETE {unbegun}", ())])
 
     def renames(self) -> list[tuple[str, str]]:
         """The renames that were under way, oldest first: old and new path."""

@@ -37,6 +37,8 @@ class InProcessLink:
 
     at_once = True
 
+    pends = True
+
     def __init__(
         self,
         server: ServerParts,
@@ -195,9 +197,9 @@ class InProcessLink:
 
     @asynccontextmanager
     async def as_one(self, updates: Sequence[bytes]) -> AsyncIterator[None]:
+        self._watch.on_pending()  # recovery completes the edits of marked rooms
         edit = self._journal.pend(self.room_id, updates)
-        self._watch.incomplete += 1
-        sent = self._sent
+        sent, ended = self._sent, False
         try:
             try:
                 await self._journal.durable()  # not below: a new journal needs the lock as well
@@ -209,9 +211,12 @@ class InProcessLink:
             # While somebody holds it, the room neither reloads its file nor saves.
             async with self._room._update_lock:
                 yield
+            ended = True
         finally:
             done = self._sent - sent
-            if done in (0, len(updates)):  # otherwise the next start completes it
+            # Not all are sent if people have made some of the deletions. One that was interrupted
+            # is completed at the next start.
+            if ended or done in (0, len(updates)):
                 self._journal.settle(edit)
                 self._watch.on_whole(has_changed=done > 0)
 

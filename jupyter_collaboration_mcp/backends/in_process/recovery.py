@@ -260,7 +260,6 @@ def recover(
             if journal.records.unsaved():
                 recovery = Recovery(journal, contents, make_store, log)
                 loop.run_until_complete(recovery.run())
-            journal.records.forget_unbegun()
     return renames
 
 

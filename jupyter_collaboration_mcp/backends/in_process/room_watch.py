@@ -187,6 +187,12 @@ class RoomWatch:
         # One update larger than the limit must not compact at every keystroke.
         self._journal_limit = max(self._journal_limit, 2 * self._bytes)
 
+    def on_pending(self) -> None:
+        """Prepare for an edit in slices: from its commit on, a crash must not lose it."""
+        self.incomplete += 1
+        if not self._marked:
+            self._mark()
+
     def on_whole(self, has_changed: bool) -> None:
         """Handle the end of an edit in slices, during which the room did not save."""
         self.incomplete -= 1

@@ -131,6 +131,11 @@ class RoomLink(Protocol):
         """Whether the room receives everything at the moment it is sent."""
 
     @property
+    def pends(self) -> bool:
+        """Whether `as_one` commits all updates before the first one is sent, with the steps that
+        were stored before."""
+
+    @property
     def limitation(self) -> Limitation | None:
         """How it is less than a live room, if it is."""
 

@@ -67,6 +67,7 @@ class FileRoom:
         "file", "File mode: this server has no live collaboration; the file itself is used."
     )
     at_once = True
+    pends = False
     autosaves = True
     session_id = "file"
 

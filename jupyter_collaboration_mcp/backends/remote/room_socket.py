@@ -65,6 +65,8 @@ class RoomSocket:
     limitation = None
     at_once = False
 
+    pends = False
+
     def __init__(
         self,
         api: JupyterApi,
@@ -237,7 +239,7 @@ class RoomSocket:
             yield
         finally:
             self._slices = None
-        if len(slices) == len(updates):
+        if slices:  # all that changed something, because nothing was raised
             self.send(create_update_message(merge_updates(*slices)))
 
     def receive(self) -> Sequence[bytes]:

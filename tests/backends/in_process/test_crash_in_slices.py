@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import shutil
+import sqlite3
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx2
 import pytest
@@ -13,7 +17,9 @@ from tests.conftest import MakeServer, Times
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
+from tests.harness.halted_slices import DELETE, KILL, MANAGER
 from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
+from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
 
@@ -104,3 +110,107 @@ async def test_a_restore_and_its_undo_are_there_as_a_whole_or_not_at_all(
         assert crashes.partial  # otherwise this has tested nothing
         # What people have seen of it is there: the journal had it before the first slice.
         assert found == ["first", "second"] * (len(found) // 2)
+
+
+class Halts:
+    """A server to which something happens right before the first slice of an edit."""
+
+    def __init__(self, server: JupyterProcess) -> None:
+        self.server = server
+        self.file = Path(server.root) / PATH
+        # The last cell is a slice of its own.
+        self.first = [*[f"first {n}" for n in range(200)], "last"]
+        self.second = [*[f"second {n}" for n in range(200)], "last, and more"]
+
+    def write(self, sources: list[str]) -> None:
+        cells = [notebooks.code(f"cell-{n:04d}", each) for n, each in enumerate(sources)]
+        notebooks.write(self.file, notebooks.notebook(cells))
+
+    async def begin(self, ada: AgentClient) -> dict[str, object]:
+        """Bring the notebook to its second content; returns how to restore the first."""
+        self.write(self.first)
+        await ada.ask("get_notebook", path=PATH, end_index=1)
+        facts = await ada.ask("get_document_history", path=PATH, limit=1)
+        self.write(self.second)
+        await ada.ask("get_notebook", path=PATH, end_index=1)
+        return {"path": PATH, "version": facts["versions"][0]["version"]}
+
+    def rows(self, table: str) -> int:
+        """Rows of a table in the journal."""
+        (journal,) = self.server.home.glob("data/collaboration-mcp/*/journal-0.db")
+        with TemporaryDirectory() as folder:
+            for file in journal.parent.glob(f"{journal.name}*"):
+                shutil.copy(file, folder)
+            with contextlib.closing(sqlite3.connect(Path(folder) / journal.name)) as database:
+                (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
+        return int(count)
+
+    async def settled(self) -> None:
+        """Wait until file and store have everything."""
+        await until(lambda: self.rows("rooms") == 0, timeout=30)
+
+    async def restarted_before(self, tool: str, **arguments: object) -> None:
+        """Kill the server when a call is about to change something, and start it again."""
+        (self.file.parent / KILL).touch()
+        with contextlib.suppress(Exception):  # what the client makes of it, in groups
+            async with agent(self.server) as ada:
+                await ada.call(tool, **arguments)
+        await until(lambda: not self.server.running)
+        (self.file.parent / KILL).unlink()
+        await self.server.start()
+        assert self.rows("pending") == 0
+
+
+async def test_a_server_that_dies_before_the_first_slice_has_it_all_with_its_step(
+    make_server: MakeServer,
+) -> None:
+    async with make_server(MANAGER, env=NOT_MEASURED) as server:
+        halts = Halts(server)
+        async with agent(server) as ada:
+            version = await halts.begin(ada)
+            await halts.settled()
+        await halts.restarted_before("restore_document_version", **version)
+        assert notebooks.sources(halts.file) == halts.first
+        async with agent(server) as ada:
+            assert await ada.sources(PATH) == halts.first
+            assert (await ada.ask("list_agent_changes", path=PATH))["total"] == 1
+            await halts.settled()
+        await halts.restarted_before("undo_agent_changes", path=PATH)
+        assert notebooks.sources(halts.file) == halts.second
+        async with agent(server) as ada:
+            assert await ada.sources(PATH) == halts.second
+            assert (await ada.ask("list_agent_changes", path=PATH))["total"] == 0
+
+
+async def test_a_server_that_dies_before_it_commits_slices_in_a_fork_keeps_their_step(
+    make_server: MakeServer,
+) -> None:
+    async with make_server(MANAGER, env=NOT_MEASURED) as server:
+        halts = Halts(server)
+        halts.write(halts.first)
+        async with agent(server) as ada:
+            fork = (await ada.ask("fork_document", path=PATH, title="Try"))["fork"]
+            updates = [{"index": n, "content": each} for n, each in enumerate(halts.second)]
+            await ada.ask("batch_update_notebook_cells", path=fork, updates=updates, exec=False)
+        await halts.restarted_before("undo_agent_changes", path=fork)
+        async with agent(server) as ada:
+            assert await ada.sources(fork) == halts.second
+            assert (await ada.ask("list_agent_changes", path=fork))["total"] == 1
+            await ada.ask("undo_agent_changes", path=fork)
+            assert await ada.sources(fork) == halts.first
+            assert (await ada.ask("list_agent_changes", path=fork))["total"] == 0
+
+
+async def test_a_slice_that_a_person_has_made_already_leaves_nothing_pending(
+    make_server: MakeServer,
+) -> None:
+    async with make_server(MANAGER, env=NOT_MEASURED) as server:
+        halts = Halts(server)
+        async with agent(server) as ada:
+            version = await halts.begin(ada)
+            (halts.file.parent / DELETE).write_text(f"{len('last')}")
+            await ada.ask("restore_document_version", **version)
+            assert await ada.sources(PATH) == halts.first
+            await until(lambda: notebooks.sources(halts.file) == halts.first, timeout=30)
+            await halts.settled()
+            assert halts.rows("pending") == 0

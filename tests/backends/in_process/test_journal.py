@@ -262,3 +262,15 @@ async def test_an_edit_in_slices_is_there_for_recovery_until_it_is_settled(
     assert [update for _, update in journal.records.updates(OTHER)] == [b"elsewhere"]
     journal.records.forget_unbegun()
     assert journal.records.updates(OTHER) == []
+
+
+async def test_edits_in_slices_have_other_numbers_than_those_before_a_restart(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal-0.db"
+    numbers = []
+    for _ in range(3):
+        journal = Journal(path)
+        numbers.append(journal.pend(ROOM, [b"one", b"two"]))
+        await journal.close()
+    assert numbers == [1, 2, 3]

@@ -294,6 +294,18 @@ async def test_recovery_follows_a_rename_that_the_crash_interrupted(
         assert rows(server, "renames") == 0
 
 
+async def test_a_start_forgets_edits_in_slices_of_rooms_that_have_nothing_unsaved(
+    server: JupyterProcess,
+) -> None:
+    async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
+        room = f"json:notebook:{await room_id(server, http, PATH)}"
+    await server.terminate()
+    with closing(sqlite3.connect(journal_of(server))) as database, database:
+        database.execute("INSERT INTO pending VALUES (1, ?, 0, x'0000')", (room,))
+    await server.start()
+    assert rows(server, "pending") == 0
+
+
 async def test_an_undelivered_notice_is_delivered_after_a_crash(
     server: JupyterProcess,
 ) -> None:
