@@ -108,9 +108,8 @@ class ForkTools(SiteTools):
                     f"... and {more:,} more cells; diff_document_versions shows them later."
                 )
             return answer(here, [*lines, *diffs], facts)
-        merged = await forking.merge(here, source, prefer)
+        merged = await forking.merge(here, source, prefer, call.agent)
         await site.runs.end_kernel(source)
-        await forking.end(known, "merged", call.agent)
         facts = {**about(here), "fork": name, "merged": True, **_merged_facts(merged)}
         head = f"Merged {name} into {here.label}: {_summary(merged)}. The fork is gone."
         return answer(here, [f"{head} {on_disk(here, facts)}", *_deeds(merged)], facts)

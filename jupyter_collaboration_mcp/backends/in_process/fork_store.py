@@ -145,6 +145,12 @@ class ForkStore:
             self._compact_base(fork_id)
         self._append(fork_id, 2, update, None)
 
+    def rebase(self, fork_id: str, state: bytes) -> None:
+        """Replace the base; what the document was made of stays."""
+        self._later("UPDATE updates SET base = -1 WHERE fork = ? AND base = 1", (fork_id,))
+        self._later("DELETE FROM updates WHERE fork = ? AND base = 2", (fork_id,))
+        self._append(fork_id, 2, state, None)
+
     def end(self, fork_id: str, how: Ending) -> None:
         """Remove a fork; only how it ended is remembered."""
         self._later(

@@ -36,6 +36,8 @@ class ForkWatch:
         self.room = room
         self.listeners: set[Callable[[bytes], None]] = set()
         """Called with each update, in the room's own transaction: must not raise."""
+        self.writes = 0
+        """How many updates its document has got."""
         self._store = store
         self._commit_soon = commit_soon
         self._latest: list[Row] = []  # by nobody known, and not committed yet
@@ -49,6 +51,12 @@ class ForkWatch:
         self.room.ydoc.unobserve(self._updates)
         self.listeners.clear()
 
+    @property
+    def awaits(self) -> bool:
+        """Whether somebody's message has arrived that the room has not read yet."""
+        queues = (getattr(client, "_message_queue", None) for client in self.room.clients)
+        return any(queue is not None and not queue.empty() for queue in queues)
+
     def attribute(self, writer: Member) -> None:
         """Tell who has just written what nobody is known to have written."""
         for row in self._latest:
@@ -60,6 +68,7 @@ class ForkWatch:
         self._latest.clear()
 
     def _on_update(self, event: TransactionEvent) -> None:
+        self.writes += 1
         writer = ROOT if self._copying else self._writer_of(event.update)
         row = self._store.append(self.fork.id, event.update, writer)
         if writer is None:

@@ -20,7 +20,7 @@ from pycrdt import Doc
 
 from ...documents.members import Member
 from ...errors import ForkNotFound, RoomUnavailable
-from ..protocols.forks import Contribution, Ending, Fork, valid_id
+from ..protocols.forks import Apart, Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
 from ..protocols.versions import Source
 from .fork_link import ForkLink
@@ -122,13 +122,9 @@ class InProcessForks:
             ForkNotFound: There is no such fork.
             RoomUnavailable: It could not be kept.
         """
-        from jupyter_server_ydoc.handlers import FORK_ROOMS
-
         watch = self._watch(fork_id)
         if watch.fork.author is None or watch.fork.author.name == _SOMEBODY:
-            watch.fork = replace(watch.fork, author=author)
-            FORK_ROOMS[fork_id] = watch.fork.info()
-            self._store.change(watch.fork)
+            self._change(watch, replace(watch.fork, author=author))
             await self.durable()
 
     async def list(self, root: RoomId | None = None) -> Sequence[Fork]:
@@ -151,19 +147,30 @@ class InProcessForks:
         return None if watch is None else self.last_path(watch.fork)
 
     @contextlib.contextmanager
-    def unsynchronized(self, fork: Fork) -> Iterator[bool]:
-        watch = self._watch(fork.id)
-        watch.release()
-        if fork.synchronize:
-            # A server that dies in between must not copy what was merged into the fork.
-            self._store.change(replace(fork, synchronize=False))
+    def unsynchronized(self, fork: Fork) -> Iterator[Apart]:
+        watch, apart = self._watch(fork.id), Apart(True)
+        synchronized = watch.fork.synchronize
+        if synchronized:
+            # Neither a server that dies in between nor one that opens the root again may copy what
+            # was merged into the fork.
+            watch.release()
+            self._change(watch, replace(watch.fork, synchronize=False))
         try:
-            yield True
+            yield apart
         except BaseException:
-            if fork.synchronize:
-                self._store.change(fork)
-                self._synchronize(watch)
+            if synchronized and not apart.stays:
+                self._change(watch, replace(watch.fork, synchronize=True))
+                if self._watches.get(fork.id) is watch:
+                    self._synchronize(watch)
             raise
+
+    def writes(self, fork: Fork) -> int:
+        return self._watch(fork.id).writes
+
+    def rebase(self, fork: Fork, state: bytes) -> None:
+        if fork.id in self._watches:
+            self._store.rebase(fork.id, state)
+            self._commit_soon()
 
     async def base(self, fork: Fork) -> bytes | None:
         await self.durable()
@@ -204,12 +211,14 @@ class InProcessForks:
         await link.enter()
         return link
 
-    async def end(self, fork: Fork, how: Ending, why: str) -> None:
+    async def end(self, fork: Fork, how: Ending, why: str, writes: int | None = None) -> bool:
         from jupyter_server_ydoc.handlers import FORK_ROOMS
 
         watch = self._watch(fork.id)
+        if writes is not None and (watch.writes != writes or watch.awaits or self._holding):
+            return False
+        # Nothing is awaited until nobody can write into it any more.
         self._store.end(fork.id, how)
-        await self.durable()
         self._forget(fork.id)
         FORK_ROOMS.pop(fork.id, None)
         for client in list(watch.room.clients):
@@ -219,6 +228,8 @@ class InProcessForks:
         with contextlib.suppress(RuntimeError):  # it was never started
             await watch.room.stop()
         self._emit(fork, "delete", "")
+        await self.durable()
+        return True
 
     # -- for links ---------------------------------------------------------------------------
 
@@ -278,6 +289,16 @@ class InProcessForks:
         self._server.ydoc.ywebsocket_server.rooms[fork.id] = room
         watch = self._watches[fork.id] = ForkWatch(fork, room, self._store, self._commit_soon)
         self._synchronize(watch)
+
+    def _change(self, watch: ForkWatch, fork: Fork) -> None:
+        """Change what is known about a fork, unless it is gone."""
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        watch.fork = fork
+        if self._watches.get(fork.id) is watch:
+            FORK_ROOMS[fork.id] = fork.info()
+            self._store.change(fork)
+            self._commit_soon()
 
     def _synchronize(self, watch: ForkWatch) -> None:
         root = self._rooms.watch_of(watch.fork.root)
