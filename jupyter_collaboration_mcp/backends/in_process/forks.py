@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 from pycrdt import Doc
 
 from ...documents.members import Member
+from ...documents.updates import decode_state
 from ...errors import ForkNotFound, RoomUnavailable
 from ..protocols.forks import Apart, Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
 from ..protocols.versions import Source
 from .fork_link import ForkLink
-from .fork_store import ROOT, ForkStore, ForkStoreError
-from .fork_watch import ForkWatch
+from .fork_store import ROOT, ForkStore, ForkStoreBusy, ForkStoreError
+from .fork_watch import Clocks, ForkWatch, base_clocks
 from .history.rows import Row
 from .room_paths import RoomPaths
 from .rooms import Rooms, close_reason
@@ -40,6 +41,9 @@ _FORK_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/fork/v1"
 
 #: Seconds after which updates that nobody waits for are committed.
 _COMMIT_DELAY = 0.005
+
+#: Seconds after which a commit is tried again while another process is writing, and how often.
+_TRY_AGAIN, _TRIES = 0.05, 40
 
 #: Who creates a fork over the server's own API: only a user name is known, which may be random.
 _SOMEBODY = "somebody in JupyterLab"
@@ -74,7 +78,8 @@ class InProcessForks:
                 doc: Doc[Any] = Doc()
                 for contribution in self._store.updates(fork.id):
                     doc.apply_update(contribution.update)
-                self._register(fork, self._new_room(doc))
+                clocks = base_clocks(self._store, fork.id) if fork.synchronize else None
+                self._register(fork, self._new_room(doc), clocks)
         except Exception:  # people's documents must open all the same
             self._log.exception("Forks of documents could not be restored")
 
@@ -98,17 +103,17 @@ class InProcessForks:
         try:
             async with watch.room._update_lock:  # B13: or the document is half of a file
                 state = watch.room.ydoc.get_update()
+                clocks = decode_state(watch.room.ydoc.get_state())
             path = self._paths.path_of_room(root) or ""
             fork = Fork(
                 *(secrets.token_hex(6), root, title, description, synchronize),
                 *(time.time(), author, path),
             )
-            doc: Doc[Any] = Doc()
-            doc.apply_update(state)
+            doc = await _built(state)
             self._store.add(fork, state)
             await self.durable()
             room = self._new_room(doc)
-            self._register(fork, room)
+            self._register(fork, room, clocks)
             await (await self._rooms.started_server()).start_room(room)
             self._emit(fork, "create", author.id)
         finally:
@@ -175,7 +180,7 @@ class InProcessForks:
     async def base(self, fork: Fork) -> bytes | None:
         await self.durable()
         try:
-            return self._store.base(fork.id)
+            return await asyncio.to_thread(self._store.base, fork.id)
         except ForkStoreError as error:
             raise _unusable(error) from error
 
@@ -193,7 +198,7 @@ class InProcessForks:
     async def contributions(self, fork: Fork) -> Sequence[Contribution]:
         await self.durable()
         try:
-            return self._store.updates(fork.id)
+            return await asyncio.to_thread(self._store.updates, fork.id)
         except ForkStoreError as error:
             raise _unusable(error) from error
 
@@ -244,12 +249,16 @@ class InProcessForks:
         Raises:
             RoomUnavailable: It would not.
         """
-        while self._holding:
-            await self._released.wait()
-        try:
-            self._commit()
-        except ForkStoreError as error:
-            raise _unusable(error) from error
+        for attempt in range(_TRIES):
+            while self._holding:
+                await self._released.wait()
+            try:
+                self._commit()
+                return
+            except ForkStoreError as error:
+                if not isinstance(error, ForkStoreBusy) or attempt == _TRIES - 1:
+                    raise _unusable(error) from error
+            await asyncio.sleep(_TRY_AGAIN)
 
     @contextlib.contextmanager
     def uncommitted(self) -> Iterator[None]:
@@ -281,13 +290,14 @@ class InProcessForks:
 
         return YRoom(ydoc=doc, exception_handler=exception_logger, log=self._log)
 
-    def _register(self, fork: Fork, room: YRoom) -> None:
+    def _register(self, fork: Fork, room: YRoom, clocks: Clocks | None) -> None:
         """Make a fork known to jupyter-collaboration, and watch it."""
         from jupyter_server_ydoc.handlers import FORK_ROOMS
 
         FORK_ROOMS[fork.id] = fork.info()
         self._server.ydoc.ywebsocket_server.rooms[fork.id] = room
-        watch = self._watches[fork.id] = ForkWatch(fork, room, self._store, self._commit_soon)
+        watch = ForkWatch(fork, room, self._store, self._commit_soon, clocks)
+        self._watches[fork.id] = watch
         self._synchronize(watch)
 
     def _change(self, watch: ForkWatch, fork: Fork) -> None:
@@ -342,17 +352,18 @@ class InProcessForks:
                 path = self._paths.path_of_room(fork.root) or ""
                 fork = replace(fork, created=time.time(), author=author, path=path)
                 self._store.add(fork, room.ydoc.get_update())
-                self._register(fork, room)
+                self._register(fork, room, decode_state(room.ydoc.get_state()))
                 self._commit_soon()
 
-    def _commit_soon(self) -> None:
+    def _commit_soon(self, delay: float = _COMMIT_DELAY) -> None:
         if self._timer is None and not self._holding:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_COMMIT_DELAY, self._commit_now)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._commit_now)
 
     def _commit_now(self) -> None:
         try:
             self._commit()
+        except ForkStoreBusy:
+            self._commit_soon(_TRY_AGAIN)
         except ForkStoreError:
             self._log.exception("Edits of forks could not be kept")
 
@@ -368,6 +379,18 @@ class InProcessForks:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+async def _built(state: bytes) -> Doc[Any]:
+    """A document with a state; a large one takes too long for the event loop."""
+
+    def build() -> Any:
+        doc: Doc[Any] = Doc(allow_multithreading=True)
+        doc.apply_update(state)
+        return doc._doc
+
+    # The document itself is used on the event loop's thread only, like that of any room.
+    return Doc(doc=await asyncio.to_thread(build))
 
 
 def _unusable(error: ForkStoreError) -> RoomUnavailable:
