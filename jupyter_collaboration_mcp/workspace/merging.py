@@ -102,6 +102,7 @@ async def merge_fork(
     with forks.unsynchronized(fork) as apart:
         state = await state_of(forks, fork, peer)
         whole = await _merge_once(here, state, prefer, apart)
+        await here.peer.wait_acknowledged()
         try:
             await _merge_rest(here, forks, fork, peer, prefer, why, state, apart)
         except CollaborationError as error:
@@ -135,11 +136,11 @@ async def _merge_rest(
     """Merge what people have written into a fork since a state of it was merged; remove it then."""
     try:
         for _ in range(_ROUNDS):
-            await here.peer.wait_acknowledged()
             now = await state_of(forks, fork, peer)
             if now.content != state.content and apart.gets_none:
                 since = replace(now, base=state.content)
                 await here.perform(merge_content(here, since, prefer, "This was not merged."))
+                await here.peer.wait_acknowledged()
                 state = now
             elif await forks.end(fork, "merged", why, now.writes):
                 return
@@ -147,7 +148,7 @@ async def _merge_rest(
             "People keep changing the fork.", "Merge it again in a moment.", fork=fork.name
         )
     except BaseException:
-        forks.rebase(fork, state.update)
+        forks.rebase(fork, state.update)  # that is certain to be in the document
         raise
 
 
