@@ -84,6 +84,14 @@ class DocumentBusy(CollaborationError):
             "Look at the document when that call is done, then decide whether to repeat this.",
         )
 
+    @classmethod
+    def while_merging(cls, fork: str) -> DocumentBusy:
+        return cls(
+            f"Another call is merging {fork} at this moment. Nothing was changed by this one.",
+            "Look at the document when that call is done.",
+            fork=fork,
+        )
+
 
 class InternalError(CollaborationError):
     code = "internal_error"

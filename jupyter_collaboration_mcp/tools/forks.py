@@ -112,9 +112,8 @@ class ForkTools(SiteTools):
                     f"... and {more:,} more cells; diff_document_versions shows them later."
                 )
             return answer(here, [*lines, *diffs], facts)
-        merged = await forking.merge(here, source, prefer)
+        merged = await forking.merge(here, source, prefer, call.agent)
         await site.runs.end_kernel(known.id)
-        await forking.end(known, "merged", call.agent)
         facts = {**about(here), "fork": name, "merged": True, **_merged_facts(merged)}
         head = f"Merged {name} into {here.label}: {_summary(merged)}. The fork is gone."
         return answer(here, [f"{head} {on_disk(here, facts)}", *_deeds(merged)], facts)
@@ -130,8 +129,8 @@ class ForkTools(SiteTools):
             refuse_proposing(call, f"{name} of somebody else is not discarded")
             require_level(Level.admin, call.allowed)
             place.site.require(Level.admin)
-        await place.site.runs.end_kernel(place.fork.id)
         await place.site.workspace.forking.end(place.fork, "discarded", call.agent)
+        await place.site.runs.end_kernel(place.fork.id)
         return Answer(f"Discarded {name}.", {"fork": name, "discarded": True})
 
 

@@ -14,6 +14,7 @@ from ..documents.content_diff import PartDiff
 from ..documents.members import agent_username
 from ..documents.three_way import Merged, Side
 from ..errors import (
+    DocumentBusy,
     DocumentNotFound,
     ForkNotFound,
     ForkRefused,
@@ -52,6 +53,7 @@ class Forking:
         self._place = place
         self._backend = backend
         self._proposing = asyncio.Lock()
+        self._merging: set[str] = set()  # ids of forks
 
     @property
     def _forks(self) -> Forks:
@@ -182,29 +184,49 @@ class Forking:
         state = await merging.state_of(self._forks, known, fork.peer)
         return await merging.preview(here, state, prefer)
 
-    async def merge(self, here: OpenDocument, fork: OpenDocument, prefer: Side | None) -> Merged:
-        """Merge a fork into its document; both are still there then.
+    async def merge(
+        self, here: OpenDocument, fork: OpenDocument, prefer: Side | None, by: Agent
+    ) -> Merged:
+        """Merge a fork into its document, and remove it.
 
         Raises:
             MergeConflict: Both sides changed the same, and neither is preferred.
+            DocumentBusy: It is being merged already, or others kept changing it.
         """
         known = await self.get(fork.peer.link.room_id.file_id)
-        return await merging.merge_fork(here, self._forks, known, fork.peer, prefer)
+        if known.id in self._merging:
+            raise DocumentBusy.while_merging(known.name)
+        self._merging.add(known.id)
+        try:
+            why = _ended(known, "merged", by)
+            merged = await merging.merge_fork(here, self._forks, known, fork.peer, prefer, why)
+        finally:
+            self._merging.discard(known.id)
+        await self._place.rooms.forget_room(known.room_id)
+        return merged
 
     async def end(self, fork: Fork, how: Ending, by: Agent) -> None:
         """Remove a fork, notify the people in it, and keep nothing of it.
 
         Raises:
             ForkNotFound: It is gone already.
+            DocumentBusy: It is being merged.
         """
-        title = f" {fork.title!r}" if fork.title else ""
-        await self._forks.end(fork, how, f"This fork{title} was {how} by {by.name}.")
+        if fork.id in self._merging:
+            raise DocumentBusy.while_merging(fork.name)
+        await self._forks.end(fork, how, _ended(fork, how, by))
         await self._place.rooms.forget_room(fork.room_id)
 
 
 def _title(agent: Agent) -> str:
     """The title of an agent's proposal that was given none."""
     return f"Proposal of {agent.name}"
+
+
+def _ended(fork: Fork, how: Ending, by: Agent) -> str:
+    """What the people in a fork read when it ends."""
+    title = f" {fork.title!r}" if fork.title else ""
+    return f"This fork{title} was {how} by {by.name}."
 
 
 def is_own(fork: Fork, agent: Agent) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pycrdt import Doc
 
-from ..backends.protocols.forks import Contribution, Fork, Forks
+from ..backends.protocols.forks import Apart, Contribution, Fork, Forks
 from ..collaboration.changes import Change
 from ..collaboration.edits import CallRecord, Edit
 from ..collaboration.peer import RoomPeer
@@ -23,12 +23,15 @@ from ..documents.text_diff import unified
 from ..documents.text_document import WHOLE, Document, TextDocument
 from ..documents.three_way import Conflict, Merged, Side, merge
 from ..documents.updates import decode_state
-from ..errors import DocumentBusy, MergeConflict
+from ..errors import CollaborationError, DocumentBusy, ForkNotFound, MergeConflict
 from .open_document import OpenDocument
 from .replacing import Replaced, replace_content
 
 #: How often what people write into a fork meanwhile is merged, too.
 _ROUNDS = 5
+
+#: What a conflict prevents, unless something was merged before it.
+NOTHING_MERGED = "Nothing was merged."
 
 #: Conflicts that an error shows with their diff, and characters of each.
 _SHOWN, _DIFF = 10, 800
@@ -42,6 +45,10 @@ class ForkState:
     content: Content
     writers: Mapping[str, Member]
     """Who wrote each cell that was written in the fork, as far as known."""
+    update: bytes = b""
+    """The content as a Yjs update."""
+    writes: int | None = None
+    """How often something had been written into the fork, or less; None if not known."""
 
 
 async def state_of(forks: Forks, fork: Fork, peer: RoomPeer) -> ForkState:
@@ -55,8 +62,11 @@ async def state_of(forks: Forks, fork: Fork, peer: RoomPeer) -> ForkState:
             None if base is None else read_content(kind, base),
             read_content(kind, state),
             writers_of(kind, contributions),
+            state,
+            writes,
         )
 
+    writes = forks.writes(fork)
     await peer.catch_up()
     state = peer.doc.get_update()
     return await asyncio.to_thread(read)
@@ -77,39 +87,105 @@ async def preview(
 
 
 async def merge_fork(
-    here: OpenDocument, forks: Forks, fork: Fork, peer: RoomPeer, prefer: Side | None
+    here: OpenDocument, forks: Forks, fork: Fork, peer: RoomPeer, prefer: Side | None, why: str
 ) -> Merged:
-    """Merge a fork into its document, with what people write into it meanwhile; durable then.
+    """Merge a fork into its document, with what people write into it meanwhile, and remove it.
+
+    Args:
+        why: What the people in it read then.
 
     Raises:
-        MergeConflict: Both sides changed the same, and neither is preferred. Nothing was changed.
-        CellError: Cells are protected or busy. Nothing was changed.
+        MergeConflict: Both sides changed the same, and neither is preferred.
+        CellError: Cells are protected or busy.
+        DocumentBusy: Others kept changing the document or the fork.
     """
-    whole: Merged | None = None
-    with forks.unsynchronized(fork) as is_apart:
+    with forks.unsynchronized(fork) as apart:
         state = await state_of(forks, fork, peer)
+        whole = await _merge_once(here, state, prefer, apart)
+        await here.peer.wait_acknowledged()
+        try:
+            await _merge_rest(here, forks, fork, peer, prefer, why, state, apart)
+        except CollaborationError as error:
+            if await _exists(forks, fork):
+                raise _merged_before(fork, error) from error
+    return whole
+
+
+async def _merge_once(
+    here: OpenDocument, state: ForkState, prefer: Side | None, apart: Apart
+) -> Merged:
+    """Merge a fork as it is; sets `apart.stays` if the document may have got it then."""
+    apart.stays = True  # even if we are cancelled, which does not stop an edit halfway
+    try:
+        return await here.perform(merge_content(here, state, prefer))
+    except CollaborationError:
+        apart.stays = False
+        raise
+
+
+async def _merge_rest(
+    here: OpenDocument,
+    forks: Forks,
+    fork: Fork,
+    peer: RoomPeer,
+    prefer: Side | None,
+    why: str,
+    state: ForkState,
+    apart: Apart,
+) -> None:
+    """Merge what people have written into a fork since a state of it was merged; remove it then."""
+    try:
         for _ in range(_ROUNDS):
-            merged = await here.perform(merge_content(here, state, prefer))
-            whole = whole or merged
-            await here.peer.wait_acknowledged()
             now = await state_of(forks, fork, peer)
-            if now.content == state.content or not is_apart:
-                return whole
-            state = ForkState(state.content, now.content, now.writers)
-    raise DocumentBusy(
-        f"{fork.name} is merged, but people keep changing it; it is still there.",
-        "Merge it again in a moment.",
+            if now.content != state.content and apart.gets_none:
+                since = replace(now, base=state.content)
+                await here.perform(merge_content(here, since, prefer, "This was not merged."))
+                await here.peer.wait_acknowledged()
+                state = now
+            elif await forks.end(fork, "merged", why, now.writes):
+                return
+        raise DocumentBusy(
+            "People keep changing the fork.", "Merge it again in a moment.", fork=fork.name
+        )
+    except BaseException:
+        forks.rebase(fork, state.update)  # that is certain to be in the document
+        raise
+
+
+async def _exists(forks: Forks, fork: Fork) -> bool:
+    """Whether nobody has removed a fork."""
+    try:
+        await forks.get(fork.id)
+    except ForkNotFound:
+        return False
+    return True
+
+
+def _merged_before(fork: Fork, error: CollaborationError) -> CollaborationError:
+    """The error for what could not be merged of what people wrote while a fork was merged."""
+    apart = " and no longer gets the edits of its document" if fork.synchronize else ""
+    return type(error)(
+        f"{fork.name} was merged as it was when this call began. What people have written into it "
+        f"since may be missing in the document; the fork is still there{apart}. {error.happened}",
+        error.step,
+        **error.detail,
     )
 
 
-def merge_content(here: OpenDocument, fork: ForkState, prefer: Side | None) -> Edit[Merged]:
-    """Change a document by what a fork has changed."""
+def merge_content(
+    here: OpenDocument, fork: ForkState, prefer: Side | None, undone: str = NOTHING_MERGED
+) -> Edit[Merged]:
+    """Change a document by what a fork has changed.
+
+    Args:
+        undone: What an error says that a conflict has prevented.
+    """
 
     def work(document: Document, record: CallRecord) -> Merged:
         assert isinstance(document, Notebook | TextDocument)
         merged = merge(fork.base, fork.content, content_of(document), prefer)
         if merged.conflicts and prefer is None:
-            raise conflicting(merged.conflicts)
+            raise conflicting(merged.conflicts, undone)
         attributed: Any = _Attributed(record, document.doc, fork.writers)
         replacement: Edit[Replaced] = replace_content(here, merged.content)
         replacement.begin()(document, attributed)
@@ -141,13 +217,13 @@ class _Attributed:
         self._record.written_for.append((clock, self._record.writers.get(cell_id)))
 
 
-def conflicting(conflicts: Sequence[Conflict]) -> MergeConflict:
+def conflicting(conflicts: Sequence[Conflict], undone: str = NOTHING_MERGED) -> MergeConflict:
     """The error for what both sides have changed, with a diff for each."""
     lines = [_conflict_line(each) for each in conflicts[:_SHOWN]]
     if len(conflicts) > _SHOWN:
         lines.append(f"... and {len(conflicts) - _SHOWN} more.")
     return MergeConflict(
-        "Both sides changed the same. Nothing was merged. From the document (-) to the fork (+):\n"
+        f"Both sides changed the same. {undone} From the document (-) to the fork (+):\n"
         + "\n".join(lines),
         'Change one side, or repeat with prefer="fork" or prefer="document" to say which wins.',
         conflicts=[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from typing import Any
 
 import pytest
@@ -220,3 +221,99 @@ async def test_people_in_a_merged_fork_are_told(server: JupyterProcess) -> None:
                 await ana.until(lambda: ana.last_error is not None)
                 assert "was merged by Ada" in str(ana.last_error)
         assert await ada.sources("told.ipynb") == ["ana"]
+
+
+async def test_what_people_type_into_a_fork_until_it_ends_is_merged(
+    server: JupyterProcess,
+) -> None:
+    if server.standalone is not None:
+        pytest.skip("a stock server does not compare before it deletes")
+    ids = write(server, "until.ipynb", "x", "a = 1")
+    async with agent(server) as ada:
+        fork = await fork_of(ada, "until.ipynb")
+        update = {"cell_id": ids[1], "content": "a = 2"}
+        await ada.ask("batch_update_notebook_cells", path=fork, updates=[update])  # a kernel
+        fork_id = fork.removeprefix("fork:")
+        in_fork = functools.partial(
+            Collaborator, server.url, server.token, "until.ipynb", fork=fork_id
+        )
+        seen = ""
+        with contextlib.suppress(TimeoutError):
+            async with in_fork() as ana, in_fork() as ben:
+
+                def is_out() -> bool:
+                    nonlocal seen
+                    if ben.last_error is None:  # later they meet in another room
+                        seen = ben.source(ids[0])
+                    return ben.last_error is not None
+
+                typing = asyncio.create_task(ana.type(ids[0], None, "y" * 200, delay=0.03))
+                await ben.until(lambda: "yy" in ben.source(ids[0]))
+                leaving = asyncio.create_task(ben.until(is_out))
+                await ada.ask("merge_document_fork", fork=fork)
+                await leaving
+                typing.cancel()
+        assert "yy" in seen
+        first, second = await ada.sources("until.ipynb")
+        assert first.startswith(seen)
+        assert second == "a = 2"
+
+
+async def test_a_fork_that_never_rests_is_merged_so_far_and_can_be_merged_again(
+    server: JupyterProcess,
+) -> None:
+    if server.standalone is not None:
+        pytest.skip("a stock server does not stop synchronizing")
+    ids = write(server, "restless.ipynb", *(f"cell {number}" for number in range(300)))
+    async with agent(server) as ada:
+        fork = await fork_of(ada, "restless.ipynb", synchronize=True)
+        await ada.write(fork, ids[1], "in the fork")
+        fork_id = fork.removeprefix("fork:")
+        async with Collaborator(server.url, server.token, "restless.ipynb", fork=fork_id) as ana:
+            typing = asyncio.create_task(ana.type(ids[0], None, "x" * 3_000, delay=0.001))
+            await ana.until(lambda: "xx" in ana.source(ids[0]))
+            error = await ada.refused("merge_document_fork", fork=fork)
+            assert error["code"] == "document_busy"
+            assert "was merged as it was" in error["message"]
+            assert "no longer gets the edits" in error["message"]
+            assert not typing.done()
+            typing.cancel()
+            await ana.flush()
+            merged = await ada.sources("restless.ipynb")
+            assert merged[0].startswith("cell 0xx")
+            assert merged[1] == "in the fork"
+            in_fork = await ada.sources(fork)
+            assert in_fork[1:] == merged[1:]
+            assert in_fork[0] == ana.source(ids[0])
+            (known,) = (await ada.ask("list_document_forks", path="restless.ipynb"))["forks"]
+            assert not known["synchronize"]
+            await ada.write("restless.ipynb", ids[2], "later in the document")
+            await ada.write("restless.ipynb", ids[1], "changed again")
+        done = await ada.ask("merge_document_fork", fork=fork)
+        assert not done["conflicts"]
+        again = await ada.sources("restless.ipynb")
+        assert again[:3] == [in_fork[0], "changed again", "later in the document"]
+
+
+async def test_only_one_call_at_a_time_merges_a_fork(server: JupyterProcess) -> None:
+    ids = write(server, "twice.ipynb", *(f"cell {number}" for number in range(800)))
+    async with (
+        agent(server) as ada,
+        agent(server, "Bob") as bob,
+        Collaborator(server.url, server.token, "twice.ipynb") as ana,
+    ):
+        fork = await fork_of(ada, "twice.ipynb", synchronize=server.standalone is None)
+        updates = [{"cell_id": each, "content": f"merged {each}"} for each in ids]
+        await ada.ask("batch_update_notebook_cells", path=fork, updates=updates, exec=False)
+        both = [each.call("merge_document_fork", fork=fork) for each in (ada, bob)]
+        (error,) = [
+            each.structured_content["error"]
+            for each in await asyncio.gather(*both)
+            if each.is_error
+        ]
+        assert error["code"] in ("document_busy", "fork_not_found")
+        assert (
+            f"merging {fork} at this moment" in error["message"] or "was merged" in error["message"]
+        )
+        wanted = [f"merged {each}" for each in ids]
+        await ana.until(lambda: ana.sources() == wanted)

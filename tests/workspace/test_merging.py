@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from pycrdt import Doc
 
-from jupyter_collaboration_mcp.backends.protocols.forks import Contribution
+from jupyter_collaboration_mcp.backends.protocols.forks import Apart, Contribution, Fork
 from jupyter_collaboration_mcp.documents.content import read_content
 from jupyter_collaboration_mcp.documents.members import Member
 from jupyter_collaboration_mcp.documents.notebook import Notebook
+from jupyter_collaboration_mcp.documents.three_way import Merged
 from jupyter_collaboration_mcp.documents.updates import decode_state
 from jupyter_collaboration_mcp.errors import MergeConflict
 from jupyter_collaboration_mcp.workspace.editing import undo
-from jupyter_collaboration_mcp.workspace.merging import ForkState, merge_content, writers_of
+from jupyter_collaboration_mcp.workspace.merging import (
+    ForkState,
+    merge_content,
+    merge_fork,
+    writers_of,
+)
 from jupyter_collaboration_mcp.workspace.open_document import OpenDocument
 from tests.harness.memory_room import MemoryRoom, perform
 
@@ -135,3 +142,101 @@ def test_a_conflict_changes_nothing() -> None:
     assert room.sources() == ["of a person", "b"]
     conflicts: Sequence[dict[str, str]] = refused.value.detail["conflicts"]
     assert [each["cell_id"] for each in conflicts] == ["cell-0"]
+
+
+class MemoryForks:
+    """The fork of a document in memory, in which somebody writes whenever it is read."""
+
+    def __init__(self, root: MemoryRoom, writes: Sequence[Callable[[MemoryRoom], None]]) -> None:
+        self.fork = Fork("f", root.link.room_id, synchronize=True)
+        self.room = MemoryRoom([])
+        self.state = root.doc.get_update()
+        self.apart = Apart(True)
+        self.rebased: bytes | None = None
+        self.ended = False
+        self._count = 0
+        self._writes = list(writes)
+        self.room.doc.apply_update(self.state)
+
+    @contextmanager
+    def unsynchronized(self, fork: Fork) -> Iterator[Apart]:
+        yield self.apart
+
+    async def get(self, fork_id: str) -> Fork:
+        return self.fork
+
+    async def base(self, fork: Fork) -> bytes | None:
+        return self.rebased or self.state
+
+    async def contributions(self, fork: Fork) -> Sequence[Contribution]:
+        if self._writes:
+            self._count += 1
+            self._writes.pop(0)(self.room)
+        return ()
+
+    def writes(self, fork: Fork) -> int:
+        return self._count
+
+    def rebase(self, fork: Fork, state: bytes) -> None:
+        self.rebased = state
+
+    async def end(self, fork: Fork, how: str, why: str, writes: int | None = None) -> bool:
+        if self._writes:
+            self._count += 1
+            self._writes.pop(0)(self.room)
+        self.ended = writes == self._count
+        return self.ended
+
+
+def writing(cell: int, source: str, *also: tuple[MemoryRoom, int, str]) -> Any:
+    """Writes a cell of a fork, and of other documents."""
+
+    def write(room: MemoryRoom) -> None:
+        for where, index, text in ((room, cell, source), *also):
+            with where.doc.transaction():
+                where.notebook.set_source(index, text)
+
+    return write
+
+
+def merging(room: MemoryRoom, forks: MemoryForks) -> Merged:
+    here = OpenDocument("memory.ipynb", room.peer, room.seat("Bob"), "merge")
+    made: Any = forks
+    return asyncio.run(merge_fork(here, made, forks.fork, forks.room.peer, None, "merged"))
+
+
+def test_what_is_written_just_before_a_fork_ends_is_merged() -> None:
+    room = MemoryRoom(["a", "b"])
+    forks = MemoryForks(
+        room, [writing(0, "x"), writing(0, "x y"), lambda _: None, writing(1, "last")]
+    )
+    merging(room, forks)
+    assert forks.ended
+    assert room.sources() == ["x y", "last"]
+
+
+def test_a_conflict_with_what_was_written_since_says_what_was_merged() -> None:
+    room = MemoryRoom(["a", "b"])
+    forks = MemoryForks(room, [writing(0, "x"), writing(1, "fork", (room, 1, "document"))])
+    with pytest.raises(MergeConflict) as refused:
+        merging(room, forks)
+    assert room.sources() == ["x", "document"]
+    assert "f was merged as it was when this call began" in refused.value.happened
+    assert "Nothing was merged" not in refused.value.happened
+    assert [each["cell_id"] for each in refused.value.detail["conflicts"]] == ["cell-1"]
+    assert not forks.ended
+    assert forks.apart.stays
+    with room.doc.transaction():
+        room.notebook.set_source(0, "later")
+        room.notebook.set_source(1, "b")
+    merging(room, forks)  # from what was merged on
+    assert room.sources() == ["later", "fork"]
+
+
+def test_a_conflict_at_once_lets_the_fork_follow_again() -> None:
+    room = MemoryRoom(["a", "b"])
+    forks = MemoryForks(room, [writing(0, "x", (room, 0, "document"))])
+    with pytest.raises(MergeConflict, match="Nothing was merged"):
+        merging(room, forks)
+    assert not forks.apart.stays
+    assert forks.rebased is None

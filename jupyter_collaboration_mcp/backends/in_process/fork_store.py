@@ -36,8 +36,9 @@ CREATE INDEX IF NOT EXISTS updates_by_fork ON updates (fork, base);
 
 _log = logging.getLogger(__name__)
 
-#: Seconds that another process has to finish what it writes.
-_BUSY = 2.0
+#: Seconds that another process has to finish what it writes: when the server starts or a thread
+#: reads, and when the event loop commits.
+_BUSY, _BUSY_LOOP = 2.0, 0.01
 
 #: Ended forks that are remembered, so that an error can say how they ended.
 _ENDED = 1_000
@@ -57,6 +58,10 @@ Row = list[Any]
 
 class ForkStoreError(Exception):
     """The store could not be written."""
+
+
+class ForkStoreBusy(ForkStoreError):
+    """Another process is writing; a moment later it works."""
 
 
 class ForkStore:
@@ -88,22 +93,32 @@ class ForkStore:
     def updates(self, fork_id: str) -> list[Contribution]:
         """What a fork's document was made of, oldest first; the first is its base.
 
-        Only what is committed.
+        Only what is committed. For any thread.
         """
         return [
             Contribution(data, _writer(writer), at)
-            for data, writer, at in self._read(
+            for data, writer, at in self._read_apart(
                 "SELECT data, writer, time FROM updates WHERE fork = ? AND base < 2 ORDER BY seq",
                 fork_id,
             )
         ]
 
     def base(self, fork_id: str) -> bytes | None:
-        """The state of the root when it was forked, or last synchronized."""
-        rows = self._read(
+        """The state of the root when it was forked, or last synchronized; for any thread."""
+        rows = self._read_apart(
             "SELECT data FROM updates WHERE fork = ? AND base > 0 ORDER BY seq", fork_id
         )
         return merge_updates(*(data for (data,) in rows)) if rows else None
+
+    def _read_apart(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Read with a connection of its own, which only the calling thread uses."""
+        try:
+            if not self._path.exists():
+                return []
+            with contextlib.closing(sqlite3.connect(self._path, timeout=_BUSY)) as database:
+                return database.execute(query, values).fetchall()
+        except (sqlite3.Error, OSError) as error:
+            raise ForkStoreError(str(error)) from error
 
     def _read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         try:
@@ -129,10 +144,12 @@ class ForkStore:
     def append(self, fork_id: str, update: bytes, writer: Member | None) -> Row:
         """Add an update of a fork's document; `commit` makes it durable. Until then, `attribute`
         can tell who wrote it."""
+        row = self._append(fork_id, 0, update, writer)
         count = self._updates[fork_id] = self._updates.get(fork_id, 0) + 1
         if count >= _COMPACT:
-            self._compact(fork_id)
-        return self._append(fork_id, 0, update, writer)
+            with contextlib.suppress(ForkStoreError):  # the next time, then
+                self._compact(fork_id)
+        return row
 
     def attribute(self, row: Row, writer: Member) -> None:
         """Tell who wrote what was just appended."""
@@ -140,10 +157,17 @@ class ForkStore:
 
     def append_base(self, fork_id: str, update: bytes) -> None:
         """Add an update of the root that the fork has got as well."""
+        self._append(fork_id, 2, update, None)
         count = self._base_updates[fork_id] = self._base_updates.get(fork_id, 0) + 1
         if count >= _COMPACT_BASE:
-            self._compact_base(fork_id)
-        self._append(fork_id, 2, update, None)
+            with contextlib.suppress(ForkStoreError):  # as above
+                self._compact_base(fork_id)
+
+    def rebase(self, fork_id: str, state: bytes) -> None:
+        """Replace the base; what the document was made of stays."""
+        self._later("UPDATE updates SET base = -1 WHERE fork = ? AND base = 1", (fork_id,))
+        self._later("DELETE FROM updates WHERE fork = ? AND base = 2", (fork_id,))
+        self._append(fork_id, 2, state, None)
 
     def end(self, fork_id: str, how: Ending) -> None:
         """Remove a fork; only how it ended is remembered."""
@@ -200,6 +224,7 @@ class ForkStore:
         """Commit what was added.
 
         Raises:
+            ForkStoreBusy: Another process is writing, for longer than the event loop may wait.
             ForkStoreError: It is not durable; the next commit tries again.
         """
         if not self._waiting:
@@ -209,13 +234,18 @@ class ForkStore:
             with database:
                 for statement, values in self._waiting:
                     database.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            raise (ForkStoreBusy if busy else ForkStoreError)(str(error)) from error
         except (sqlite3.Error, OSError) as error:
             raise ForkStoreError(str(error)) from error
         self._waiting.clear()
 
     def close(self) -> None:
         """Commit what can be committed, and close the file."""
-        with contextlib.suppress(ForkStoreError):
+        with contextlib.suppress(ForkStoreError, sqlite3.Error):
+            if self._database is not None:  # nobody waits for the event loop any more
+                self._database.execute(f"PRAGMA busy_timeout = {int(_BUSY * 1000)}")
             self.commit()
         if self._database is not None:
             self._database.close()
@@ -241,6 +271,7 @@ def _open(path: Path) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         database.executescript(_SCHEMA)
+        database.execute(f"PRAGMA busy_timeout = {int(_BUSY_LOOP * 1000)}")
     except BaseException:
         database.close()
         raise

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pycrdt import Doc, TransactionEvent
+from pycrdt import TransactionEvent, get_state
 
 from ...documents.members import Member, member_of
 from ...documents.updates import decode_state, sole_author
@@ -22,25 +22,38 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+Clocks = dict[int, int]
+"""How much a document has of each client: a state vector."""
+
+
 class ForkWatch:
     """What is known about one fork, from its creation or the start of the server to its end.
 
     Args:
         commit_soon: Called when something waits to be committed.
+        clocks: Those of the fork's base; read when they are needed if not known.
     """
 
     def __init__(
-        self, fork: Fork, room: YRoom, store: ForkStore, commit_soon: Callable[[], None]
+        self,
+        fork: Fork,
+        room: YRoom,
+        store: ForkStore,
+        commit_soon: Callable[[], None],
+        clocks: Clocks | None = None,
     ) -> None:
         self.fork = fork
         self.room = room
         self.listeners: set[Callable[[bytes], None]] = set()
         """Called with each update, in the room's own transaction: must not raise."""
+        self.writes = 0
+        """How many updates its document has got."""
         self._store = store
         self._commit_soon = commit_soon
         self._latest: list[Row] = []  # by nobody known, and not committed yet
         self._updates = room.ydoc.observe(self._on_update)
         self._root: RoomWatch | None = None
+        self._clocks = clocks  # of the base, while no root is followed
         self._copying = False
 
     def close(self) -> None:
@@ -48,6 +61,12 @@ class ForkWatch:
         self.release()
         self.room.ydoc.unobserve(self._updates)
         self.listeners.clear()
+
+    @property
+    def awaits(self) -> bool:
+        """Whether somebody's message has arrived that the room has not read yet."""
+        queues = (getattr(client, "_message_queue", None) for client in self.room.clients)
+        return any(queue is not None and not queue.empty() for queue in queues)
 
     def attribute(self, writer: Member) -> None:
         """Tell who has just written what nobody is known to have written."""
@@ -60,6 +79,7 @@ class ForkWatch:
         self._latest.clear()
 
     def _on_update(self, event: TransactionEvent) -> None:
+        self.writes += 1
         writer = ROOT if self._copying else self._writer_of(event.update)
         row = self._store.append(self.fork.id, event.update, writer)
         if writer is None:
@@ -85,8 +105,9 @@ class ForkWatch:
         self.release()
         ours, theirs = self.room.ydoc, root.room.ydoc
         has = decode_state(theirs.get_state())
-        base = self._store.base(self.fork.id)
-        if base is not None and _lacks(has, base):
+        if self._clocks is None:
+            self._clocks = base_clocks(self._store, self.fork.id)
+        if any(has.get(client, 0) < clock for client, clock in self._clocks.items()):
             _log.warning("Fork %s: its document has another history now", self.fork.id)
             return
         self._root = root
@@ -95,6 +116,12 @@ class ForkWatch:
 
     def release(self) -> None:
         """Stop copying what happens in the root's room."""
+        if self._root is not None:
+            # All that it had so far is in the base.
+            self._clocks = decode_state(self._root.room.ydoc.get_state())
+            self._detach()
+
+    def _detach(self) -> None:
         if self._root is not None:
             self._root.listeners.discard(self._on_root_update)
             self._root = None
@@ -112,15 +139,13 @@ class ForkWatch:
                 self.room.ydoc.apply_update(update)
         except Exception:  # this is called in a transaction of the root
             _log.exception("Could not synchronize fork %s", self.fork.id)
-            self.release()
+            self._clocks = None
+            self._detach()
         finally:
             self._copying = False
 
 
-def _lacks(has: dict[int, int], base: bytes) -> bool:
-    """Whether a document lacks something of its own past."""
-    doc: Doc[Any] = Doc()
-    doc.apply_update(base)
-    return any(
-        has.get(client, 0) < clock for client, clock in decode_state(doc.get_state()).items()
-    )
+def base_clocks(store: ForkStore, fork_id: str) -> Clocks:
+    """The clocks of the base of a fork; takes long for a large document."""
+    base = store.base(fork_id)
+    return {} if base is None else decode_state(get_state(base))

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 from pycrdt import Doc
 
 from ...documents.members import Member
+from ...documents.updates import decode_state
 from ...errors import ForkNotFound, RoomUnavailable
-from ..protocols.forks import Contribution, Ending, Fork, valid_id
+from ..protocols.forks import Apart, Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
 from ..protocols.versions import Source
 from ..upstream.session_creation import renamed
 from .fork_link import ForkLink
-from .fork_store import ROOT, ForkStore, ForkStoreError
-from .fork_watch import ForkWatch
+from .fork_store import ROOT, ForkStore, ForkStoreBusy, ForkStoreError
+from .fork_watch import Clocks, ForkWatch, base_clocks
 from .history.rows import Row
 from .room_paths import RoomPaths
 from .rooms import Rooms, close_reason
@@ -42,6 +43,9 @@ _CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v
 
 #: Seconds after which updates that nobody waits for are committed.
 _COMMIT_DELAY = 0.005
+
+#: Seconds after which a commit is tried again while another process is writing, and how often.
+_TRY_AGAIN, _TRIES = 0.05, 40
 
 #: Who creates a fork over the server's own API: only a user name is known, which may be random.
 _SOMEBODY = "somebody in JupyterLab"
@@ -84,7 +88,8 @@ class InProcessForks:
                 doc: Doc[Any] = Doc()
                 for contribution in self._store.updates(fork.id):
                     doc.apply_update(contribution.update)
-                self._register(fork, self._new_room(doc))
+                clocks = base_clocks(self._store, fork.id) if fork.synchronize else None
+                self._register(fork, self._new_room(doc), clocks)
         except Exception:  # people's documents must open all the same
             self._log.exception("Forks of documents could not be restored")
 
@@ -108,17 +113,17 @@ class InProcessForks:
         try:
             async with watch.room._update_lock:  # B13: or the document is half of a file
                 state = watch.room.ydoc.get_update()
+                clocks = decode_state(watch.room.ydoc.get_state())
             path = self._paths.path_of_room(root) or ""
             fork = Fork(
                 *(secrets.token_hex(6), root, title, description, synchronize),
                 *(time.time(), author, path),
             )
-            doc: Doc[Any] = Doc()
-            doc.apply_update(state)
+            doc = await _built(state)
             self._store.add(fork, state)
             await self.durable()
             room = self._new_room(doc)
-            self._register(fork, room)
+            self._register(fork, room, clocks)
             await (await self._rooms.started_server()).start_room(room)
             self._emit(fork, "create", author.id)
         finally:
@@ -135,16 +140,12 @@ class InProcessForks:
             ForkNotFound: There is no such fork.
             RoomUnavailable: It could not be kept.
         """
-        from jupyter_server_ydoc.handlers import FORK_ROOMS
-
         watch = self._watch(fork_id)
         known, created = watch.fork.author, watch.fork.created or 0
         taken = known is not None and known.name != _SOMEBODY
         if taken or time.time() - created > _TOLD_AFTER:
             return False
-        watch.fork = replace(watch.fork, author=author)
-        FORK_ROOMS[fork_id] = watch.fork.info()
-        self._store.change(watch.fork)
+        self._change(watch, replace(watch.fork, author=author))
         await self.durable()
         return True
 
@@ -168,24 +169,35 @@ class InProcessForks:
         return None if watch is None else self.last_path(watch.fork) or None
 
     @contextlib.contextmanager
-    def unsynchronized(self, fork: Fork) -> Iterator[bool]:
-        watch = self._watch(fork.id)
-        watch.release()
-        if fork.synchronize:
-            # A server that dies in between must not copy what was merged into the fork.
-            self._store.change(replace(fork, synchronize=False))
+    def unsynchronized(self, fork: Fork) -> Iterator[Apart]:
+        watch, apart = self._watch(fork.id), Apart(True)
+        synchronized = watch.fork.synchronize
+        if synchronized:
+            # Neither a server that dies in between nor one that opens the root again may copy what
+            # was merged into the fork.
+            watch.release()
+            self._change(watch, replace(watch.fork, synchronize=False))
         try:
-            yield True
+            yield apart
         except BaseException:
-            if fork.synchronize:
-                self._store.change(fork)
-                self._synchronize(watch)
+            if synchronized and not apart.stays:
+                self._change(watch, replace(watch.fork, synchronize=True))
+                if self._watches.get(fork.id) is watch:
+                    self._synchronize(watch)
             raise
+
+    def writes(self, fork: Fork) -> int:
+        return self._watch(fork.id).writes
+
+    def rebase(self, fork: Fork, state: bytes) -> None:
+        if fork.id in self._watches:
+            self._store.rebase(fork.id, state)
+            self._commit_soon()
 
     async def base(self, fork: Fork) -> bytes | None:
         await self.durable()
         try:
-            return self._store.base(fork.id)
+            return await asyncio.to_thread(self._store.base, fork.id)
         except ForkStoreError as error:
             raise _unusable(error) from error
 
@@ -203,7 +215,7 @@ class InProcessForks:
     async def contributions(self, fork: Fork) -> Sequence[Contribution]:
         await self.durable()
         try:
-            return self._store.updates(fork.id)
+            return await asyncio.to_thread(self._store.updates, fork.id)
         except ForkStoreError as error:
             raise _unusable(error) from error
 
@@ -221,12 +233,14 @@ class InProcessForks:
         await link.enter()
         return link
 
-    async def end(self, fork: Fork, how: Ending, why: str) -> None:
+    async def end(self, fork: Fork, how: Ending, why: str, writes: int | None = None) -> bool:
         from jupyter_server_ydoc.handlers import FORK_ROOMS
 
         watch = self._watch(fork.id)
+        if writes is not None and (watch.writes != writes or watch.awaits or self._holding):
+            return False
+        # Nothing is awaited until nobody can write into it any more.
         self._store.end(fork.id, how)
-        await self.durable()
         self._forget(fork.id)
         FORK_ROOMS.pop(fork.id, None)
         for client in list(watch.room.clients):
@@ -236,6 +250,8 @@ class InProcessForks:
         with contextlib.suppress(RuntimeError):  # it was never started
             await watch.room.stop()
         self._emit(fork, "delete", "")
+        await self.durable()
+        return True
 
     # -- for links ---------------------------------------------------------------------------
 
@@ -250,12 +266,16 @@ class InProcessForks:
         Raises:
             RoomUnavailable: It would not.
         """
-        while self._holding:
-            await self._released.wait()
-        try:
-            self._commit()
-        except ForkStoreError as error:
-            raise _unusable(error) from error
+        for attempt in range(_TRIES):
+            while self._holding:
+                await self._released.wait()
+            try:
+                self._commit()
+                return
+            except ForkStoreError as error:
+                if not isinstance(error, ForkStoreBusy) or attempt == _TRIES - 1:
+                    raise _unusable(error) from error
+            await asyncio.sleep(_TRY_AGAIN)
 
     @contextlib.contextmanager
     def uncommitted(self) -> Iterator[None]:
@@ -287,14 +307,25 @@ class InProcessForks:
 
         return YRoom(ydoc=doc, exception_handler=exception_logger, log=self._log)
 
-    def _register(self, fork: Fork, room: YRoom) -> None:
+    def _register(self, fork: Fork, room: YRoom, clocks: Clocks | None) -> None:
         """Make a fork known to jupyter-collaboration, and watch it."""
         from jupyter_server_ydoc.handlers import FORK_ROOMS
 
         FORK_ROOMS[fork.id] = fork.info()
         self._server.ydoc.ywebsocket_server.rooms[fork.id] = room
-        watch = self._watches[fork.id] = ForkWatch(fork, room, self._store, self._commit_soon)
+        watch = ForkWatch(fork, room, self._store, self._commit_soon, clocks)
+        self._watches[fork.id] = watch
         self._synchronize(watch)
+
+    def _change(self, watch: ForkWatch, fork: Fork) -> None:
+        """Change what is known about a fork, unless it is gone."""
+        from jupyter_server_ydoc.handlers import FORK_ROOMS
+
+        watch.fork = fork
+        if self._watches.get(fork.id) is watch:
+            FORK_ROOMS[fork.id] = fork.info()
+            self._store.change(fork)
+            self._commit_soon()
 
     def _synchronize(self, watch: ForkWatch) -> None:
         root = self._rooms.watch_of(watch.fork.root)
@@ -323,13 +354,8 @@ class InProcessForks:
                 self._note_path(watch, path and (renamed(path, old, new) or path))
 
     def _note_path(self, watch: ForkWatch, path: str | None) -> None:
-        from jupyter_server_ydoc.handlers import FORK_ROOMS
-
         if path and path != watch.fork.path:
-            watch.fork = replace(watch.fork, path=path)
-            FORK_ROOMS[watch.fork.id] = watch.fork.info()
-            self._store.change(watch.fork)
-            self._commit_soon()
+            self._change(watch, replace(watch.fork, path=path))
 
     def _emit(self, fork: Fork, action: str, username: str) -> None:
         data = {
@@ -361,17 +387,18 @@ class InProcessForks:
                 path = self._paths.path_of_room(fork.root) or ""
                 fork = replace(fork, created=time.time(), author=author, path=path)
                 self._store.add(fork, room.ydoc.get_update())
-                self._register(fork, room)
+                self._register(fork, room, decode_state(room.ydoc.get_state()))
                 self._commit_soon()
 
-    def _commit_soon(self) -> None:
+    def _commit_soon(self, delay: float = _COMMIT_DELAY) -> None:
         if self._timer is None and not self._holding:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_COMMIT_DELAY, self._commit_now)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._commit_now)
 
     def _commit_now(self) -> None:
         try:
             self._commit()
+        except ForkStoreBusy:
+            self._commit_soon(_TRY_AGAIN)
         except ForkStoreError:
             self._log.exception("Edits of forks could not be kept")
 
@@ -387,6 +414,18 @@ class InProcessForks:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+async def _built(state: bytes) -> Doc[Any]:
+    """A document with a state; a large one takes too long for the event loop."""
+
+    def build() -> Any:
+        doc: Doc[Any] = Doc(allow_multithreading=True)
+        doc.apply_update(state)
+        return doc._doc
+
+    # The document itself is used on the event loop's thread only, like that of any room.
+    return Doc(doc=await asyncio.to_thread(build))
 
 
 def _unusable(error: ForkStoreError) -> RoomUnavailable:

@@ -134,6 +134,16 @@ def valid_id(fork_id: str) -> str:
     return fork_id
 
 
+@dataclass(slots=True)
+class Apart:
+    """A fork while it is merged."""
+
+    gets_none: bool
+    """Whether it gets no edits of its root; another server cannot be told."""
+    stays: bool = False
+    """Whether it gets none later on either: what was merged is in it already, in other items."""
+
+
 class Forks(Protocol):
     """The forks of the documents of one server."""
 
@@ -179,17 +189,24 @@ class Forks(Protocol):
         Empty if not known.
         """
 
-    def unsynchronized(self, fork: Fork) -> AbstractContextManager[bool]:
+    def unsynchronized(self, fork: Fork) -> AbstractContextManager[Apart]:
         """Let a fork get no edits of its root meanwhile: merging it is one.
 
-        Yields whether it gets none; another server cannot be told.
+        After an error it gets them again, unless it stays apart.
         """
 
-    async def end(self, fork: Fork, how: Ending, why: str) -> None:
-        """Remove a fork, and notify the people in it.
+    def writes(self, fork: Fork) -> int | None:
+        """How often something was written into a fork; None if not known."""
+
+    def rebase(self, fork: Fork, state: bytes) -> None:
+        """Let a fork have a new base: what was merged of it."""
+
+    async def end(self, fork: Fork, how: Ending, why: str, writes: int | None = None) -> bool:
+        """Remove a fork, and notify the people in it; returns whether it was removed.
 
         Args:
             why: What they read.
+            writes: Remove it only if nothing was written into it since `writes` returned this.
 
         Raises:
             ForkNotFound: It is gone already.

@@ -19,7 +19,7 @@ from pycrdt import merge_updates
 
 from ...documents.members import Member
 from ...errors import DocumentNotFound, ForkNotFound, RoomUnavailable
-from ..protocols.forks import Contribution, Ending, Fork, valid_id
+from ..protocols.forks import Apart, Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
 from .extension_info import INFO_PATH
 from .fork_socket import ForkSocket
@@ -57,6 +57,7 @@ class RemoteForks:
         self._log = log
         self._known: dict[str, Fork] = {}
         self._bases: dict[str, bytes] = {}
+        self._merged: dict[str, bytes] = {}  # what of a fork was merged that is still there
         self._over: dict[str, Ending] = {}
         self._kept = False  # whether our extension keeps forks there
 
@@ -131,6 +132,8 @@ class RemoteForks:
         return None if known is None else known.path or None
 
     async def base(self, fork: Fork) -> bytes | None:
+        if (merged := self._merged.get(fork.id)) is not None:
+            return merged
         kept = await self._ask_extension(fork.id)
         if kept is None:
             return self._bases.get(fork.id)
@@ -141,8 +144,14 @@ class RemoteForks:
         return ()  # another server remembers no authors
 
     @contextmanager
-    def unsynchronized(self, fork: Fork) -> Iterator[bool]:
-        yield not fork.synchronize
+    def unsynchronized(self, fork: Fork) -> Iterator[Apart]:
+        yield Apart(not fork.synchronize)
+
+    def writes(self, fork: Fork) -> None:
+        return None  # the server does not compare, so a moment remains
+
+    def rebase(self, fork: Fork, state: bytes) -> None:
+        self._merged[fork.id] = state
 
     async def join(self, room_id: RoomId) -> ForkSocket:
         """Take a seat in the room of a fork.
@@ -156,7 +165,7 @@ class RemoteForks:
         await link.enter()
         return link
 
-    async def end(self, fork: Fork, how: Ending, why: str) -> None:
+    async def end(self, fork: Fork, how: Ending, why: str, writes: int | None = None) -> bool:
         try:
             await self._api.request(
                 "DELETE", "api", "collaboration", "fork", fork.id, query={"merge": "false"}
@@ -168,6 +177,8 @@ class RemoteForks:
         self._over[fork.id] = how
         self._known.pop(fork.id, None)
         self._bases.pop(fork.id, None)
+        self._merged.pop(fork.id, None)
+        return True
 
     async def _ask_extension(self, *fork_id: str) -> Any:
         """What our extension there knows of forks; None if it is not there, or knows nothing."""

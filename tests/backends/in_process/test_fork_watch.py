@@ -16,6 +16,7 @@ from jupyter_collaboration_mcp.backends.in_process.fork_store import ForkStore
 from jupyter_collaboration_mcp.backends.in_process.fork_watch import ForkWatch
 from jupyter_collaboration_mcp.backends.protocols.forks import Fork
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
+from jupyter_collaboration_mcp.documents.updates import decode_state
 
 pytestmark = pytest.mark.anyio
 
@@ -92,5 +93,29 @@ async def test_a_fork_does_not_follow_a_document_with_another_history(tmp_path: 
     watch.follow(other)
     assert not watch.follows
     assert text_of(watch) == "one"
+    watch.close()
+    store.close()
+
+
+async def test_a_fork_whose_base_is_known_follows_without_reading_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, root = ForkStore(tmp_path / "forks.db"), Root()
+    root.type("one ")
+    first: Any = watch_of(store, root)
+    first.close()
+    clocks = decode_state(root.doc.get_state())
+    watch: Any = ForkWatch(first.fork, first.room, store, store.commit, clocks)
+    monkeypatch.setattr(store, "base", None)
+    watch.follow(root)
+    root.type("two ")
+    state = root.doc.get_update()
+    root.type("three")
+    earlier: Any = Root(state)
+    watch.follow(earlier)  # an older copy of the document came back
+    assert not watch.follows
+    watch.follow(root)
+    assert watch.follows
+    assert text_of(watch) == "one two three"
     watch.close()
     store.close()
