@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -21,15 +20,15 @@ from ..workspace.undo_steps import AgentLog
 from .answers import about, answer, cell_facts, cell_lines, how_many, learnt, on_disk
 from .places import SiteTools
 from .registry import Answer, tool
+from .version_lines import moment
 
 #: Cells of a step that an answer has as facts, and that it shows.
 _CELLS, _SHOWN = 100, 5
 
-AgentName = Annotated[str | None, Field(description="another agent's name or id; needs admin")]
-
-
-#: Cells that the facts of an answer name.
+#: Cells that the facts of an undo name.
 _MOST_CELLS = 1_000
+
+AgentName = Annotated[str | None, Field(description="another agent's name or id; needs admin")]
 
 
 class UndoTools(SiteTools):
@@ -98,8 +97,7 @@ class UndoTools(SiteTools):
         total, steps = len(chosen.log), chosen.log.last(limit)
         changes = await _in_words(steps)
         lines = [
-            f"{fact['call_id']} {_time(each):%Y-%m-%d %H:%M:%S} {each.call}: {fact['summary']}"
-            + _cells(here, fact)
+            f"{fact['call_id']} {fact['time']} {each.call}: {fact['summary']}" + _cells(here, fact)
             for each, fact in zip(steps, changes, strict=True)
         ]
         own = chosen.agent == call.agent.key
@@ -146,16 +144,12 @@ def _facts(step: Step) -> dict[str, Any]:
     return {
         "call_id": step.id,
         "version": step.version,
-        "time": _time(step).isoformat(timespec="seconds"),
+        "time": moment(step.version / 1000),
         "tool": step.call,
         "summary": summary(step),
         "cells": cells[:_CELLS],
         "cell_count": len(cells),
     }
-
-
-def _time(step: Step) -> datetime:
-    return datetime.fromtimestamp(step.version / 1000).astimezone()
 
 
 def _cells(here: SiteDocument, fact: dict[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""What people do with forks: jupyter-collaboration's own REST API."""
+"""Notebooks and their forks, for tests; and what people do with forks, over jupyter-collaboration's
+own REST API."""
 
 from __future__ import annotations
 
@@ -6,7 +7,22 @@ from typing import Any, cast
 
 import httpx
 
+from . import notebooks
+from .agents import AgentClient
 from .jupyter import JupyterProcess
+
+
+def write(server: JupyterProcess, path: str, *sources: str) -> list[str]:
+    """A notebook of code cells; returns their ids."""
+    ids = [f"cell-{number}" for number in range(len(sources))]
+    cells = list(map(notebooks.code, ids, sources))
+    notebooks.write(server.root / path, notebooks.notebook(cells))
+    return ids
+
+
+async def fork_of(ada: AgentClient, path: str, **more: object) -> str:
+    """Let an agent fork a document; returns the fork's path."""
+    return str((await ada.ask("fork_document", path=path, title="Try", **more))["fork"])
 
 
 async def root_room(server: JupyterProcess, path: str) -> str:

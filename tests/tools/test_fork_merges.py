@@ -10,23 +10,12 @@ from typing import Any
 import pytest
 
 from tests.harness import forks, notebooks
-from tests.harness.agents import AgentClient, agent
+from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
+from tests.harness.forks import fork_of, write
 from tests.harness.jupyter import JupyterProcess
 
 pytestmark = pytest.mark.anyio
-
-
-def write(server: JupyterProcess, path: str, *sources: str) -> list[str]:
-    """A notebook of code cells; returns their ids."""
-    ids = [f"cell-{number}" for number in range(len(sources))]
-    cells = list(map(notebooks.code, ids, sources))
-    notebooks.write(server.root / path, notebooks.notebook(cells))
-    return ids
-
-
-async def fork_of(ada: AgentClient, path: str, **more: object) -> str:
-    return str((await ada.ask("fork_document", path=path, title="Try", **more))["fork"])
 
 
 def changes(facts: dict[str, Any]) -> dict[str, str]:

@@ -6,25 +6,14 @@ import pytest
 
 from jupyter_collaboration_mcp.documents.addresses import CellOutput
 from tests.conftest import MakeServer
-from tests.harness import forks, notebooks
-from tests.harness.agents import AgentClient, agent
+from tests.harness import forks
+from tests.harness.agents import agent
 from tests.harness.collaborator import Collaborator
+from tests.harness.forks import fork_of, write
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import KernelApi, eventually
 
 pytestmark = pytest.mark.anyio
-
-
-def write(server: JupyterProcess, path: str, *sources: str) -> list[str]:
-    """A notebook of code cells; returns their ids."""
-    ids = [f"cell-{number}" for number in range(len(sources))]
-    cells = list(map(notebooks.code, ids, sources))
-    notebooks.write(server.root / path, notebooks.notebook(cells))
-    return ids
-
-
-async def fork_of(ada: AgentClient, path: str, **more: object) -> str:
-    return str((await ada.ask("fork_document", path=path, title="Try", **more))["fork"])
 
 
 def in_fork(server: JupyterProcess, path: str, fork: str, name: str = "Ana") -> Collaborator:

@@ -49,7 +49,8 @@ async def test_calls_are_listed_newest_first_with_their_cells(ada: AgentClient, 
     assert versions == sorted(versions, reverse=True)
     lines = (await ada.say(LIST, path=path)).splitlines()
     assert lines[0] == f"Calls of yours that can be undone in {path}: 3."
-    pattern = r"c-[0-9a-f]{8} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d batch_update_notebook_cells: "
+    pattern = r"c-[0-9a-f]{8} \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d "
+    pattern += "batch_update_notebook_cells: "
     assert re.fullmatch(pattern + r"changed 1 cell, \+2 -1 lines \(\[0\] cell-0\)", lines[3])
     assert lines[1].endswith("(cell-1)")  # it has no index, because it is gone
 
