@@ -77,7 +77,7 @@ class HistoryError(CollaborationError):
     @classmethod
     def none_yet(cls) -> HistoryError:
         return cls(
-            "The history of this document has nothing yet. The document is as it was.",
+            "This document has no history yet. The document is as it was.",
             "Try again in a moment.",
         )
 
@@ -87,6 +87,14 @@ class HistoryError(CollaborationError):
             f"The history cannot be read now ({one_line(why)}). The document is as it was.",
             "Try again in a moment. If it fails again, ask the person to look at the log of the "
             "Jupyter server.",
+        )
+
+    @classmethod
+    def unwritable(cls) -> HistoryError:
+        return cls(
+            "The server cannot write its index of the history now, so the name would be lost when "
+            "it stops. Nothing was named.",
+            "Tell the person that the disk of the Jupyter server may be full.",
         )
 
 

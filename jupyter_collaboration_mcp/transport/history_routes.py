@@ -15,6 +15,7 @@ from tornado.web import HTTPError, authenticated
 from ..backends.protocols.history_messages import (
     HISTORY,
     MOST_AUTHORSHIPS,
+    NO_DOCUMENT,
     AuthorshipMessage,
     dump_authors,
     dump_versions,
@@ -65,7 +66,7 @@ class _HistoryHandler(APIHandler):
     def answering(self) -> Iterator[Versions]:
         """The history of the document; what goes wrong becomes a status."""
         if self.collaboration_mcp_path is None:
-            raise HTTPError(404, "There is no such document.")
+            raise HTTPError(404, NO_DOCUMENT)
         try:
             yield self.service.versions
         except UnknownVersion as error:

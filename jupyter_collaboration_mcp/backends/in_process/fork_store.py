@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -215,11 +216,6 @@ class ForkStore:
         self._waiting.append((statement, row))
         return row
 
-    @property
-    def committed(self) -> bool:
-        """Whether nothing waits for a commit."""
-        return not self._waiting
-
     def commit(self) -> None:
         """Commit what was added.
 
@@ -265,7 +261,10 @@ class ForkStore:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Before there is a log, which gets the same permissions: both have what people write.
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    path.chmod(0o600)
     database = sqlite3.connect(path, timeout=_BUSY)
     try:
         database.execute("PRAGMA journal_mode = WAL")
@@ -275,7 +274,6 @@ def _open(path: Path) -> sqlite3.Connection:
     except BaseException:
         database.close()
         raise
-    path.chmod(0o600)
     return database
 
 

@@ -24,8 +24,8 @@ Ending = Literal["merged", "discarded", "deleted"]
 
 _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
 
-#: Characters of titles and descriptions that others wrote.
-_TITLE, _DESCRIPTION = 200, 2_000
+#: Characters of a title and of a description.
+TITLE, DESCRIPTION = 200, 2_000
 
 
 class Contribution(NamedTuple):
@@ -52,7 +52,7 @@ class Fork:
     author: Member | None = None
     """Who created it; None if not known."""
     path: str = ""
-    """The path of the root when it was forked, if known."""
+    """The last known path of the root; empty if not known."""
 
     @property
     def room_id(self) -> RoomId:
@@ -81,14 +81,14 @@ class Fork:
         """The fork that a server tells of; it may lack what only our extension knows.
 
         Raises:
-            ValueError: It is not a fork of a document.
+            ValueError, KeyError, ForkNotFound: It is not a fork of a document.
         """
         author, created = info.get("author"), info.get("created")
         return cls(
             valid_id(fork_id),
             RoomId(str(info["root_roomid"])),
-            str(info.get("title") or "")[:_TITLE],
-            str(info.get("description") or "")[:_DESCRIPTION],
+            str(info.get("title") or "")[:TITLE],
+            str(info.get("description") or "")[:DESCRIPTION],
             bool(info.get("synchronize")),
             float(created) if isinstance(created, int | float) else None,
             _member(author) if isinstance(author, Mapping) else None,

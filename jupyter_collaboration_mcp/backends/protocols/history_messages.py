@@ -16,6 +16,9 @@ from .versions import CellAuthor, ChangeCounts, Source, Version, VersionList
 #: Below the path of the extension's own API: `history/ROOM/...`.
 HISTORY = "history"
 
+#: What the extension says of a document that is gone; a server without it says something else.
+NO_DOCUMENT = "There is no such document."
+
 #: The most edits whose authors are sent at once.
 MOST_AUTHORSHIPS = 500
 

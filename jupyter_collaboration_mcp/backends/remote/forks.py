@@ -18,7 +18,7 @@ from typing import Any
 from pycrdt import merge_updates
 
 from ...documents.members import Member
-from ...errors import DocumentNotFound, ForkNotFound, RoomUnavailable
+from ...errors import ForkNotFound, RoomUnavailable
 from ..protocols.forks import Apart, Contribution, Ending, Fork, valid_id
 from ..protocols.room_ids import RoomId
 from .extension_info import INFO_PATH
@@ -96,7 +96,7 @@ class RemoteForks:
             return await self._ask(root)
         if (kept := await self._ask_extension()) is not None:
             with self._api.expecting("forks"):
-                return [self._remember(_fork(*each)) for each in kept["forks"].items()]
+                return [self._remember(Fork.of_info(*each)) for each in kept["forks"].items()]
         roots = {fork.root for fork in self._known.values()} | set(self._open_rooms())
         lists = await asyncio.gather(*map(self._ask, sorted(roots)[:_KNOWN]))
         return [fork for forks in lists for fork in forks]
@@ -105,7 +105,7 @@ class RemoteForks:
         known = self._known.get(valid_id(fork_id))
         if known is None and (kept := await self._ask_extension(fork_id)) is not None:
             with self._api.expecting("a fork"):
-                return self._remember(_fork(fork_id, kept["info"]))
+                return self._remember(Fork.of_info(fork_id, kept["info"]))
         for fork in await self.list(None if known is None else known.root):
             if fork.id == fork_id:
                 return fork
@@ -175,9 +175,7 @@ class RemoteForks:
                 raise ForkNotFound.over(fork.id, self._over.get(fork.id, "deleted")) from refused
             raise _failed(fork.root, refused) from refused
         self._over[fork.id] = how
-        self._known.pop(fork.id, None)
-        self._bases.pop(fork.id, None)
-        self._merged.pop(fork.id, None)
+        self._forget(fork.id)
         return True
 
     async def _ask_extension(self, *fork_id: str) -> Any:
@@ -200,11 +198,15 @@ class RemoteForks:
                 return []
             raise _failed(root, refused) from refused
         with self._api.expecting("forks"):
-            forks = [self._remember(_fork(key, info)) for key, info in found.items()]
+            forks = [self._remember(Fork.of_info(key, info)) for key, info in found.items()]
         for fork_id in [each.id for each in self._known.values() if each.root == root]:
             if fork_id not in found:
-                self._known.pop(fork_id, None)
+                self._forget(fork_id)
         return forks
+
+    def _forget(self, fork_id: str) -> None:
+        for kept in (self._known, self._bases, self._merged):
+            kept.pop(fork_id, None)
 
     def _remember(self, fork: Fork) -> Fork:
         """What is known of a fork: we remember of our own what a stock server does not."""
@@ -212,7 +214,7 @@ class RemoteForks:
             fork = replace(fork, created=known.created, author=known.author, path=known.path)
         self._known[fork.id] = fork
         if len(self._known) > _KNOWN:
-            del self._known[next(iter(self._known))]
+            self._forget(next(iter(self._known)))
         return fork
 
     async def _exists(self, fork: Fork) -> bool:
@@ -227,15 +229,11 @@ class RemoteForks:
             await link.close()
 
 
-def _fork(fork_id: str, info: Any) -> Fork:
-    return Fork.of_info(fork_id, info)
-
-
 def _address(root: RoomId) -> tuple[str, ...]:
     return "api", "collaboration", "fork", str(root)
 
 
-def _failed(root: RoomId, refused: Refused) -> DocumentNotFound | RoomUnavailable:
+def _failed(root: RoomId, refused: Refused) -> RoomUnavailable:
     return RoomUnavailable(
         f"The Jupyter server cannot fork the document of room {root} now: {refused}.",
         "Try again in a while; the log of the Jupyter server says more.",

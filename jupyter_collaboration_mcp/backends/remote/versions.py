@@ -14,16 +14,19 @@ from ...errors import (
     NeedsExtension,
     UnknownVersion,
 )
-from ..protocols.history_messages import HISTORY, load_authors, load_names, load_versions
+from ..protocols.history_messages import (
+    HISTORY,
+    NO_DOCUMENT,
+    load_authors,
+    load_names,
+    load_versions,
+)
 from ..protocols.room_ids import RoomId
 from ..protocols.versions import CellAuthor, VersionList
 from .extension_info import INFO_PATH
 from .file_room import FILE_FORMAT
 from .jupyter_api import JupyterApi
 from .server_errors import Refused
-
-#: How our extension reports that a document is gone; a server without it says something else.
-_GONE = "There is no such document."
 
 
 class RemoteVersions:
@@ -91,10 +94,12 @@ class RemoteVersions:
 
 def _failed(refused: Refused, room_id: RoomId, version: int) -> Exception:
     if refused.status == 404:
-        gone = refused.said == _GONE
+        gone = refused.said == NO_DOCUMENT
         return DocumentNotFound.at(room_id) if gone else NeedsExtension.for_history()
     if refused.status == 410:
         return UnknownVersion.of(version)
     if refused.status == 409:
-        return InvalidArgument(str(refused), "Choose another name, or remove that one first.")
+        return InvalidArgument(
+            str(refused), "Choose another name, or give that version another one first."
+        )
     return HistoryError.unreadable(str(refused))

@@ -106,3 +106,13 @@ def test_a_new_base_leaves_what_the_fork_was_made_of(written: Written) -> None:
     assert _said(base) == "one "
     assert written.kept() == "one two"
     assert len(written.store.updates("f")) == 3
+
+
+def test_nobody_else_can_read_what_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    written = Written(folder / "forks.db")
+    files = {each.name: each.stat().st_mode & 0o777 for each in folder.iterdir()}
+    written.store.close()
+    assert set(files) >= {"forks.db", "forks.db-wal"}
+    assert set(files.values()) == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700

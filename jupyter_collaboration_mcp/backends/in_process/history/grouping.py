@@ -21,7 +21,7 @@ _PAUSE, _LONGEST = 30.0, 600.0
 #: Seconds between two rows of one large call.
 _CALL = 2.0
 
-#: The most calls that a version names, and the most cells of which it knows what they said.
+#: The most calls that a version names.
 _CALLS = 20
 
 #: Characters of a version that is not over. A larger one is over.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ....documents.members import Member
-from ....errors import InvalidArgument, UnknownVersion
+from ....errors import HistoryError, InvalidArgument, UnknownVersion
 from ....panics import contained
 from ...protocols.room_ids import RoomId
 from ...protocols.versions import CellAuthor, ChangeCounts, Version, VersionList
@@ -97,9 +97,11 @@ class HistoryIndex:
             if name and taken.get(name, version) != version:
                 raise InvalidArgument(
                     f"The version {taken[name]} of this document has the name {name!r} already.",
-                    "Choose another name, or remove that one first.",
+                    "Choose another name, or give that version another one first.",
                     version=taken[name],
                 )
+            if not self.storage.lasting:
+                raise HistoryError.unwritable()
             self.storage.set_name(room, version, name)
             query = "SELECT 1 FROM versions WHERE document = ? AND id = ?"
             if not self.storage.database.execute(query, (document, version)).fetchone():

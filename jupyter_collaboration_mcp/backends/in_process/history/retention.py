@@ -76,6 +76,8 @@ class Retention:
         if rows.compressed:
             return 0
         document = self._history.catch_up(rows, room)
+        if not self._history.storage.lasting:
+            return 0  # the names of versions may be in a file that cannot be used now
         limit = time.time() - self._age
         stays = [] if document is None else self._stays(document, room, limit)
         if document is None or not stays:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from pycrdt import Doc
 
-from jupyter_collaboration_mcp.backends.in_process.history.credits import Credit
+from jupyter_collaboration_mcp.backends.in_process.history.credits import Credit, credits_of
 from jupyter_collaboration_mcp.backends.in_process.history.retention import Retention
+from jupyter_collaboration_mcp.backends.protocols.history_messages import AuthorshipMessage
 from jupyter_collaboration_mcp.documents.members import Member
 from jupyter_collaboration_mcp.documents.updates import decode_state, deletion_key
-from jupyter_collaboration_mcp.errors import UnknownVersion
+from jupyter_collaboration_mcp.errors import HistoryError, UnknownVersion
 
 from .stored import ADA, ANA, BOB, NOON, StoredHistory, Writer
 
@@ -405,6 +406,29 @@ def test_a_document_loads_from_a_thinned_store_as_before(stored: StoredHistory) 
     database.close()
     assert doc.get_state() == stored.doc.get_state()
     assert stored.now() == stored.says(stored.versions()[-1].id)
+
+
+def test_an_index_in_memory_names_nothing_and_thins_nothing(stored: StoredHistory) -> None:
+    stored.load_cells(2)
+    writer = Writer(stored, 7)
+    for minute in range(1, 5):
+        writer.do(insert(0, "x"), NOON + 60 * minute)
+    latest = stored.versions()[-1]
+    stored.index.storage.lasting = False  # as on a disk that is full
+    with pytest.raises(HistoryError, match="Nothing was named"):
+        stored.index.name(stored.rows(), stored.room, latest.id, "mine")
+    assert Retention(stored.index, 1).thin(stored.rows(), stored.room) == 0
+
+
+def test_credits_of_another_process_say_who_is_an_agent() -> None:
+    agent = Member("agent-0123456789abcdef", "Ada", True)
+    edits = [
+        AuthorshipMessage(1, 0, 3, [b"gone"], agent, "tool", 1.0),
+        AuthorshipMessage(2, 5, 5, [], Member("ana", "Ana"), "", 2.0),
+        AuthorshipMessage(2, 5, 6, [], Member("ana", "Ana"), "", 3.0),
+    ]
+    found = [(c.source, c.client, c.clock_to, c.deletion) for c in credits_of(edits)]
+    assert found == [("agent", 1, 3, b""), ("agent", -1, 0, b"gone"), ("person", 2, 6, b"")]
 
 
 def test_a_name_of_half_a_character_harms_nothing(stored: StoredHistory) -> None:
