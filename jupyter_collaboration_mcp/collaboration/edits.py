@@ -47,7 +47,7 @@ class CallRecord:
         self.undone: Sequence[Step] = ()
         """Steps that the call undoes; such a call leaves no step itself."""
         self.undone_in: UndoLog | None = None
-        """The log that they are in, if it is another agent's."""
+        """The log that they are in; None: the caller's own."""
         self.wrote_text = False
         """Whether the last action was to insert text into a cell."""
         self.written: tuple[int, int] | None = None

@@ -324,7 +324,8 @@ class RoomPeer:
     def _keep(self, seat: Seat, record: CallRecord, step: Step, written: Clocks) -> None:
         if record.changes or record.undone:
             if record.undone:
-                (record.undone_in or seat.undo).remove(record.undone)
+                log = seat.undo if record.undone_in is None else record.undone_in
+                log.remove(record.undone)
             else:
                 seat.undo.push(step)
             self._sync.keep(step, self.link.at_once, written)

@@ -85,7 +85,7 @@ def _merge_text(base: str | None, fork: str, document: str, prefer: Side | None)
     pieces: list[str] = []
     conflicts: list[Conflict] = []
     place = 0
-    for lines, mine, yours in _clusters(old, gaps(old, ours), gaps(old, theirs)):
+    for lines, mine, yours in _clusters(gaps(old, ours), gaps(old, theirs)):
         pieces += old[place : lines.start]
         place = lines.stop
         before = old[lines.start : lines.stop]
@@ -109,9 +109,7 @@ def _merged_text(text: str, document: str, conflicts: Sequence[Conflict]) -> Mer
     return Merged(TextContent(text), deeds, conflicts)
 
 
-def _clusters(
-    old: Sequence[str], ours: Sequence[Gap], theirs: Sequence[Gap]
-) -> list[tuple[range, range, range]]:
+def _clusters(ours: Sequence[Gap], theirs: Sequence[Gap]) -> list[tuple[range, range, range]]:
     """Lines that a side changed, with what touches them on the other side: in the old text, and
     what became of them on both sides."""
     found: list[tuple[range, range, range]] = []

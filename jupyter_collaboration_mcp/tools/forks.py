@@ -13,7 +13,7 @@ from ..documents.foreign_text import NAME, PATH, inline, quoted
 from ..documents.handles import brief_id
 from ..documents.text_document import WHOLE
 from ..documents.three_way import Deed, Merged, Side
-from ..errors import ForkNotFound
+from ..errors import ForkNotFound, ForkRefused
 from ..workspace.forking import is_own
 from ..workspace.merging import conflicting
 from ..workspace.open_document import named
@@ -21,7 +21,7 @@ from ..workspace.permissions import Level
 from ..workspace.permits import Call, require_level
 from ..workspace.sites import Site
 from .answers import about, answer, on_disk
-from .places import SiteTools, refuse_proposing, stated
+from .places import SiteTools, names_fork, refuse_proposing, stated
 from .registry import Answer, tool
 from .version_lines import fitting, moment
 
@@ -41,10 +41,10 @@ class ForkTools(SiteTools):
         path: str,
         title: str,
         description: str = "",
-        synchronize: Annotated[bool, Field(description="also get later edits of it")] = False,
+        synchronize: Annotated[bool, Field(description="also receive its later edits")] = False,
     ) -> Answer:
-        """Copy a document to try something without changing it. Returns fork:ID, which all tools
-        take as a path; its code runs in a kernel of its own. People can open it."""
+        """Copy a document to try something without changing it. Returns fork:ID, which tools that
+        read, edit or run take as a path; its code runs in a kernel of its own."""
         title, description = stated(title, description)
         here = await self._open(call, Level.read, path, None)
         await call.permit(here.site, Level.write, here.path)
@@ -64,6 +64,10 @@ class ForkTools(SiteTools):
         """List forks of documents: name, title, who made them and when."""
         found: list[tuple[Site, Fork, str]] = []
         if path is not None:
+            if names_fork(self._sites, path):
+                raise ForkRefused(
+                    f"{path} is a fork itself; forks have no forks.", "Name its document instead."
+                )
             here = await self._open(call, Level.read, path, None)
             forks = await here.site.workspace.forking.list(here.peer.link.room_id)
             found = [(here.site, fork, here.path) for fork in forks]
@@ -95,7 +99,8 @@ class ForkTools(SiteTools):
         Refused with a diff if both changed the same cell, unless you prefer a side."""
         place = await self._place(call, Level.write, _fork_name(fork), forks=True)
         site, known, forking = place.site, place.fork, place.site.workspace.forking
-        assert known is not None
+        if known is None:
+            raise ForkNotFound.unknown(fork)
         root = await call.permit(site, Level.write, await forking.root_path(known))
         source = await site.open(place.permit, None, known)
         here = await site.open(root, None)
@@ -120,13 +125,13 @@ class ForkTools(SiteTools):
 
     @tool("Discard a fork", Level.write)
     async def discard_document_fork(self, call: Call, fork: ForkName) -> Answer:
-        """Delete a fork with all that is in it. One that somebody else made needs the level
-        admin."""
+        """Delete a fork and everything in it. Discarding somebody else's needs the level admin."""
         place = await self._place(call, Level.write, _fork_name(fork), forks=True)
-        assert place.fork is not None
+        if place.fork is None:
+            raise ForkNotFound.unknown(fork)
         name = named(place.site.alias, place.fork.name)
         if not is_own(place.fork, call.agent):
-            refuse_proposing(call, f"{name} of somebody else is not discarded")
+            refuse_proposing(call, f"{name}, which is somebody else's, was not discarded")
             require_level(Level.admin, call.allowed)
             place.site.require(Level.admin)
         await place.site.workspace.forking.end(place.fork, "discarded", call.agent)
@@ -148,7 +153,7 @@ def _summary(merged: Merged) -> str:
     """What a merge does, in numbers."""
     counts = Counter(deed for _, deed in merged.deeds)
     if any(cell_id == WHOLE for cell_id, _ in merged.deeds):
-        return "the text edited"
+        return "text edited"
     said = [f"{count} {_DEEDS[deed]}" for deed, count in counts.items()]
     return f"cells: {', '.join(said)}" if said else "nothing to change"
 
@@ -168,6 +173,8 @@ def _preview(name: str, label: str, merged: Merged, prefer: Side | None) -> list
     if merged.conflicts and prefer is None:
         refused = f"Merging {name} into {label} as it is would be refused."
         return [f"{refused} {conflicting(merged.conflicts).happened}"]
+    if not merged.deeds and not merged.conflicts:
+        return [f"Merging {name} into {label} would change nothing."]
     lines = [f"Merging {name} into {label} would change this: {_summary(merged)}. Nothing is done."]
     if merged.conflicts:
         lines.append(f"Conflicts that the {prefer} wins: {len(merged.conflicts)}.")

@@ -35,6 +35,9 @@ Ids = list[str] | None
 #: Cells of one kind that the facts of an answer name.
 _MOST_CELLS = 1_000
 
+#: The largest id of a version that can be asked for.
+_LARGEST = 9_999_999_999_999_999
+
 
 class HistoryTools(SiteTools):
     """What an agent does with earlier versions."""
@@ -45,7 +48,9 @@ class HistoryTools(SiteTools):
         call: Call,
         path: str,
         limit: Annotated[int, Field(ge=1, le=100)] = 10,
-        before: Annotated[int | None, Field(description="id: only older ones")] = None,
+        before: Annotated[
+            int | None, Field(ge=1, le=_LARGEST, description="id: only older ones")
+        ] = None,
     ) -> Answer:
         """List the versions of a notebook or text file, newest first: id, time, author, what
         changed."""
@@ -62,7 +67,8 @@ class HistoryTools(SiteTools):
             head += f"; continue with before={found.versions[-1].id}"
         lines = [version_line(each) for each in found.versions]
         if not lines:
-            lines = ["none older" if before is not None else "only what it says now"]
+            older = before is not None
+            lines = ["There are no older versions." if older else "There are no versions yet."]
         return answer(here, [head, *lines], facts)
 
     @tool("Compare versions", Level.read)
@@ -95,7 +101,7 @@ class HistoryTools(SiteTools):
         self, call: Call, path: str, version: Ref, cell_ids: Ids = None
     ) -> Answer:
         """Make a live notebook or text file, or only some cells, say what a version said, outputs
-        included. One step to undo; people see it live. Returns the version before."""
+        included. One step to undo; people see it live. Returns the id of the version before."""
         here = await self._open_with_history(call, Level.write, path)
         restored = await restore(here.site.workspace.versions, here, version, cell_ids)
         done = restored.done
@@ -123,7 +129,8 @@ class HistoryTools(SiteTools):
                 for cell_id, names in list(done.people.items())[:10]
             ]
             lines.append(
-                f"Others changed the same at that moment, which is kept: {'; '.join(who)}."
+                f"Others were changing the same at that moment; what they wrote is kept: "
+                f"{'; '.join(who)}."
             )
             facts["changed_meanwhile"] = done.people
         return answer(here, lines, facts)
@@ -132,7 +139,7 @@ class HistoryTools(SiteTools):
     async def name_document_version(
         self, call: Call, path: str, name: str, version: SomeRef = None
     ) -> Answer:
-        """Name a version, so that it is kept and can be given by name."""
+        """Name a version, so that it is kept and can be referred to by name."""
         here = await self._open_with_history(call, Level.write, path)
         named = await name_version(here.site.workspace.versions, here, name, version)
         line = f"Version {named} of {here.label} is now named {quoted(name.strip())}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..backends.protocols.forks import PREFIX, Fork
+from ..backends.protocols.forks import DESCRIPTION, PREFIX, TITLE, Fork
 from ..backends.protocols.room_ids import Kind
 from ..documents.handles import parse_path
 from ..documents.notebook import Notebook
@@ -15,9 +15,6 @@ from ..workspace.permissions import Level, clean_path
 from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site, SiteDocument, Sites
 from .parts import Parts
-
-#: Characters of a title and a description.
-_TITLE, _DESCRIPTION = 200, 2_000
 
 
 class Place(NamedTuple):
@@ -62,6 +59,11 @@ class SiteTools:
         """
         place = await self._named(call, level, path, forks=True)
         site, permit, revision, fork = place
+        if fork is not None and propose is not None:
+            raise ForkRefused(
+                f"{named(site.alias, fork.name)} is a fork already. Nothing was done.",
+                "Leave propose out; edits of a fork stay in it until it is merged.",
+            )
         try:
             if fork is None and level > Level.read and (call.proposes or propose is not None):
                 here = await self._proposal(call, place, kind, propose, edits)
@@ -110,17 +112,20 @@ class SiteTools:
             title, _ = stated(title)
         if not edits and await forking.proposed(root, title, call.agent) is None:
             raise ForkRefused(
-                f"This connection only proposes edits, and has proposed none of {root.label} yet: "
-                "there is no fork or kernel of yours to act on. Nothing was done.",
+                f"This connection only proposes edits, and has not proposed any of {root.label} "
+                "yet: there is no fork or kernel of yours to act on. Nothing was done.",
                 "Edit or run cells first; that creates the fork.",
                 path=root.name,
             )
         fork = await forking.proposal(root, title, call.agent)
         here = await site.open(permit, kind, fork)
-        here.seat.notes.append(
+        who = "an agent that is not in propose mode merges it" if call.proposes else "merges it"
+        note = (
             f"Proposed in {here.label}; {root.label} is unchanged. Tell the person: "
-            f"merge_document_fork shows it with preview=true, and merges it if they agree."
+            f"merge_document_fork shows it with preview=true, and {who} if they agree."
         )
+        if edits and note not in here.seat.notes:  # a call that failed has left it there
+            here.seat.notes.append(note)
         return here
 
     async def _named(self, call: Call, level: Level, path: str, forks: bool = False) -> Place:
@@ -177,7 +182,7 @@ def stated(title: str, description: str = "") -> tuple[str, str]:
     title = " ".join(title.split())
     if not title:
         raise InvalidArgument("The title is empty.", "Say in a few words what the fork is for.")
-    for said, most, what in ((title, _TITLE, "title"), (description, _DESCRIPTION, "description")):
+    for said, most, what in ((title, TITLE, "title"), (description, DESCRIPTION, "description")):
         if len(said) > most:
             raise InvalidArgument(
                 f"The {what} has {len(said):,} characters; at most {most:,} are allowed.",
@@ -197,6 +202,6 @@ def refuse_proposing(call: Call, outcome: str) -> None:
     """
     if call.proposes:
         raise ForkRefused(
-            f"This connection only proposes edits, and {outcome}: a person decides.",
+            f"This connection only proposes edits, so {outcome}; a person decides.",
             "Tell the person what you propose; they can let another agent do it.",
         )

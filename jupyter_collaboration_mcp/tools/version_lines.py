@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from ..backends.protocols.versions import CellAuthor, ChangeCounts, Source, Version
@@ -29,8 +29,11 @@ _WORDS: Mapping[Source, str] = {
 
 
 def moment(seconds: float) -> str:
-    """A time in ISO form, with the zone of this machine."""
-    return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="seconds")
+    """A time in ISO form, in UTC like all times in answers."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # another server may send any number
+        return "unknown time"
 
 
 def author_name(source: Source, author: Member | None) -> str:

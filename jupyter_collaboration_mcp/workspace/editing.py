@@ -201,10 +201,10 @@ def undo(
     if steps < 1:
         raise InvalidArgument(f"steps is {steps}.", "Give how many calls to undo, at least 1.")
     if since is not None and call is not None:
-        raise InvalidArgument("Both since and call are given.", "Give one of them.")
-    if since is not None and since > (now := max(here.peer.version, time.time_ns() // 1_000_000)):
+        raise InvalidArgument("Both since and call_id are given.", "Give one of them.")
+    if since is not None and since > max(here.peer.version, time.time_ns() // 1_000_000):
         raise InvalidArgument(
-            f"since is {since}, which is in the future: the latest version is {now}.",
+            f"since is {since}, which is in the future.",
             "Give a version that an answer has shown.",
         )
     log, author = (here.seat.undo, "") if of is None else (of.log, of.name)

@@ -44,11 +44,13 @@ async def find_version(versions: Versions, here: OpenDocument, given: VersionRef
         InvalidArgument: Several versions have such a name.
     """
     text = str(given).strip()
+    if isinstance(given, int) and not 0 < given < 10**19:
+        raise UnknownVersion.of(given)
     if text.isdecimal() and len(text) < 20:
         version = int(text)
         if version > _now() + _CLOCK_SLACK:
             raise UnknownVersion(
-                f"Version {version} is in the future. The document is as it was.",
+                f"Version {version} would be in the future; there is no such version.",
                 Intent.LIST_VERSIONS,
                 version=version,
             )
@@ -59,7 +61,7 @@ async def find_version(versions: Versions, here: OpenDocument, given: VersionRef
     alike = [name for name in named if name.casefold() == text.casefold()]
     if len(alike) > 1:
         raise InvalidArgument(
-            f"{len(alike)} versions have such a name: {listed(alike)}.",
+            f"{len(alike)} versions have that name in other capitals: {listed(alike)}.",
             "Write the name exactly, or give the id of the version.",
         )
     if alike:

@@ -19,6 +19,7 @@ from ..documents.content_diff import PartDiff, compare
 from ..documents.handles import brief_id
 from ..documents.members import Member
 from ..documents.notebook import Notebook
+from ..documents.render import fenced
 from ..documents.text_diff import unified
 from ..documents.text_document import WHOLE, Document, TextDocument
 from ..documents.three_way import Conflict, Merged, Side, merge
@@ -105,9 +106,12 @@ async def merge_fork(
         await here.peer.wait_acknowledged()
         try:
             await _merge_rest(here, forks, fork, peer, prefer, why, state, apart)
+        except ForkNotFound:
+            pass  # somebody has removed it meanwhile
         except CollaborationError as error:
             if await _exists(forks, fork):
                 raise _merged_before(fork, error) from error
+            raise  # its end is not durable
     return whole
 
 
@@ -235,8 +239,7 @@ def conflicting(conflicts: Sequence[Conflict], undone: str = NOTHING_MERGED) -> 
 
 def _conflict_line(conflict: Conflict) -> str:
     what = "The text" if conflict.cell_id == WHOLE else f"Cell {brief_id(conflict.cell_id)}"
-    fence = "`" * 4
-    return f"{what}: {conflict.why}.\n{fence}diff\n{_diff(conflict)}\n{fence}"
+    return f"{what}: {conflict.why}.\n{fenced(_diff(conflict))}"
 
 
 def _diff(conflict: Conflict) -> str:

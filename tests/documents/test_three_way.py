@@ -157,3 +157,11 @@ def test_where_the_base_is_not_known_whatever_differs_is_a_conflict() -> None:
     assert [each.cell_id for each in merged.conflicts] == ["b"]
     assert set(sources(merged)) == {"a", "b", "c", "d"}
     assert sources(merge(None, fork, document, "fork"))["b"] == "fork"
+
+
+def test_of_texts_of_which_nobody_knows_what_they_were_the_preferred_one_stays() -> None:
+    fork, document = TextContent("f"), TextContent("d")
+    assert merge(None, fork, document, "fork").content == fork
+    assert merge(None, fork, document, "document").content == document
+    assert merge(None, fork, document).conflicts
+    assert not merge(None, fork, fork).conflicts

@@ -95,6 +95,30 @@ async def test_what_makes_no_sense_with_a_fork_names_what_does(server: JupyterPr
         assert error["code"] == "not_text"
 
 
+async def test_what_makes_no_sense_about_forks_is_refused_and_says_why(
+    server: JupyterProcess,
+) -> None:
+    write(server, "sense.ipynb", "a = 1")
+    async with agent(server) as ada:
+        fork = await fork_of(ada, "sense.ipynb")
+        for tool in ("merge_document_fork", "discard_document_fork"):
+            assert (await ada.refused(tool, fork="sense.ipynb:x"))["code"] == "fork_not_found"
+        error = await ada.refused("list_document_forks", path=fork)
+        assert "is a fork itself" in error["message"]
+        updates = [{"cell_id": "cell-0", "content": "a = 2"}]
+        error = await ada.refused(
+            "batch_update_notebook_cells", path=fork, updates=updates, exec=False, propose="Again"
+        )
+        assert "is a fork already" in error["message"]
+        assert await ada.sources(fork) == ["a = 1"]
+        for before in (0, 2**63):
+            error = await ada.refused("get_document_history", path="sense.ipynb", before=before)
+            assert error["code"] == "invalid_argument"
+        assert "would change nothing" in await ada.say(
+            "merge_document_fork", fork=fork, preview=True
+        )
+
+
 async def test_a_fork_has_a_history_of_its_own(server: JupyterProcess) -> None:
     write(server, "lived.ipynb", "a = 1", "b = 2")
     async with agent(server) as ada, agent(server, "Bob") as bob:

@@ -109,7 +109,7 @@ async def test_calls_that_edit_nothing_begin_no_proposal(server: JupyterProcess)
         for tool in calls:
             error = await bob.refused(tool, path="nothing.ipynb")
             assert error["code"] == "fork_refused"
-            assert "has proposed none of nothing.ipynb yet" in error["message"]
+            assert "has not proposed any of nothing.ipynb yet" in error["message"]
         assert not await forks_of(bob, "nothing.ipynb")
         await bob.write("nothing.ipynb", ids[0], "a = 2")
         (fork,) = await forks_of(bob, "nothing.ipynb")
