@@ -77,5 +77,5 @@ class SessionAdmission(SdkWorkaround):
             *changed_signature(
                 StreamableHTTPSessionManager, "_admit_session", "requestor", is_async=False
             ),
-            *missing_fields(StreamableHTTPSessionManager, "_server_instances"),
+            *missing_fields(StreamableHTTPSessionManager, "_server_instances", "_session_owners"),
         ]

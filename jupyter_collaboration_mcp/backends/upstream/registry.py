@@ -23,8 +23,10 @@ from .renames import Renames
 from .room_access import RoomAccess
 from .room_starts import RoomStarts
 from .room_tracking import OverwriteTracking, SaveTracking, StoreTracking
+from .room_updates import RoomUpdates
 from .root_task import RootTask
 from .session_creation import SessionCreation
+from .store_creation import StoreCreation
 from .uri_parser import UriParser
 from .workaround import RoomObserver, Server, Workaround
 from .worker_threads import WorkerThreads
@@ -48,6 +50,8 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     LinkTimes,
     LoadableNotebooks,  # over LinkTimes: `FileLoaderMapping._settings`
     RoomStarts,
+    StoreCreation,
+    RoomUpdates,  # over RoomStarts: `WebsocketServer.start_room`
     LoadRecords,
     SaveTracking,
     OverwriteTracking,

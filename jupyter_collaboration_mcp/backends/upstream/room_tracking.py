@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from .workaround import (
@@ -17,9 +16,6 @@ from .workaround import (
 
 if TYPE_CHECKING:
     from jupyter_server_ydoc.rooms import DocumentRoom
-
-#: Seconds by which the store may lag behind the journal.
-_STORE_DELAY = 0.02
 
 
 class SaveTracking(Workaround):
@@ -102,9 +98,6 @@ class StoreTracking(Workaround):
         write = store.write
 
         async def write_and_report(data: bytes, *arguments: Any, **options: Any) -> None:
-            # The journal has it. The store's six hops to threads for each row would otherwise
-            # delay the answer to the very edit that they store.
-            await asyncio.sleep(_STORE_DELAY)
             await write(data, *arguments, **options)
             # The store's writes are awaited nowhere else; they end in the order they began.
             observer.on_stored(bytes(data))

@@ -19,7 +19,7 @@ from jupyter_server_ydoc.loaders import FileLoaderMapping
 from jupyter_server_ydoc.rooms import DocumentRoom
 from jupyter_server_ydoc.websocketserver import JupyterWebsocketServer, exception_logger
 from jupyter_ydoc import YNotebook, ynotebook
-from pycrdt.store import BaseYStore
+from pycrdt.store import BaseYStore, SQLiteYStore
 
 from jupyter_collaboration_mcp.backends.disk.local_disk import LocalDisk
 from jupyter_collaboration_mcp.backends.in_process.journal import Journal
@@ -164,6 +164,7 @@ async def make_stage(
     monkeypatch.setattr(YNotebook, "observe", YNotebook.observe)
     monkeypatch.setattr(ynotebook, "cast_all", vars(ynotebook)["cast_all"])
     monkeypatch.setattr(DocForkHandler, "put", DocForkHandler.put)
+    monkeypatch.setattr(SQLiteYStore, "_init_db", SQLiteYStore._init_db)
     async with AsyncExitStack() as stack:
         made = 0
 
