@@ -42,6 +42,9 @@ class CellChange:
     cell_id: str
 
 
+#: In place of a cell's id: the notebook's own metadata.
+NOTEBOOK = ""
+
 #: Cells that come or go at once, up to which the sorted ids are kept.
 _FEW = 50
 
@@ -95,6 +98,9 @@ class CellMirror:
         self.on_change: Callable[[list[CellChange]], None] | None = None
         self.on_text: Callable[[Any], None] | None = None
         """Called with each change of a source, before `on_change`, as pycrdt reports it."""
+        self._on_touch: Callable[[Collection[str]], None] | None = None
+        self._touched: set[str] = set()  # cells, if somebody wants to know
+        self._meta_events: Any = None
         self.structure = 0
         """Grows whenever cells come, go or are renamed."""
         self._changes = 0  # inside of cells
@@ -120,12 +126,30 @@ class CellMirror:
 
     def close(self) -> None:
         """Stop observing the Doc. One that is observed is never freed (B28)."""
+        self.watch(None)
         self._events.drop()
         for cell in self._cells:
             if cell.events is not None:
                 cell.events.drop()
         for subscription in self._transactions:
             self.doc.unobserve(subscription)
+
+    def watch(self, tell: Callable[[Collection[str]], None] | None) -> None:
+        """Call a function with the ids of cells that anything has changed in, came or went, once
+        for each transaction; with `NOTEBOOK` among them if the notebook's metadata changed.
+
+        `on_change` leaves out what no agent needs to be told, such as that a cell is running.
+        """
+        self._on_touch = tell
+        self._touched.clear()
+        if tell is None and self._meta_events is not None:
+            self._meta.unobserve(self._meta_events)
+            self._meta_events = None
+        elif tell is not None and self._meta_events is None:
+            self._meta_events = self._meta.observe_deep(self._on_meta)
+
+    def _on_meta(self, events: Any) -> None:
+        self._touched.add(NOTEBOOK)
 
     # -- finding -----------------------------------------------------------------------------
 
@@ -298,6 +322,9 @@ class CellMirror:
         changes, self._heard = self._heard, []
         if self.on_change is not None and changes:
             self.on_change(_with_moves(changes))
+        if self._touched and self._on_touch is not None:
+            touched, self._touched = self._touched, set()
+            self._on_touch(touched)
 
     def _follow(self, event: Any) -> Iterator[CellChange]:
         at, inside = 0, event.transaction
@@ -333,6 +360,8 @@ class CellMirror:
             if cell.events is not None:
                 cell.events.drop()
         self._count.update(cell.id for cell in cells)
+        if self._on_touch is not None:
+            self._touched.update(cell.id for cell in (*deleted, *cells))
         if self._follows:
             for cell in cells:
                 # Below pycrdt's wrappers, which inspect the signature of each callback and read
@@ -357,6 +386,8 @@ class CellMirror:
     def _read(self, cell: MirroredCell, event: Any) -> Iterator[CellChange]:
         self._changes += 1
         self._drop_view(cell)
+        if self._on_touch is not None:
+            self._touched.add(cell.id)
         changed = self._changed[cell.id] = self._changed.pop(cell.id, {})
         if path := event.path:
             changed[str(path[0])] = self._changes
@@ -373,6 +404,8 @@ class CellMirror:
                 self._sorted = None
                 self.structure += 1
                 self._count[cell.id] += 1
+                if self._on_touch is not None:
+                    self._touched.add(cell.id)
             for key in keys:
                 if (kind := _KIND_OF_KEY.get(key)) is not None:
                     yield CellChange(kind, cell.id)

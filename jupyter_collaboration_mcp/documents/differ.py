@@ -262,17 +262,14 @@ def _common_prefix(old: str, new: str) -> int:
 
 def _common_suffix(old: str, new: str, most: int) -> int:
     low, high = 0, most
+    old_end, new_end = len(old), len(new)
     while low < high:
         middle = (low + high + 1) // 2
-        if _ending(old, low, middle) == _ending(new, low, middle):
+        if old[old_end - middle : old_end - low] == new[new_end - middle : new_end - low]:
             low = middle
         else:
             high = middle - 1
     return low
-
-
-def _ending(text: str, low: int, high: int) -> str:
-    return text[len(text) - high : len(text) - low]
 
 
 def _between(matches: Iterable[_Match], old_length: int, new_length: int) -> Iterator[Gap]:

@@ -19,6 +19,10 @@ _WORDS = {
     "javascript": (".js", ".mjs", ".cjs", ".jsx"),
     "typescript": (".ts", ".tsx"),
     "yaml": (".yaml", ".yml"),
+    "data": (
+        *(".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow"),
+        *(".xlsx", ".xls", ".ods", ".h5", ".hdf5", ".nc", ".sqlite", ".db"),
+    ),
     "image": (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".ico", ".tif", ".tiff"),
 }
 

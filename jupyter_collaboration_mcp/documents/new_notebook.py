@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import InvalidArgument
+from . import srcmd
 from .json_values import require_storable
 from .shared_cells import new_cell
 
@@ -19,14 +20,16 @@ def new_notebook(content: str | None = None) -> dict[str, Any]:
     """A notebook that nobody has run.
 
     Args:
-        content: A notebook as JSON, or the text of its cells: a line that begins with `# %%`
-            begins a cell, as in a script of Spyder or Jupytext.
+        content: A notebook as JSON or as `.src.md`, or the text of its cells: a line that begins
+            with `# %%` begins a cell, as in a script of Spyder or Jupytext.
 
     Raises:
         InvalidArgument: The JSON is a notebook that cannot be read as one.
     """
     if content is not None and content.lstrip().startswith("{") and '"nbformat"' in content:
         return _valid(content)
+    if content is not None and srcmd.is_srcmd(content):
+        return srcmd.parse(content)
     notebook: dict[str, Any] = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}
     for cell_type, source in _cells(content) if content is not None else ():
         cell = {**new_cell(cell_type, source), "id": str(uuid.uuid4()), "metadata": {}}

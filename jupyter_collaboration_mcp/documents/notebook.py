@@ -323,6 +323,16 @@ class Notebook(CellMirror):
         if "language_info" in metadata:  # of the kernel before; the next one says its own
             del metadata["language_info"]
 
+    def set_notebook_metadata(self, key: str, value: Any) -> None:
+        """Set a key of the notebook's metadata, or remove it if the value is None."""
+        metadata = self._meta.get("metadata")
+        if not isinstance(metadata, Map):
+            metadata = self._meta["metadata"] = Map(plain(metadata) or {})
+        if value is not None:
+            metadata[key] = value
+        elif key in metadata:
+            del metadata[key]
+
     def insert(self, index: int, values: Sequence[Mapping[str, Any]]) -> list[str]:
         """Insert cells before an index; a cell without an id gets one."""
         named = [with_id(value) for value in values]

@@ -6,7 +6,7 @@ cell's source does the same with the text of a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,7 @@ class TextDocument:
         self.on_change: Callable[[list[CellChange]], None] | None = None
         self.on_text: Callable[[Any], None] | None = None
         """Called with each change of the text, before `on_change`, as pycrdt reports it."""
+        self._on_touch: Callable[[Collection[str]], None] | None = None
         self._changes = 0
         self._shared: Text = doc.get("source", type=Text)
         self._events = [self._shared.observe(self._on_event)] if follows else []
@@ -74,6 +75,10 @@ class TextDocument:
         """
         text.apply(self._shared, changes, old)
         return bool(changes and changes[-1].text)
+
+    def watch(self, tell: Callable[[Collection[str]], None] | None) -> None:
+        """Call a function with `WHOLE` whenever the text changes."""
+        self._on_touch = tell
 
     # -- as a document of one part -----------------------------------------------------------
 
@@ -128,6 +133,8 @@ class TextDocument:
         if self.on_change is not None:
             lines = _touched(event.delta, str(self))
             self.on_change([CellChange("edited", f"line {line}") for line in lines])
+        if self._on_touch is not None:
+            self._on_touch((WHOLE,))
 
 
 Document = Notebook | TextDocument

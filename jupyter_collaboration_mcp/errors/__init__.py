@@ -4,6 +4,8 @@
     ├── InvalidArgument          the call itself is invalid
     ├── TooLarge                 the call or its result exceeds a limit
     ├── PermissionRefused        a level, an authorizer or a path rule does not allow it
+    ├── RateLimited              the agent calls, runs or writes too much in a short time
+    ├── TooManyDocuments         the agent has too many documents open
     ├── ExecutionError
     │   ├── NotCode              the cell cannot be run, because it holds no code
     │   ├── KernelUnavailable    no such kernel, or it cannot be started or reached
@@ -19,6 +21,7 @@
     ├── PathError
     │   ├── PathRefused          outside the root, or not a path
     │   ├── DocumentNotFound
+    │   ├── NotebookUnknown      the agent has given this name to no notebook
     │   ├── NotANotebook         a directory, a text file, ...
     │   ├── NotText              a directory, a notebook, an image, another encoding, ...
     │   ├── CorruptDocument      exists, but cannot be read as what it should be
@@ -31,6 +34,7 @@
     │   ├── CellNotFound         no such id or index
     │   ├── AmbiguousCell        an id prefix or text that matches several cells
     │   ├── StaleRevision        the cell or text changed since the caller read it
+    │   ├── StaleIndex           another cell is at that index by now
     │   ├── CellProtected        a mark of the cell forbids it to agents
     │   ├── CellBusy             a person's caret is there
     │   └── TextMismatch         the text to replace is missing, or occurs more than once
@@ -71,8 +75,10 @@ from .base import (
     InvalidArgument,
     NoCollaboration,
     PermissionRefused,
+    RateLimited,
     RoomUnavailable,
     TooLarge,
+    TooManyDocuments,
 )
 from .cells import (
     AmbiguousCell,
@@ -80,6 +86,7 @@ from .cells import (
     CellError,
     CellNotFound,
     CellProtected,
+    StaleIndex,
     StaleRevision,
     TextMismatch,
 )
@@ -117,6 +124,7 @@ from .paths import (
     FolderNotEmpty,
     InUse,
     NotANotebook,
+    NotebookUnknown,
     NotText,
     PathError,
     PathRefused,
@@ -172,12 +180,14 @@ __all__ = [
     "NotCode",
     "NotJupyter",
     "NotText",
+    "NotebookUnknown",
     "NothingToUndo",
     "OutputGone",
     "PathError",
     "PathRefused",
     "PermissionRefused",
     "PresenceError",
+    "RateLimited",
     "ReadOnly",
     "RoomUnavailable",
     "RunBroken",
@@ -186,11 +196,13 @@ __all__ = [
     "ServerError",
     "ServerUnreachable",
     "SessionNotFound",
+    "StaleIndex",
     "StaleRevision",
     "StepNotFound",
     "TextMismatch",
     "TokenRefused",
     "TooLarge",
+    "TooManyDocuments",
     "UndoError",
     "UndoRefused",
     "UnknownServer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -63,6 +64,56 @@ class TooLarge(CollaborationError):
 
 class PermissionRefused(CollaborationError):
     code = "permission_refused"
+
+
+class RateLimited(CollaborationError):
+    code = "rate_limited"
+
+    @classmethod
+    def calls(cls, per_minute: float, wait: float) -> RateLimited:
+        """Of an agent that calls too often."""
+        what = f"{per_minute:,.0f} calls a minute"
+        return cls._of("rate_limit", what, wait, "do more with each call")
+
+    @classmethod
+    def runs(cls, per_minute: float, wait: float) -> RateLimited:
+        """Of an agent that runs code too often."""
+        what = f"{per_minute:,.0f} runs of code a minute"
+        return cls._of("execution_rate_limit", what, wait, "use exec=false if nothing has to run")
+
+    @classmethod
+    def written(cls, per_minute: float, wait: float) -> RateLimited:
+        """Of an agent that writes too much."""
+        what = f"{per_minute:,.0f} bytes written a minute"
+        return cls._of("write_rate_limit", what, wait, "put large data in a file with code")
+
+    @classmethod
+    def _of(cls, setting: str, what: str, wait: float, instead: str) -> RateLimited:
+        seconds = math.ceil(wait)
+        return cls(
+            f"You have reached this server's limit of {what} ({setting}). Nothing was done.",
+            f"Go on in {seconds} s; {instead}.",
+            limit=setting,
+            retry_after=seconds,
+        )
+
+
+class TooManyDocuments(CollaborationError):
+    code = "too_many_documents"
+
+    @classmethod
+    def at_once(cls, most: int, idle: float) -> TooManyDocuments:
+        """Of an agent that has many documents open.
+
+        Args:
+            idle: Seconds after which it leaves one that it does not use.
+        """
+        return cls(
+            f"You have {most:,} documents open, and no agent may have more (max_open_documents). "
+            "Nothing was opened.",
+            Remedy(Intent.LEAVE_DOCUMENTS, {"seconds": f"{idle:g}"}),
+            limit=most,
+        )
 
 
 class DocumentBusy(CollaborationError):

@@ -25,6 +25,10 @@ class StaleRevision(CellError):
     code = "stale_revision"
 
 
+class StaleIndex(CellError):
+    code = "stale_index"
+
+
 class TextMismatch(CellError):
     code = "text_mismatch"
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..remedies import Intent
 from .base import CollaborationError, one_line
+
+#: Names that an error lists.
+_NAMED = 20
 
 
 class PathError(CollaborationError):
@@ -31,6 +36,20 @@ class DocumentNotFound(PathError):
             "Repeat the call with the new path.",
             path=path,
             new_path=new_path,
+        )
+
+
+class NotebookUnknown(PathError):
+    code = "notebook_unknown"
+
+    @classmethod
+    def among(cls, names: Collection[str], wanted: str) -> NotebookUnknown:
+        """Among the names that an agent has given to notebooks."""
+        there = ", ".join(list(names)[:_NAMED]) or "none"
+        return cls(
+            f"No notebook is connected under the name {wanted[:80]!r}; connected: {there}.",
+            Intent.NAME_FIRST,
+            notebook_name=wanted,
         )
 
 

@@ -11,6 +11,9 @@ try:
 except ImportError:  # Windows: there is no lock there
     fcntl = None  # type: ignore[assignment]
 
+#: Whether it can be known that a process holds a lock.
+CAN_LOCK = fcntl is not None
+
 
 def lock(path: Path) -> TextIOWrapper:
     """Lock a file for this process alone, until the returned file is closed.

@@ -40,3 +40,6 @@ class LobbyLink(AwarenessLink, Protocol):
     @property
     def complete(self) -> bool:
         """Whether everybody who is there is known."""
+
+    def on_change(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when anybody comes, goes or says something else: must be quick."""

@@ -264,6 +264,9 @@ class Backend(Protocol):
     def path_of(self, file_id: str) -> str | None:
         """The path of the document with a file id, as far as known; cheap."""
 
+    def open_paths(self) -> Sequence[str] | None:
+        """The paths of the documents that others have open; None if that is not known."""
+
     async def locate(self, file_id: str) -> str | None:
         """The path of the document with a file id; None if there is none.
 
