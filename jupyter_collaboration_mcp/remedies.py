@@ -59,11 +59,16 @@ class Intent(Enum):
     )
     LIST_USERS = "List who is online."
     LIST_SESSIONS = "List the active sessions."
+    LEAVE_DOCUMENTS = (
+        "Leave some of them; one that you do not use is left by itself after {seconds} s."
+    )
     LIST_CHANGES = "List the agent's changes to see what can be undone."
     LIST_SERVERS = "List the connected servers."
     LIST_SERVERS_OR_ESCAPE = (
         "List the connected servers. If the name itself has a colon, write ./{path}"
     )
+    USE_NAME = "Use the notebook under that name, or say that you reconnect."
+    NAME_FIRST = "Connect the notebook under this name, or list the names that there are."
     CONNECT_OR_ASK = "Connect a server, or ask the person to start one with `jupyter lab`."
 
 

@@ -113,6 +113,11 @@ class RoomPeer:
         """Receive what the room has. Do not await anything between this and an edit."""
         await self._sync.catch_up()
 
+    def receive(self) -> None:
+        """Apply what has arrived from the room, without asking it whether there is more."""
+        if not self.broken:
+            self._sync.receive()
+
     async def catch_up_to_write(self) -> None:
         """Catch up in order to write at once; waits for a large edit that is being prepared.
 

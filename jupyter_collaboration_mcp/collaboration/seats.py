@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ..backends.protocols.rooms import RoomLink
 from ..documents.members import Member
 from .activity.absence import Absence
+from .known_places import KnownPlaces
 from .presence import DocumentPresence, Profile
 from .seen_sources import KnownRevisions
 from .undo import UndoLog
@@ -45,6 +46,8 @@ class Seat:
     """For its next answer: by cell or line that it changed, people whose carets are there."""
     known: KnownRevisions = field(default_factory=KnownRevisions)
     """What the agent knows about the document's text."""
+    places: KnownPlaces = field(default_factory=KnownPlaces)
+    """Where the agent believes cells to be, if it names them by their indexes."""
     absence: Absence | None = None
     """What others did while it was away, until it is told."""
 

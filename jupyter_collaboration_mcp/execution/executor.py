@@ -7,6 +7,7 @@ run's target and the side files take the outputs.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -159,6 +160,15 @@ class Executor:
                     Intent.RESTART_KERNEL,
                 )
             await asyncio.sleep(0.01)
+
+    async def cancel(self, unwanted: Callable[[Run], bool], reason: str) -> None:
+        """Cancel runs that wait and interrupt the one that runs, if they are unwanted."""
+        for run in [each for each in self._queue if unwanted(each)]:
+            self._queue.remove(run)
+            await self._skip(run, reason)
+        if self.current is not None and unwanted(self.current):
+            with contextlib.suppress(CollaborationError):  # it ignores that, or the kernel is gone
+                await self.interrupt()
 
     def interrupted_since(self, moment: float) -> Run | None:
         """The run that an interrupt has ended since a moment, if any."""

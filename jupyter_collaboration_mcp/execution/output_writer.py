@@ -84,6 +84,8 @@ class OutputWriter:
             self._fail(run)
         else:
             self._failures.pop(run, None)
+        finally:
+            run.tell()
 
     def _fail(self, run: Run) -> None:
         """Retry with the next output or, after the end of a run, by itself."""

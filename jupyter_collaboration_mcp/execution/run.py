@@ -85,6 +85,8 @@ class Run:
     """The session of the room, for the URIs of its outputs."""
     cell_id: str | None = None
     revision: str | None = None
+    agent_key: str = ""
+    """The key of that agent."""
     target: Target | None = None
     batch: Batch = field(default_factory=Batch)
     state: RunState = RunState.queued
@@ -115,6 +117,8 @@ class Run:
     writes: int = 0
     """How often its output has been written to its cell."""
     when_over: Callable[[Run], None] | None = None
+    watchers: list[Callable[[], None]] = field(default_factory=list)
+    """Called whenever its state or output has changed."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -143,6 +147,12 @@ class Run:
                 self.when_over(self)
         self._changed.set()
         self._changed = asyncio.Event()
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell those who watch it that it has changed."""
+        for watcher in list(self.watchers):
+            watcher()
 
     async def wait_settled(self, timeout: float) -> bool:
         """Wait until it is over or waits for input; returns False on a timeout."""

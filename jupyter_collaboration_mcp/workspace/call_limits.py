@@ -1,4 +1,4 @@
-"""Limits on the size of one call."""
+"""Limits on the size of one call, and on what an agent has open."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from ..errors import InvalidArgument, TooLarge
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that one call may request or send."""
+    """The most that one call may request or send, and that one agent may have open."""
 
     cells_per_call: int = 1000
     source_length: int = 4_000_000
     """Characters of source in one cell, and in all cells of a call."""
+    open_documents: int = 0
+    """Documents that one agent may have open; 0: any number."""
 
 
 _CELL_TYPES = ("code", "markdown", "raw")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 from ..documents.handles import TEXT, Handle, parse_cell, parse_revision
@@ -120,6 +121,65 @@ def _chosen(
     return range(start, end)
 
 
+def in_ranges(
+    notebook: Notebook, ranges: Sequence[tuple[int, int | None]], reading: bool = False
+) -> list[range]:
+    """The cells of several half-open ranges, all of the notebook as it is now.
+
+    Args:
+        reading: Whether the ranges may exceed the notebook, and lead to its end if they have none.
+            Otherwise one without an end is one cell, and no two may overlap.
+
+    Raises:
+        InvalidArgument: A range is turned round, empty or outside of the notebook.
+    """
+    if not ranges and not reading:
+        raise InvalidArgument("No range is given. Nothing was changed.", "Give at least one.")
+    found = [_in_range(notebook, start, end, reading) for start, end in ranges]
+    for before, after in pairwise(sorted(found, key=lambda cells: cells.start)):
+        if not reading and after.start < before.stop:
+            raise InvalidArgument(
+                f"Two ranges have the cell {after.start}. Nothing was changed.",
+                "Give ranges that do not overlap.",
+            )
+    return found
+
+
+def each_once(ranges: Iterable[range], count: int) -> list[int]:
+    """The cells of ranges in their order, each once, among so many cells."""
+    free, found = bytearray(b"+" * count), []
+    for cells in ranges:
+        index = free.find(b"+", cells.start, cells.stop)
+        while index >= 0:
+            found.append(index)
+            free[index] = 0
+            index = free.find(b"+", index + 1, cells.stop)
+    return found
+
+
+def _in_range(notebook: Notebook, start: int, end: int | None, reading: bool) -> range:
+    count = len(notebook)
+    first = start + count if start < 0 else start
+    if end is None:
+        last = count if reading else first + 1
+    elif end < 0:
+        last = end + count
+    else:
+        last = end
+    if reading:  # `end` 0 is no cell, and not the end of the notebook
+        inside = 0 <= first <= last and (first < count or not first)
+    else:
+        inside = 0 <= first < last <= count
+    if not inside:
+        raise InvalidArgument(
+            f"The range from {start} to {'its end' if end is None else end} (excluded) is not one "
+            f"of existing cells; the notebook has {count}. Nothing was done.",
+            "Give start < end <= number of cells.",
+            cell_count=count,
+        )
+    return range(first, min(last, count))
+
+
 def code_indexes(
     notebook: Notebook, start_index: int | None, end_index: int | None, wanted: bool = True
 ) -> list[int]:
@@ -140,9 +200,13 @@ def code_indexes(
     return found
 
 
-def code_cells(notebook: Notebook) -> list[str]:
-    """The ids of all code cells."""
-    return [notebook.id_at(index) for index in code_indexes(notebook, None, None)]
+def code_cells(notebook: Notebook, wanted: bool = True) -> list[str]:
+    """The ids of all code cells.
+
+    Raises:
+        InvalidArgument: There are none, and the call needs some.
+    """
+    return [notebook.id_at(index) for index in code_indexes(notebook, None, None, wanted)]
 
 
 def locate(

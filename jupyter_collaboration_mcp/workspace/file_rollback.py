@@ -66,7 +66,7 @@ async def create_parents(files: Files, path: str, canonical: str) -> AsyncIterat
     """
     made: list[str] = []
     try:
-        for folder in await _missing_parents(files, canonical):
+        for folder in await missing_parents(files, canonical):
             await files.create(folder, "directory", None)
             made.append(folder)
         yield [path.rsplit("/", canonical[len(folder) :].count("/"))[0] for folder in made]
@@ -78,7 +78,8 @@ async def create_parents(files: Files, path: str, canonical: str) -> AsyncIterat
         raise
 
 
-async def _missing_parents(files: Files, path: str) -> list[str]:
+async def missing_parents(files: Files, path: str) -> list[str]:
+    """The folders that a new file needs, the outermost first."""
     missing: list[str] = []
     parent = path.rpartition("/")[0]
     while parent and (entry := await find_entry(files, parent)) is None:

@@ -12,14 +12,11 @@ from typing import Any, Protocol
 
 from ..backends.protocols.files import (
     FileEntry,
-    FileQuery,
     Files,
     FileType,
-    Listing,
     Source,
 )
 from ..backends.protocols.room_ids import Kind
-from ..documents import file_types
 from ..documents.foreign_text import listed
 from ..errors import (
     AlreadyExists,
@@ -36,10 +33,11 @@ from ..errors import (
     RoomUnavailable,
     TooLarge,
 )
-from ..remedies import Intent
 from .call_limits import Limits
 from .editing import check_overwrite
+from .ephemeral import Ephemeral
 from .etiquette import caret_line
+from .file_listings import FileListings
 from .file_rollback import create_parents, find_entry, remove_on_failure, require_empty
 from .open_document import OpenDocument
 from .permissions import Level, PathRules
@@ -62,7 +60,8 @@ class OpenDocuments(Protocol):
     @property
     def limits(self) -> Limits: ...
 
-    def visible(self, path: str) -> bool: ...
+    @property
+    def ephemeral(self) -> Ephemeral: ...
 
     def path_and_target(self, path: str) -> Sequence[str]: ...
 
@@ -91,6 +90,8 @@ class Filing:
     def __init__(self, workspace: OpenDocuments, files: Files) -> None:
         self._workspace = workspace
         self._files = files
+        self.listings = FileListings(workspace, files)
+        """What is where."""
         # Checking that a path is free and writing to it must not be interrupted by another call.
         self._changing = asyncio.Lock()
 
@@ -136,51 +137,6 @@ class Filing:
         """Whether a path that looks like a handle is nevertheless the name of a file."""
         return await find_entry(self._files, path) is not None
 
-    async def notebooks(self, permit: Permit, limit: int) -> Listing:
-        """Notebooks whose path begins with the permitted one."""
-        prefix = permit.path
-        start = await self._folder_of(prefix)
-        return await self._files.walk(
-            start,
-            FileQuery(
-                lambda path, kind: (
-                    kind == "notebook" and path.startswith(prefix) and self._is_visible(path)
-                ),
-                (".ipynb",),
-            ),
-            lambda path: path.startswith(prefix) or prefix.startswith(f"{path}/"),
-            limit,
-        )
-
-    async def children(self, permit: Permit, limit: int) -> Listing:
-        """What is in a folder.
-
-        Raises:
-            DocumentNotFound: There is no such folder.
-            InvalidArgument: It is a file.
-        """
-        path = permit.path
-        await self._require_folder(path)
-        return await self._files.children(
-            path,
-            lambda at, kind: self._is_visible(at) or (kind == "directory" and self._may_enter(at)),
-            limit,
-        )
-
-    async def search(
-        self, permit: Permit, path_filter: str, file_type: str | None, limit: int
-    ) -> Listing:
-        """Files of a type or with a path, in a folder and all folders below it."""
-        await self._require_folder(permit.path)
-        fits_type, fits_path = file_types.of_type(file_type), file_types.at_path(path_filter)
-        wanted = FileQuery(
-            lambda at, kind: fits_path(at, kind) and fits_type(at, kind) and self._is_visible(at),
-            file_types.endings(file_type),
-            file_types.part(path_filter),
-            folders=(file_type or "").lower() in ("directory", "folder"),
-        )
-        return await self._files.walk(permit.path, wanted, _everywhere, limit)
-
     # -- changing ----------------------------------------------------------------------------
 
     async def create(
@@ -203,6 +159,7 @@ class Filing:
         canonical = await self._permitted_path(permit, follow=True)
         there = await find_entry(self._files, canonical)
         if there is None:
+            self._workspace.ephemeral.require_ordinary(canonical)
             await self._workspace.forget(canonical)
             async with (
                 create_parents(self._files, path, canonical) as folders,
@@ -214,6 +171,7 @@ class Filing:
             raise AlreadyExists.at(path, there.type)
         if not there.writable:
             raise ReadOnly.at(path)
+        self._workspace.ephemeral.mark_again(canonical, content)
         made = await self._overwrite(permit.at(canonical), kind, content)
         return replace(made, entry=replace(made.entry, path=path))
 
@@ -259,7 +217,9 @@ class Filing:
                 await require_empty(self._files, canonical)
             link_target = self._files.link_target(canonical)
             await self._require_all_allowed(entry, link_target, [Level.write], permit)
-            return entry, await self._delete(canonical)
+            trash = await self._delete(canonical)
+            await self._workspace.ephemeral.deleted(canonical)
+            return entry, trash
 
     async def _delete(self, path: str) -> bool | None:
         try:
@@ -284,7 +244,8 @@ class Filing:
             InUse: It would become another kind of document while people have it open.
             PermissionRefused: The caller may not touch something at the old or the new path.
         """
-        async with self._changing:
+        ephemeral = self._workspace.ephemeral
+        async with self._changing, ephemeral.moving(old.path) as moved:
             source, destination = await self._prepare(old, new)
             other_kind = source.type != "directory" and _is_notebook(old) != _is_notebook(new)
             if other_kind:
@@ -297,6 +258,8 @@ class Filing:
                 await self._files.rename(source, destination, same_kind=not other_kind)
             if other_kind:
                 await self._workspace.forget(destination)
+            if moved and source.type == "notebook" and not other_kind:
+                await ephemeral.unmark(destination)
             return made
 
     async def _require_nobody_in(self, permit: Permit, new_path: str) -> None:
@@ -330,7 +293,10 @@ class Filing:
             ):
                 if source.type != "directory":
                     await self._join_room(old)
-                return made, await self._files.copy(source, destination)
+                notes = await self._files.copy(source, destination)
+            if self._workspace.ephemeral.get(source.path) and _is_notebook(new):
+                await self._workspace.ephemeral.unmark(destination)
+            return made, notes
 
     async def _join_room(self, permit: Permit) -> None:
         """Join the room: people may have unsaved edits, and only a member can save them."""
@@ -350,6 +316,7 @@ class Filing:
         canonical = await self._permitted_path(old)
         destination = await self._permitted_path(new)
         entry = replace(await self._files.look(canonical), path=path)
+        self._workspace.ephemeral.require_ordinary(destination)
         if (there := await find_entry(self._files, destination)) is not None:
             raise AlreadyExists.at(new_path, there.type)
         link_target = self._files.link_target(canonical)
@@ -376,26 +343,6 @@ class Filing:
         await self._require(permit.path, canonical, permit)
         return canonical
 
-    async def _require_folder(self, path: str) -> None:
-        if path and (entry := await self._files.look(path)).type != "directory":
-            raise InvalidArgument(
-                f"{path!r} is a {entry.type}, not a folder.",
-                Intent.READ_OR_LIST_PARENT,
-            )
-
-    async def _folder_of(self, prefix: str) -> str:
-        """The folder in which to start looking for paths with a prefix."""
-        entry = await find_entry(self._files, prefix)
-        is_folder = entry is not None and entry.type == "directory"
-        return prefix if is_folder else prefix.rpartition("/")[0]
-
-    def _is_visible(self, path: str) -> bool:
-        return self._workspace.visible(path)
-
-    def _may_enter(self, path: str) -> bool:
-        """Whether agents may look into a folder: one that is not allowed may contain what is."""
-        return not any(map(self._workspace.rules.denies, self._workspace.path_and_target(path)))
-
     async def _require_all_allowed(
         self,
         entry: FileEntry,
@@ -413,9 +360,11 @@ class Filing:
 
         Returns the paths in the folder, relative to it; None if no check was necessary.
         """
-        rules = self._workspace.rules
+        rules, call = self._workspace.rules, permit.call
         if entry.type != "directory":
             return frozenset()
+        if self._workspace.ephemeral.hidden_below(call.agent.key, call.allowed, link_target):
+            raise _withheld(entry, "belong to other agents")
         if not rules and not permit.by_path:
             return None
         decided: list[str] = []
@@ -463,10 +412,6 @@ def _withheld(folder: FileEntry, by: str) -> PermissionRefused:
 
 def _is_notebook(permit: Permit) -> bool:
     return permit.path.endswith(".ipynb")
-
-
-def _everywhere(path: str) -> bool:
-    return True
 
 
 def _require_name(path: str) -> None:

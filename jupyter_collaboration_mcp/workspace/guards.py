@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..documents import text
@@ -11,8 +12,10 @@ from ..documents.text_diff import unified
 from ..errors import (
     CollaborationError,
     InvalidArgument,
+    StaleIndex,
     StaleRevision,
 )
+from ..remedies import Intent
 from .cell_selection import CellRef, Targets, locate
 from .open_document import OpenDocument
 
@@ -38,6 +41,27 @@ def guard_place(here: OpenDocument, after_cell: CellRef | None) -> None:
     if after_cell is not None:
         index, revision = locate(here.peer.notebook, after_cell)
         guard_cells(here, Targets([index], [revision]))
+
+
+def guard_places(here: OpenDocument, indexes: Iterable[int]) -> None:
+    """Check that the cells at some indexes are those that the caller was shown there.
+
+    Raises:
+        StaleIndex: Others have moved, inserted or deleted cells.
+    """
+    notebook, places = here.peer.notebook, here.seat.places
+    for index in indexes:
+        known = places.get(index)
+        if known is None or notebook.is_at(known, index):
+            continue
+        now = f"now {notebook.find(known)}" if notebook.has(known) else "deleted"
+        raise StaleIndex(
+            f"The order of the cells has changed since you were shown them: the cell that was "
+            f"{index} is {now}. Nothing was done.",
+            Intent.SEE_CELLS,
+            index=index,
+            cell_id=known,
+        )
 
 
 def _stale(here: OpenDocument, index: int, wanted: str) -> StaleRevision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from logging import Logger
 from typing import Any, NamedTuple
 
@@ -42,6 +42,7 @@ class Lobby:
         self._visitors: dict[str, asyncio.TimerHandle] = {}  # by agent, until when
         self._link: LobbyLink | None = None
         self._entering: asyncio.Task[None] | None = None
+        self._on_change: Callable[[], None] | None = None
         self._tasks = OwnedTasks()
 
     @property
@@ -97,8 +98,8 @@ class Lobby:
 
     def _show(self, attending: list[Attendance]) -> None:
         if self._link is None:
-            if attending and (self._entering is None or self._entering.done()):
-                self._entering = self._tasks.start(self._enter())
+            if attending:
+                self._enter_soon()
             return
         keys = {each.profile.key for each in attending}
         for key in [key for key in self._presences if key not in keys]:
@@ -116,10 +117,23 @@ class Lobby:
 
     async def enter(self) -> None:
         """Make sure that `states` shows who is online, if the server tells that."""
-        if self._link is None:
-            if self._entering is None or self._entering.done():
-                self._entering = self._tasks.start(self._enter())
-            await asyncio.shield(self._entering)
+        if (entering := self._enter_soon()) is not None:
+            await asyncio.shield(entering)
+
+    def follow(self, tell: Callable[[], None]) -> None:
+        """Enter, and call a function whenever `states` has changed; it is quick."""
+        self._on_change = tell
+        self._enter_soon()
+
+    def _enter_soon(self) -> asyncio.Task[None] | None:
+        """Begin to enter; None if we have entered."""
+        if self._link is None and (self._entering is None or self._entering.done()):
+            self._entering = self._tasks.start(self._enter())
+        return self._entering if self._link is None else None
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
 
     async def _enter(self) -> None:
         try:
@@ -131,6 +145,7 @@ class Lobby:
             self._log.exception("Agents cannot be shown in JupyterLab's list of collaborators")
             return
         link.on_arrival(self.announce)
+        link.on_change(self._changed)
         self._link = link
         self.update(self._attending)
 

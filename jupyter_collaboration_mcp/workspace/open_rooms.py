@@ -29,6 +29,7 @@ from ..errors import CollaborationError, DocumentNotFound, ForkNotFound, PathErr
 from ..owned_tasks import TaskPerKey
 from .agent import Agent
 from .lobby import Attendance, Lobby
+from .room_watchers import RoomWatchers
 from .undo_steps import UndoSteps
 
 #: Seconds between announcements of presence. After 30 seconds without one, a member counts as gone.
@@ -41,8 +42,7 @@ _SILENCE = 45.0
 #: Seconds until the first check whether an edit is saved; a server saves after about one.
 _FOLLOW = 0.5
 
-#: Seconds after which we save an edit that the server has not saved by itself, and report it if
-#: that fails.
+#: Seconds after which we save an edit that the server has not saved, and report if that fails.
 _LATE = 4.0
 
 #: Seconds after which what others did is received, even if no agent asks for it.
@@ -89,6 +89,8 @@ class OpenRooms:
         self._backend = backend
         self._log = log
         self._open: dict[RoomId, OpenRoom] = {}
+        self.watchers = RoomWatchers(self.peer)
+        """Who wants to hear of changes; a room is not left while somebody watches it."""
         self._joining = TaskPerKey[RoomId, RoomPeer]()
         self._seats: dict[tuple[str, str], Seat] = {}  # kept after an idle agent has left
         self.undo_steps = UndoSteps(self._seats)
@@ -110,6 +112,11 @@ class OpenRooms:
         """The room, if we are in it; it may have died."""
         return self._open.get(room_id)
 
+    def peer(self, room_id: RoomId) -> RoomPeer | None:
+        """Our peer in a room, if we are in it."""
+        opened = self._open.get(room_id)
+        return None if opened is None else opened.peer
+
     async def forget(self, paths: tuple[str, ...]) -> None:
         """Leave the rooms of everything at or below some paths, and keep nothing of them."""
         gone = tuple(f"{path}/" for path in paths)
@@ -122,19 +129,15 @@ class OpenRooms:
         """Leave a room that is gone, and keep nothing of it."""
         if (opened := self._open.pop(room_id, None)) is not None:
             await self._close(opened)
+            self.watchers.on_left(room_id)
         for key in [key for key in self._seats if key[0] == room_id]:
             del self._seats[key]
         await self.undo_steps.forget(room_id)
 
     async def close(self) -> None:
         """Leave all rooms."""
-        for tasks in (
-            self._sweeping,
-            self._rejoining,
-            self._following,
-            self._hearing,
-            self._observing,
-        ):
+        background = (self._sweeping, self._rejoining, self._following)
+        for tasks in (*background, self._hearing, self._observing):
             await tasks.end()
         await self.lobby.close()
         for opened in self._open.values():
@@ -168,8 +171,8 @@ class OpenRooms:
         self._open[room_id] = opened
         if before is not None:
             opened.paths |= before.paths
-        if self.activity.enabled:
-            link.on_update(lambda: self._hear_soon(room_id, opened))
+        link.on_update(lambda: self._hear_soon(room_id, opened))
+        self.watchers.on_joined(room_id, peer, again=before is not None)
         return peer
 
     async def _take_over(
@@ -256,7 +259,8 @@ class OpenRooms:
 
     def _hear_soon(self, room_id: RoomId, opened: OpenRoom) -> None:
         """Receive what others did within a second, even if no agent asks for it."""
-        if not opened.unheard:
+        self.watchers.receive_soon(room_id, opened.peer)
+        if self.activity.enabled and not opened.unheard:
             opened.unheard = True
             self._hearing.ensure(room_id, lambda: self._hear(room_id, opened))
 
@@ -291,12 +295,15 @@ class OpenRooms:
             self._log.exception("Could not observe %s", room_id)
 
     def _observed(self) -> list[OpenRoom]:
-        """The rooms without agents, in the order in which they were joined."""
-        return [opened for opened in self._open.values() if not opened.agents]
+        """The rooms without agents or watchers, in the order in which they were joined."""
+        return [each for room, each in self._open.items() if not self._is_needed(room, each)]
+
+    def _is_needed(self, room_id: RoomId, opened: OpenRoom) -> bool:
+        return bool(opened.agents) or room_id in self.watchers
 
     def _observes(self, opened: OpenRoom) -> bool:
-        """Whether to stay in a room without agents, to see what people do in it."""
-        return (
+        """Whether to stay in a room without agents: for watchers, or to see what people do."""
+        return opened.peer.link.room_id in self.watchers or (
             self.activity.enabled
             and opened.peer.link.alive
             and not opened.gone
@@ -355,6 +362,7 @@ class OpenRooms:
             self.undo_steps.limit_seats()
         seat.bound = agent.bound
         seat.used = time.monotonic()
+        self.watchers.on_agent(agent.key)
         if came or self._current.get(agent.key) != room_id:
             self._current[agent.key] = room_id
             self._tell_lobby()
@@ -389,6 +397,14 @@ class OpenRooms:
         for opened in self._open.values():
             for seat in opened.agents.values():
                 yield opened, seat
+
+    def last_used(self, agent: str) -> tuple[float, RoomId] | None:
+        """When an agent last used a document of this server, and the room of that."""
+        return max(((seat.used, room) for room, seat in self.seats_of(agent)), default=None)
+
+    def seats_of(self, agent: str) -> list[tuple[RoomId, Seat]]:
+        """The seats of an agent, also those that it has left and may come back to."""
+        return [(RoomId(room), seat) for (room, key), seat in self._seats.items() if key == agent]
 
     def end_session(self, session: str) -> bool:
         """Take an agent out of a document at once; returns whether there was such a session.
@@ -428,6 +444,7 @@ class OpenRooms:
                 self._unseat(opened, seat)
             elif seat.used < silent_since and not (seat.runs or seat.bound):
                 self._hide(opened, seat)
+        self.watchers.on_path(room_id, opened.peer.link.path)
         if opened.agents:
             opened.peer.show_presence()
         elif opened.since < idle_since and not self._observes(opened):
@@ -437,8 +454,9 @@ class OpenRooms:
     async def _leave(self, room_id: RoomId, opened: OpenRoom) -> None:
         if not await self._nothing_unsaved(room_id, opened):
             return  # otherwise it would be lost with the server that is unreachable just now
-        if not opened.agents and self._open.get(room_id) is opened:
+        if not self._is_needed(room_id, opened) and self._open.get(room_id) is opened:
             del self._open[room_id]
+            self.watchers.on_left(room_id)
             if opened.peer.notes:
                 self._unsaid[room_id] = opened.peer.notes
                 if len(self._unsaid) > _UNSAID:

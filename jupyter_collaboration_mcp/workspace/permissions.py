@@ -39,6 +39,8 @@ class PathRules:
 
     allowed: Sequence[str] = ()
     denied: Sequence[str] = ()
+    source: str = "This server's configuration"
+    """Whose rules they are, for a refusal."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -51,12 +53,12 @@ class PathRules:
             target: What the path leads to, if it is a link.
         """
         if not all(map(self.visible, (path, *target))):
-            raise _withheld(path)
+            raise self._withheld(path)
 
     def check_folder(self, path: str, target: str) -> None:
         """Refuse to look into a folder. One that is not allowed may contain what is."""
         if self.denies(path) or self.denies(target):
-            raise _withheld(path)
+            raise self._withheld(path)
 
     def denies(self, path: str) -> bool:
         """Whether a path is denied, even if it is also allowed."""
@@ -66,17 +68,16 @@ class PathRules:
         """Whether agents may know about a path."""
         return not self.denies(path) and (not self.allowed or _fits(path, self.allowed))
 
+    def _withheld(self, path: str) -> PermissionRefused:
+        return PermissionRefused(
+            f"{self.source} keeps {path!r} from agents.",
+            "Work on another path, or ask the person to allow this one.",
+            path=path,
+        )
+
 
 def _fits(path: str, globs: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(path, glob) for glob in globs)
-
-
-def _withheld(path: str) -> PermissionRefused:
-    return PermissionRefused(
-        f"This server's configuration keeps {path!r} from agents.",
-        "Work on another path, or ask the person to allow this one.",
-        path=path,
-    )
 
 
 #: The most characters of a path, and folders in it: each folder is looked up.
@@ -84,6 +85,10 @@ _LONGEST_PATH, _DEEPEST_PATH = 1_000, 50
 
 #: Paths of which it is remembered how they are normalized.
 _REMEMBERED = 500
+
+
+#: Everything is allowed.
+NO_RULES = PathRules()
 
 
 @lru_cache(_REMEMBERED)

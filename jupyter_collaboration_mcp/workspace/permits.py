@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from ..errors import PermissionRefused
+from ..errors import DocumentNotFound, PermissionRefused
 from .agent import Agent
-from .permissions import Level
+from .permissions import NO_RULES, Level, PathRules
 
 #: The action and resource that Jupyter's authorizer checks for each level.
 _AUTHORIZER = {
@@ -30,6 +30,16 @@ Authorizer = Callable[[str, str, str | None], Awaitable[bool]]
 """Jupyter's authorizer: whether the caller may take an action on a resource, perhaps at a path."""
 
 
+class Ownership(Protocol):
+    """Which notebooks belong to one agent alone."""
+
+    def visible_to(self, agent: str, level: Level, path: str) -> bool:
+        """Whether an agent with a key may know of a path."""
+
+    def touch(self, path: str) -> None:
+        """Note that somebody uses a path."""
+
+
 class Paths(Protocol):
     """The paths of a server, and what its configuration allows."""
 
@@ -41,6 +51,13 @@ class Paths(Protocol):
 
     def path_and_target(self, path: str) -> Sequence[str]:
         """A path and, if it is a link, its target."""
+
+    def visible(self, path: str) -> bool:
+        """Whether agents may know about a path, and about what it leads to."""
+
+    @property
+    def ephemeral(self) -> Ownership:
+        """Whose ephemeral notebooks are."""
 
 
 class Server(Protocol):
@@ -71,6 +88,8 @@ class Visit(NamedTuple):
     path: str
     file_id: str = ""
     """The document that was opened, if one was."""
+    version: int = 0
+    """The version of it that was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +110,8 @@ class Call:
     """Reports progress to a client that wants it, which also keeps the client from giving up."""
     proposes: bool = False
     """Whether its edits go to a fork, which a person merges."""
+    rules: PathRules = NO_RULES
+    """What the caller's own token allows, beside what the server does."""
     visits: list[Visit] = field(default_factory=list)
     """What it was permitted to use so far."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)
@@ -108,26 +129,49 @@ class Call:
         Raises:
             PathRefused: It is not a path, or leads out of the root.
             PermissionRefused: The call may not do it.
+            DocumentNotFound: Only another agent may know of it.
         """
-        return await self._permit(server, level, server.workspace.allowed_path(path))
+        path = server.workspace.allowed_path(path)
+        permit, names = await self._permit(server, level, path, self.authorize)
+        for name in names:
+            permit.require_known(name)
+            server.workspace.ephemeral.touch(name)
+        self.note(server, level, permit.path)
+        return permit
 
     async def permit_listing(self, server: Server, folder: str) -> Permit:
         """The same for listing a folder, which may contain more than the caller may touch."""
-        return await self._permit(server, Level.read, server.workspace.allowed_folder(folder))
+        path = server.workspace.allowed_folder(folder)
+        self.rules.check_folder(path, server.workspace.path_and_target(path)[-1])
+        permit, _ = await self._permit(server, Level.read, path, self._authorize)
+        self.note(server, Level.read, permit.path)
+        return permit
 
-    async def _permit(self, server: Server, level: Level, path: str) -> Permit:
+    async def _permit(
+        self,
+        server: Server,
+        level: Level,
+        path: str,
+        authorize: Callable[[Level, str], Awaitable[None]],
+    ) -> tuple[Permit, Sequence[str]]:
+        """The permit, and all names of the path."""
         server.require(level)
-        for name in server.workspace.path_and_target(path):
-            await self.authorize(level, name)
-        self.note(server, level, path)
-        return Permit(self, server.workspace, level, path)
+        names = server.workspace.path_and_target(path)
+        for name in names:
+            await authorize(level, name)
+        return Permit(self, server.workspace, level, path), names
 
     async def authorize(self, level: Level, path: str | None = None) -> None:
-        """Refuse what the connection or Jupyter's authorizer does not allow.
+        """Refuse what the connection, its token or Jupyter's authorizer does not allow.
 
         Args:
             path: The path in question; None if there is none.
         """
+        if path is not None:
+            self.rules.check(path)
+        await self._authorize(level, path)
+
+    async def _authorize(self, level: Level, path: str | None) -> None:
         if level > self.declared:
             raise RuntimeError(f"declared up to {self.declared.name}, and asks for {level.name}")
         require_level(level, self.allowed)
@@ -142,13 +186,17 @@ class Call:
                 )
             self._granted.add((level, path))
 
-    def note(self, server: Server, level: Level, path: str, file_id: str = "") -> None:
-        """Note what the call uses, for the activity log."""
+    def note(
+        self, server: Server, level: Level, path: str, file_id: str = "", version: int = 0
+    ) -> None:
+        """Note what the call uses, for the record of it."""
         if len(self.visits) < _VISITS:
-            self.visits.append(Visit(server, level, path, file_id))
+            self.visits.append(Visit(server, level, path, file_id, version))
 
-    async def may_see(self, path: str) -> bool:
-        """Whether the authorizer lets the caller know about a path that the path rules show."""
+    async def may_see(self, paths: Paths, path: str) -> bool:
+        """Whether the caller may know about a path of a server."""
+        if not (paths.visible(path) and self.shows(paths, path)):
+            return False
         if path not in self._visible:
             try:
                 await self.authorize(Level.read, path)
@@ -156,6 +204,15 @@ class Call:
             except PermissionRefused:
                 self._visible[path] = False
         return self._visible[path]
+
+    def shows(self, paths: Paths, path: str) -> bool:
+        """Whether its token allows the caller to know about a path, and it is nobody else's."""
+        return self.rules.visible(path) and self.knows(paths, path)
+
+    def knows(self, paths: Paths, path: str) -> bool:
+        """Whether a path is anything but an ephemeral notebook that is kept from the caller."""
+        names = paths.path_and_target(path) if "~" in path else (path,)
+        return all(paths.ephemeral.visible_to(self.agent.key, self.allowed, n) for n in names)
 
     def recheck(self, check: Callable[[], Awaitable[None]]) -> None:
         """Register a check to repeat before the answer is returned."""
@@ -199,7 +256,22 @@ class Permit:
 
     async def check(self, *names: str) -> None:
         """Refuse if the path now leads to something that may not be touched in the same way."""
+        for name in names:
+            self.require_known(name)
         await self.authorize(self.level, *names)
+
+    def sees(self, path: str) -> bool:
+        """Whether the path rules show a path, and it is not another agent's alone."""
+        return self.paths.visible(path) and self.call.shows(self.paths, path)
+
+    def require_known(self, name: str) -> None:
+        """Refuse another agent's ephemeral notebook, as if there were nothing.
+
+        Raises:
+            DocumentNotFound: It is one.
+        """
+        if not self.call.knows(self.paths, name):
+            raise DocumentNotFound.at(self.path)
 
     async def authorize(self, level: Level, *names: str) -> None:
         """Check other paths at any level, if the authorizer decides by path."""

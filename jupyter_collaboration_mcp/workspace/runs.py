@@ -14,7 +14,7 @@ from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import ID, inline, listed
 from ..documents.notebook import Notebook
 from ..documents.output_log import OutputLimits, OutputLog
-from ..errors import CollaborationError, KernelBusy, KernelUnavailable, NotCode, RunNotFound
+from ..errors import CollaborationError, KernelBusy, KernelUnavailable, NotCode
 from ..execution import introspection
 from ..execution.executor import Executor, ExecutorSettings
 from ..execution.failing_line import names_at_failure
@@ -26,14 +26,9 @@ from . import cell_selection, guards
 from .cell_target import CellTarget
 from .kernel_state import KernelState
 from .open_document import OpenDocument
+from .remembered_runs import RememberedRuns
 from .run_activity import record_run
 from .workspace import Workspace
-
-#: Finished runs that are remembered.
-_KEPT = 100
-
-#: Characters and bytes of the output of all of them.
-_KEPT_SIZE = 50_000_000
 
 #: Time limit for inspecting variables, in seconds; after a failure, and characters of each then.
 _INSPECTION_LIMIT = 10.0
@@ -59,7 +54,7 @@ class Runs:
         self._settings = settings
         self._log = log
         self._executors: dict[str, Executor] = {}
-        self._runs: dict[str, Run] = {}
+        self.remembered = RememberedRuns()
         self._live: dict[tuple[str, str], Run] = {}
         workspace.rooms.on_join = self.heal
 
@@ -139,21 +134,6 @@ class Runs:
         self._submit(here, executor, [run])
         return run
 
-    def has(self, run_id: str) -> bool:
-        """Whether a run is remembered."""
-        return run_id in self._runs
-
-    def get(self, run_id: str) -> Run:
-        """A run by its id.
-
-        Raises:
-            RunNotFound: There is none, or it is no longer remembered.
-        """
-        run = self._runs.get(run_id)
-        if run is None:
-            raise RunNotFound.among_last(_KEPT, run_id)
-        return run
-
     async def reply_to_input(self, run: Run, text: str, agent: str) -> list[str]:
         """Answer a run's input request. Returns notes for the answer about unsaved files."""
         notes = await self._workspace.save_before_run(agent)
@@ -225,6 +205,16 @@ class Runs:
         run = None if executor.busy_for_others else executor.current
         await executor.interrupt()
         return True, run
+
+    async def end_of(self, credential: str) -> None:
+        """Cancel and interrupt what the agents with a credential run."""
+        owned = f" <{credential}>"
+
+        def is_owned(run: Run) -> bool:
+            return run.agent_key.endswith(owned)
+
+        for executor in list(self._executors.values()):
+            await executor.cancel(is_owned, "the permission of its agent was withdrawn")
 
     async def restart(self, here: OpenDocument) -> KernelInfo:
         """Restart the notebook's kernel; whatever it was running is lost."""
@@ -341,6 +331,7 @@ class Runs:
 
         log = OutputLog(self._limits, notice)
         run = Run(code, log, here.seat.name, here.path, link.room_id, new_run_id(), link.session_id)
+        run.agent_key = here.seat.agent
         return run
 
     def _alive(self, here: OpenDocument, cell_id: str) -> Run | None:
@@ -361,10 +352,10 @@ class Runs:
 
     def _submit(self, here: OpenDocument, executor: Executor, runs: Sequence[Run]) -> None:
         for run in runs:
-            self._runs[run.id] = run
+            self.remembered.add(run)
             if run.cell_id is not None:
                 self._live[run.room_id, run.cell_id] = run
-        self._forget()
+        self.remembered.limit()
         here.seat.runs += len(runs)
 
         def release(run: Run) -> None:
@@ -376,14 +367,6 @@ class Runs:
         for run in runs:
             run.when_over = release
         executor.submit(runs)
-
-    def _forget(self) -> None:
-        """Limit how many finished runs are remembered, and how much of their output."""
-        size = 0
-        for newer, run in enumerate(reversed(list(self._runs.values()))):
-            size += run.log.size
-            if run.over and (newer >= _KEPT or size > _KEPT_SIZE):
-                del self._runs[run.id]
 
     async def heal(self, peer: RoomPeer) -> None:
         """Remove the stars that a crash left: without a kernel nothing can be running."""

@@ -1,4 +1,5 @@
-"""The sessions of agents: each is one agent at one document, from joining to leaving."""
+"""The sessions of agents: each is one agent at one document, from joining to leaving, and so many
+at once."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from ..backends.protocols.forks import fork_name
 from ..backends.protocols.room_ids import RoomId
 from ..documents.awareness import people_in
+from ..errors import TooManyDocuments
+from .agent import Agent
 from .open_document import escaped
 from .open_rooms import OpenRooms
 
@@ -45,3 +48,24 @@ def sessions_of(rooms: OpenRooms) -> Iterator[Session]:
         yield Session(
             seat.session, seat.agent, seat.profile.name, link.path, link.room_id, people, idle
         )
+
+
+def require_place(rooms: OpenRooms, agent: Agent, document: str, most: int) -> None:
+    """Refuse an agent one document more than it may have open.
+
+    Args:
+        document: What it wants to open: a path, or the id of a room.
+        most: How many it may have open; 0: any number.
+
+    Raises:
+        TooManyDocuments: It has as many, and this is none of them.
+    """
+    if not most or len(rooms) < most:  # as almost always
+        return
+    key = agent.key
+    its = [opened for opened in rooms if key in opened.agents]
+    if len(its) >= most and not any(
+        document in (*opened.paths, opened.peer.link.path, opened.peer.link.room_id)
+        for opened in its
+    ):
+        raise TooManyDocuments.at_once(most, rooms.idle_timeout)

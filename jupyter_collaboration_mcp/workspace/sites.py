@@ -24,6 +24,7 @@ from ..errors import (
 )
 from ..execution.run import Run
 from ..remedies import Intent, Remedy
+from .notebook_names import NotebookNames
 from .open_document import OpenDocument, escaped, named
 from .permissions import Level
 from .permits import Permit
@@ -110,7 +111,8 @@ class Site:
         """
         here = await self.workspace.open(permit, kind, fork)
         permit.call.at_end(here.seat.profile.work(_DOING[permit.level]))
-        permit.call.note(self, permit.level, here.path, here.peer.link.room_id.file_id)
+        room_id, version = here.peer.link.room_id, here.peer.version
+        permit.call.note(self, permit.level, here.path, room_id.file_id, version)
         permit.call.recheck(partial(self.workspace.recheck, here, permit))
         return SiteDocument.of(self, here)
 
@@ -145,6 +147,7 @@ class Site:
             self.events = [*self.events, told]
 
     async def close(self) -> None:
+        await self.workspace.ephemeral.close()
         await self.runs.close()
         await self.workspace.close()
         if self.closing is not None:
@@ -176,6 +179,8 @@ class Sites:
         """Aliases of removed servers: a path that begins with one does not mean a file."""
         self.provide: Callable[[], Awaitable[None]] | None = None
         """Makes sure that there is a server, where one is started or discovered."""
+        self._watchers: dict[object, Callable[[], None]] = {}
+        self.names = NotebookNames()
         self.failure: CollaborationError | None = None
         """Why there is no server, if the reason is more than that none was named."""
 
@@ -199,9 +204,43 @@ class Sites:
         for site in self._sites.values():
             site.workspace.rooms.leave(agent)
 
+    def leave_all(self, credential: str) -> None:
+        """Hide all agents with a credential on all servers."""
+        owned = f" <{credential}>"
+        for site in self._sites.values():
+            rooms = site.workspace.rooms
+            agents = {agent for opened in rooms for agent in opened.agents}
+            for agent in agents:
+                if agent.endswith(owned):
+                    rooms.leave(agent)
+
+    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call a function when servers come or go, until what this returns is called."""
+        token = object()
+        self._watchers[token] = tell
+
+        def stop() -> None:
+            self._watchers.pop(token, None)
+
+        return stop
+
+    def _tell(self) -> None:
+        for tell in list(self._watchers.values()):
+            tell()
+
+    def current(self, agent: str) -> tuple[Site, RoomId] | None:
+        """Where an agent was last, on whichever server."""
+        latest: tuple[float, Site, RoomId] | None = None
+        for site in self:
+            used = site.workspace.rooms.last_used(agent)
+            if used is not None and (latest is None or used[0] > latest[0]):
+                latest = used[0], site, used[1]
+        return None if latest is None else latest[1:]
+
     def put(self, site: Site) -> None:
         """Add a server under an alias that is known to be free."""
         self._sites[site.alias] = site
+        self._tell()
 
     def __iter__(self) -> Iterator[Site]:
         return iter(list(self._sites.values()))
@@ -257,12 +296,14 @@ class Sites:
                 alias=site.alias,
             )
         self._sites[site.alias] = site
+        self._tell()
 
     def remove(self, alias: str) -> Site:
         """Remove a server; the caller closes it."""
         site = self.get(alias)
         del self._sites[alias]
         self._former.add(alias)
+        self._tell()
         return site
 
     def find(self, path: str) -> tuple[Site, str]:
@@ -321,16 +362,16 @@ class Sites:
             RunNotFound: No server has it.
         """
         for site in self._sites.values():
-            if site.runs.has(run_id):
-                return site, site.runs.get(run_id)
+            if run_id in site.runs.remembered:
+                return site, site.runs.remembered.find(run_id)
         site = self.default
-        return site, site.runs.get(run_id)
+        return site, site.runs.remembered.find(run_id)
 
     async def notebook_of(self, run_id: str) -> str | None:
         """The file id of the notebook of a run, if anything of the run is kept."""
         for site in self._sites.values():
-            if site.runs.has(run_id):
-                return site.runs.get(run_id).room_id.file_id
+            if run_id in site.runs.remembered:
+                return site.runs.remembered.find(run_id).room_id.file_id
         for site in self._sites.values():
             if (notebook := await site.runs.side_files.notebook_of(run_id)) is not None:
                 return notebook

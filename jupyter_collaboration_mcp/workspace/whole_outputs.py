@@ -7,15 +7,17 @@ import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..documents import outputs as texts
 from ..documents import tables
 from ..documents.addresses import CellOutput
 from ..documents.handles import brief_id
+from ..documents.safe_markup import safe_data
 from ..errors import OutputGone, RunNotFound
 from ..execution.run import Run
-from ..execution.side_files import page_of
+from ..execution.side_files import Page, page_of
 from ..remedies import Intent
 from .open_document import OpenDocument
 from .runs import Runs
@@ -25,6 +27,9 @@ PAGE = 30_000
 
 #: Characters of base64 of one image, sound or document, which cannot be paged.
 _WHOLE = 8_000_000
+
+#: Characters of the longest escape sequence that is left for the next page.
+_ESCAPE = 100
 
 #: Characters at the end of an output in which to look for a notice.
 _NOTICE = 2_000
@@ -48,10 +53,15 @@ class Part:
 
 
 class WholeOutputs:
-    """Finds outputs wherever they are kept."""
+    """Finds outputs wherever they are kept.
 
-    def __init__(self, runs: Runs) -> None:
+    Args:
+        safe: Whether a client may render them: nothing in them runs, and texts have no colours.
+    """
+
+    def __init__(self, runs: Runs, safe: bool = False) -> None:
         self._runs = runs
+        self._safe = safe
 
     async def of_run(self, run: Run, index: int, offset: int = 0) -> list[Part]:
         """An output of a run that is still remembered.
@@ -65,7 +75,7 @@ class WholeOutputs:
                 return aside
             if run.over:  # otherwise it is about to arrive
                 raise self._runs.side_files.gone(run.id, index)
-        return _parts(_pick(run.log.outputs(), index, run.id), offset)
+        return await self._parts(_pick(run.log.outputs(), index, run.id), offset)
 
     async def of_run_id(
         self, notebook: str, run_id: str, index: int, offset: int = 0
@@ -76,7 +86,7 @@ class WholeOutputs:
             OutputGone: There is no such output of this notebook, or no longer.
         """
         try:
-            run = self._runs.get(run_id)
+            run = self._runs.remembered.find(run_id)
         except RunNotFound:
             run = None
         if run is not None and notebook_of(run) == notebook:
@@ -101,7 +111,7 @@ class WholeOutputs:
         )
         whole = CellOutput.in_notice(_ending(output))
         if whole is None or whole.run is None:
-            return _parts(output, offset)
+            return await self._parts(output, offset)
         # Of this notebook, whatever the notice says: access to another one was not checked.
         notebook = here.peer.link.room_id.file_id
         return await self.of_run_id(notebook, whole.run, whole.index, offset)
@@ -113,12 +123,18 @@ class WholeOutputs:
         match await files.kind(notebook, run_id, index):
             case "text":
                 page = await files.page(notebook, run_id, index, offset, PAGE)
-                return [Part("text/plain", page.text, None, page.start, page.end, page.size)]
+                return [_plain(page) if self._safe else _part(page)]
             case "json":
                 output = await files.output(notebook, run_id, index)
-                return await asyncio.to_thread(_parts, output, offset)
+                return await self._parts(output, offset, large=True)
             case _:
                 return None
+
+    async def _parts(
+        self, output: Mapping[str, Any], offset: int, large: bool = False
+    ) -> list[Part]:
+        make = partial(_parts, output, offset, self._safe)
+        return await asyncio.to_thread(make) if large or self._safe else make()
 
 
 def notebook_of(run: Run) -> str:
@@ -145,10 +161,27 @@ def _ending(output: Mapping[str, Any]) -> str:
     return texts.joined(text)[-_NOTICE:]
 
 
-def _parts(output: Mapping[str, Any], offset: int) -> list[Part]:
+def _parts(output: Mapping[str, Any], offset: int, safe: bool) -> list[Part]:
     if output.get("output_type") in ("stream", "error"):
         return [_page("text/plain", texts.readable(output), offset)]
-    return list(_bundle(tables.in_full(texts.data_of(output)), offset))
+    data = tables.in_full(texts.data_of(output))
+    return list(_bundle(safe_data(data) if safe else data, offset))
+
+
+def _part(page: Page) -> Part:
+    return Part("text/plain", page.text, None, page.start, page.end, page.size)
+
+
+def _plain(page: Page) -> Part:
+    """A page of printed text without colours; of one that ends in the middle of an escape sequence,
+    what is before that."""
+    text, end = page.text, page.end
+    cut = text.rfind("\x1b", len(text) - _ESCAPE)
+    if end < page.size and cut > 0:
+        end -= len(text[cut:].encode())
+        text = text[:cut]
+    ends = "\n" * (len(text) - len(text.rstrip("\n")))
+    return Part("text/plain", texts.as_on_screen(text) + ends, None, page.start, end, page.size)
 
 
 def _bundle(data: Mapping[str, Any], offset: int) -> Iterator[Part]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from logging import Logger
 from typing import TypeVar
 
+from ..backends.protocols.files import FileEntry
 from ..backends.protocols.forks import Fork
 from ..backends.protocols.room_ids import KINDS, Kind, RoomId
 from ..backends.protocols.rooms import Backend, RoomLink
@@ -25,15 +26,20 @@ from ..errors import (
     RoomUnavailable,
 )
 from ..remedies import Intent
+from .agent import Agent, name_in
 from .call_limits import Limits
+from .ephemeral import Ephemeral, EphemeralSettings
 from .etiquette import Etiquette
 from .filing import Filing
 from .forking import Forking, require_kind
+from .lobby_documents import LobbyDocuments
 from .open_document import OpenDocument
 from .open_rooms import OpenRoom, OpenRooms
-from .permissions import PathRules, clean_path
-from .permits import Permit
+from .permissions import Level, PathRules, clean_path
+from .permits import Call, Permit, Server
+from .room_watchers import Stop
 from .saves import save_before_run
+from .sessions import require_place
 
 #: Seconds that a file may be missing while it is moved: its id follows a moment later.
 _MOVING = 0.5
@@ -60,6 +66,7 @@ class Workspace:
         etiquette: Etiquette = Etiquette(),  # noqa: B008
         activity: ActivityLog | None = None,
         open_steps: OpenSteps = no_steps,
+        ephemeral: EphemeralSettings = EphemeralSettings(),  # noqa: B008
     ) -> None:
         self.alias = alias
         self._etiquette = etiquette
@@ -69,9 +76,13 @@ class Workspace:
         self.rules = rules
         self.filing = Filing(self, backend.files)
         self.forking = Forking(self, backend)
+        self.ephemeral = Ephemeral(self, backend.files, ephemeral, log)
+        """The notebooks that are deleted when nobody uses them."""
         self._backend = backend
         self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
         self.rooms.undo_steps.open_steps = open_steps
+        self._names: dict[RoomId, Sequence[str]] = {}  # in this turn of the loop
+        self._lobby_documents = LobbyDocuments(self.rooms.lobby, self.rooms.watchers.on_list)
 
     @property
     def versions(self) -> Versions:
@@ -118,6 +129,7 @@ class Workspace:
 
         Raises:
             PathError: There is no such document, or it cannot be read.
+            TooManyDocuments: The caller has too many others open.
             PermissionRefused: The caller may not touch it.
             ForkNotFound: The fork is gone.
         """
@@ -126,6 +138,7 @@ class Workspace:
         if fork is not None:
             return await self._open_fork(permit, kind, fork)
         path = self.allowed_path(permit.path)
+        require_place(self.rooms, permit.agent, path, self.limits.open_documents)
         try:
             room_id, opened = await self._open_at(path, kind)
         except (DocumentNotFound, FileFailed) as error:  # a server may fail over what is just moved
@@ -159,8 +172,67 @@ class Workspace:
             etiquette=self._etiquette,
         )
 
+    async def observed(
+        self, permit: Permit, kind: Kind | None = None, fork: Fork | None = None
+    ) -> OpenRoom:
+        """Join the document's room without a seat: nobody sees the agent there, and it counts as
+        having seen nothing. Whoever wants to stay watches the room at once.
+
+        Raises:
+            CollaborationError: As `open`.
+        """
+        if fork is not None:
+            require_kind(fork, kind)
+            opened = await self.rooms.enter(fork.room_id)
+            await self._require(opened.peer.link.path, opened.peer.link.whereabouts(), permit)
+            return opened
+        path = self.allowed_path(permit.path)
+        try:
+            _, opened = await self._open_at(path, kind)
+        except (DocumentNotFound, FileFailed) as error:
+            raise await self._renamed_error(path, error, permit) from error
+        await self._decide(path, opened.peer, permit)
+        return opened
+
+    async def check_reading(
+        self, call: Call, server: Server, room_id: RoomId, last_path: str
+    ) -> None:
+        """Refuse a caller who may not read the document of a room, wherever it is by now.
+
+        Args:
+            last_path: Where it was, in case nobody knows where it is.
+
+        Raises:
+            CollaborationError: The caller may not read it.
+        """
+        path, *others = self._names_of(room_id)
+        if room_id.is_fork:
+            fork = await self.forking.find(room_id.file_id)
+            path = "" if fork is None else await self.forking.path_of(fork)
+        path = path or last_path
+        permit = await call.permit(server, Level.read, path)
+        if any(name != path for name in others):
+            await self._require(path, others, permit)
+
+    def _names_of(self, room_id: RoomId) -> Sequence[str]:
+        """The path of a document, if known, and all names that its room has for it.
+
+        A hundred clients may be notified in one turn of the loop: it is looked up once for them.
+        """
+        if (known := self._names.get(room_id)) is not None:
+            return known
+        names = [self.path_of(room_id.file_id) or ""]
+        if (peer := self.peer_of(room_id)) is not None:
+            names.append(peer.link.path)
+            with contextlib.suppress(DocumentNotFound):  # deleted: whoever could read it may know
+                names += peer.link.whereabouts()
+        self._names[room_id] = names
+        asyncio.get_running_loop().call_soon(self._names.pop, room_id, None)
+        return names
+
     async def _open_fork(self, permit: Permit, kind: Kind | None, fork: Fork) -> OpenDocument:
         require_kind(fork, kind)
+        require_place(self.rooms, permit.agent, fork.room_id, self.limits.open_documents)
         opened = await self.rooms.enter(fork.room_id)
         link = opened.peer.link
         await self._require(link.path, link.whereabouts(), permit)
@@ -253,6 +325,22 @@ class Workspace:
             opened = await self.rooms.enter(room_id)
         return room_id, opened
 
+    async def open_paths(self) -> list[str]:
+        """The paths of the documents that people or agents have open, as far as known."""
+        used = [opened.peer.link for opened in self.rooms if opened.agents]
+        known = {link.path for link in used if not link.room_id.is_fork}
+        others: Iterable[str] | None = self._backend.open_paths()
+        if others is None:
+            await self.rooms.lobby.enter()
+            others = self._lobby_documents.paths()
+        return sorted(path for path in known.union(others) if self.visible(path))
+
+    def watch_list(self, tell: Callable[[str], None]) -> Stop:
+        """Call a function with the path of each document that opens, closes or is renamed."""
+        if self._backend.open_paths() is None:
+            self._lobby_documents.follow()
+        return self.rooms.watchers.watch_list(tell)
+
     async def peer(self, room_id: RoomId) -> RoomPeer:
         """The current peer of a room; opens the room again if it died."""
         opened = await self.rooms.enter(room_id)
@@ -265,6 +353,24 @@ class Workspace:
             await opened.peer.catch_up()
         opened.since = time.monotonic()  # so that it is not left at once, although it has no agents
         return opened.peer
+
+    async def keep(self, path: str) -> OpenRoom:
+        """Join the room of a notebook and stay in it for a while, although no agent uses it."""
+        _, opened = await self._open_at(path, "notebook")
+        opened.since = time.monotonic()
+        return opened
+
+    def rooms_of(self, opened: OpenRoom) -> Sequence[OpenRoom]:
+        """The room of a document, and those of its forks that we are in."""
+        link = opened.peer.link
+        links = ((each, each.peer.link) for each in self.rooms if each is not opened)
+        forks = [each for each, at in links if at.room_id.is_fork and at.path == link.path]
+        return [opened, *forks]
+
+    async def end_forks(self, opened: OpenRoom, owner: str) -> None:
+        """Discard the forks of a document that is deleted with all that belongs to it."""
+        for fork in await self.forking.list(opened.peer.link.room_id):
+            await self.forking.end(fork, "discarded", Agent("", name_in(owner)))
 
     async def save_before_run(self, agent: str) -> list[str]:
         """Save what an agent wrote. Returns notes for the answer if that failed."""
@@ -312,8 +418,11 @@ class Workspace:
 
     def peer_of(self, room_id: RoomId) -> RoomPeer | None:
         """The peer of an open room."""
-        opened = self.rooms.get(room_id)
-        return None if opened is None else opened.peer
+        return self.rooms.peer(room_id)
+
+    async def entry(self, here: OpenDocument) -> FileEntry:
+        """The file of a document that was opened; of a fork, that of its root."""
+        return await self._backend.files.look(here.path)
 
     async def last_modified(self, path: str) -> str | None:
         """When the file was last written."""
@@ -336,13 +445,26 @@ class Workspace:
         await self.rooms.undo_steps.forget(*(room_id for room_id in known if room_id is not None))
         await self.rooms.forget(self.path_and_target(path))
 
+    def on_room_opened(self, room_id: RoomId) -> None:
+        """A room was opened, by people or by us."""
+        self.observe(room_id)
+        self.rooms.watchers.on_list(self._backend.path_of(room_id.file_id) or "")
+
     def observe(self, room_id: RoomId) -> None:
         """Join a room that people have opened, if agents have used its document and still may."""
         path = self._backend.path_of(room_id.file_id)
         if path is not None and self.visible(path):
             self.rooms.observe(room_id)
 
+    def on_room_closed(self, room_id: RoomId) -> None:
+        """A room has ended that people had opened, or that we are in."""
+        if room_id in self.rooms.watchers:
+            self.rooms.watchers.on_left(room_id)
+        else:
+            self.rooms.watchers.on_list(self._backend.path_of(room_id.file_id) or "")
+
     async def close(self) -> None:
         """Leave all rooms."""
+        self._lobby_documents.close()
         await self.rooms.close()
         await self.activity.close()

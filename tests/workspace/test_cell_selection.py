@@ -25,6 +25,8 @@ from jupyter_collaboration_mcp.workspace.cell_selection import (
     cell_before,
     code_cells,
     code_indexes,
+    each_once,
+    in_ranges,
     index_of,
     insertion_point,
     insertion_points,
@@ -94,6 +96,59 @@ class TestRanges:
     def test_an_empty_list_of_cells_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="cell_ids is empty"):
             targets(notebook(), None, None, [])
+
+
+class TestSeveralRanges:
+    @pytest.mark.parametrize(
+        ("ranges", "expected"),
+        [
+            ([(0, 2), (3, None)], [[0, 1], [3]]),
+            ([(2, 4), (0, 1)], [[2, 3], [0]]),
+            ([(-1, None), (0, -3)], [[3], [0]]),
+        ],
+    )
+    def test_several_ranges_are_all_of_the_notebook_as_it_is(
+        self, ranges: list[tuple[int, int | None]], expected: list[list[int]]
+    ) -> None:
+        assert [list(cells) for cells in in_ranges(notebook(), ranges)] == expected
+
+    @pytest.mark.parametrize(
+        "ranges",
+        [[(0, 0)], [(2, 1)], [(0, 5)], [(4, None)], [(-5, None)], [(0, 2), (1, 3)], []],
+    )
+    def test_ranges_to_change_have_existing_cells_and_do_not_overlap(
+        self, ranges: list[tuple[int, int | None]]
+    ) -> None:
+        with pytest.raises(InvalidArgument):
+            in_ranges(notebook(), ranges)
+
+    @pytest.mark.parametrize(
+        ("start", "end", "expected"),
+        [
+            (0, None, [0, 1, 2, 3]),
+            (2, None, [2, 3]),
+            (0, 0, []),
+            (2, 2, []),
+            (3, 9, [3]),
+            (-2, None, [2, 3]),
+        ],
+    )
+    def test_a_range_to_read_may_be_empty_or_exceed_the_notebook(
+        self, start: int, end: int | None, expected: list[int]
+    ) -> None:
+        (found,) = in_ranges(notebook(), [(start, end)], reading=True)
+        assert list(found) == expected
+
+    @pytest.mark.parametrize(("start", "end"), [(2, 1), (4, None), (4, 5), (-5, None), (1, -4)])
+    def test_a_range_to_read_is_not_turned_round_and_begins_at_a_cell(
+        self, start: int, end: int | None
+    ) -> None:
+        with pytest.raises(InvalidArgument, match="is not one of existing cells"):
+            in_ranges(notebook(), [(start, end)], reading=True)
+
+    def test_a_cell_in_several_ranges_is_read_once(self) -> None:
+        assert each_once([range(2, 4), range(0, 3), range(1, 4)], 5) == [2, 3, 0, 1]
+        assert each_once([range(0)], 0) == []
 
 
 class TestNames:

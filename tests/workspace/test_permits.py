@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.errors import PathRefused, PermissionRefused
+from jupyter_collaboration_mcp.errors import DocumentNotFound, PathRefused, PermissionRefused
 from jupyter_collaboration_mcp.workspace.agent import Agent
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
 from jupyter_collaboration_mcp.workspace.permissions import Level, PathRules
@@ -156,6 +156,20 @@ async def test_a_call_may_use_its_declared_level_and_no_more() -> None:
 
 
 async def test_a_path_that_the_authorizer_refuses_is_not_to_be_seen() -> None:
-    asking = call(Authorizer("secret.ipynb"))
-    assert await asking.may_see("open.ipynb") is True
-    assert await asking.may_see("secret.ipynb") is False
+    asking, paths = call(Authorizer("secret.ipynb")), site(["denied.ipynb"]).workspace
+    assert await asking.may_see(paths, "open.ipynb") is True
+    assert await asking.may_see(paths, "secret.ipynb") is False
+    assert await asking.may_see(paths, "denied.ipynb") is False
+
+
+async def test_an_ephemeral_notebook_of_another_agent_seems_not_to_be_there() -> None:
+    path, here = "ephemeral/scratch~0123abcd.ipynb", site()
+    low = call(Authorizer(), allowed=Level.execute)
+    with pytest.raises(DocumentNotFound, match="There is nothing at"):
+        await low.permit(here, Level.read, path)
+    assert await low.may_see(here.workspace, path) is False
+    copy = "ephemeral/.ipynb_checkpoints/scratch~0123abcd-checkpoint.ipynb"
+    assert low.knows(here.workspace, copy) is False
+    for ordinary in ("ephemeral/scratch.ipynb", "scratch~0123abcd.ipynb", "ephemeral/a~1.ipynb"):
+        assert low.knows(here.workspace, ordinary)
+    assert (await call(Authorizer()).permit(here, Level.read, path)).path == path  # an admin

@@ -112,6 +112,20 @@ class InProcessBackend:
         """Set a function to call with each room that is loaded, whoever opens it."""
         self._rooms.on_opened = tell
 
+    def on_room_closed(self, tell: Callable[[RoomId], None]) -> None:
+        """Set a function to call with each room that ends while the server runs."""
+        index = self._indexing.on_closed
+
+        def closed(room_id: RoomId) -> None:
+            index(room_id)
+            tell(room_id)
+
+        self._rooms.on_closed = closed
+
+    def on_document_moved(self, tell: Callable[[str], None]) -> None:
+        """Set a function to call with the new path of each file that is renamed."""
+        self._rooms.on_moved = tell
+
     async def credit(self, room_id: RoomId, edits: Sequence[AuthorshipMessage]) -> None:
         """Learn which agents of another process made some edits."""
         await self.versions.credit(room_id, [*credits_of(edits)])
@@ -126,6 +140,9 @@ class InProcessBackend:
 
     def path_of(self, file_id: str) -> str | None:
         return self._paths.path_of(file_id) or self.forks.known_path(file_id)
+
+    def open_paths(self) -> list[str]:
+        return self._paths.open_paths()
 
     async def locate(self, file_id: str) -> str | None:
         return self._paths.path_of(file_id)

@@ -189,4 +189,6 @@ class Journal:
 
 def _storable(value: Any) -> Any:
     """A value that SQLite accepts: half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
-    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return str(value) if value.isascii() else value.encode(errors="replace").decode()

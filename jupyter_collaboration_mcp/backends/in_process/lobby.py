@@ -19,7 +19,7 @@ class InProcessLobby:
     def __init__(self, room: TransientRoom) -> None:
         self._room = room
         self._channel = MemoryChannel(LOBBY)
-        self._arrivals: str | None = None
+        self._observed: list[str] = []
 
     async def enter(self, server: Any) -> None:
         """Take the seat."""
@@ -41,10 +41,16 @@ class InProcessLobby:
         return True
 
     def on_arrival(self, tell: Callable[[], None]) -> None:
-        self._arrivals = observe_arrivals(self._room.awareness, tell)
+        self._observed.append(observe_arrivals(self._room.awareness, tell))
+
+    def on_change(self, tell: Callable[[], None]) -> None:
+        def changed(topic: str, _: Any) -> None:
+            if topic == "change":
+                tell()
+
+        self._observed.append(self._room.awareness.observe(changed))
 
     async def close(self) -> None:
-        if self._arrivals is not None:
-            self._room.awareness.unobserve(self._arrivals)
-            self._arrivals = None
+        while self._observed:
+            self._room.awareness.unobserve(self._observed.pop())
         await self._channel.leave()

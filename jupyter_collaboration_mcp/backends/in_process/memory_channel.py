@@ -19,6 +19,8 @@ from ...documents.awareness import Arrivals
 class MemoryChannel(Channel):
     """The end that the room reads. What the room sends is dropped: the link observes its Doc."""
 
+    ignores_updates = True
+
     def __init__(self, room_id: str) -> None:
         self._room_id = room_id
         self._inbox: deque[bytes] = deque()

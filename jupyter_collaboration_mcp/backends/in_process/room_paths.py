@@ -97,6 +97,11 @@ class RoomPaths:
                     there += [who for who in people_in(room.awareness.states) if who not in there]
         return found
 
+    def open_paths(self) -> list[str]:
+        """The paths of the documents that somebody has open in a tab."""
+        paths = (self.path_of_room(id_of(room)) for room in self._rooms() if has_people(room))
+        return [path for path in paths if path is not None]
+
     def rooms_below(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, or of all files in a folder, whatever links lead to them.
 

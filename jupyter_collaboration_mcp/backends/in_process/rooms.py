@@ -72,6 +72,8 @@ class Rooms:
         """Called when the store has another row of a room."""
         self.on_closed: Callable[[RoomId], None] | None = None
         """Called with each room that ends while the server runs."""
+        self.on_moved: Callable[[str], None] | None = None
+        """Called with the new path of each file or folder that is renamed."""
 
     def start(self) -> None:
         """Watch every room from the moment it is loaded, whoever opens it."""
@@ -368,8 +370,7 @@ class Rooms:
         Returns when the journal has it, too: after a crash, recovery looks for the file there.
         """
         self._paths.move(path, new_path)
-        for watch in self._watches.values():
-            watch.on_rename()
+        self._on_rename(new_path)
         self._journal.record_rename(path, new_path)
         with contextlib.suppress(JournalError):  # edits report it
             await self._journal.durable()
@@ -406,8 +407,13 @@ class Rooms:
             await asyncio.sleep(0)  # after the file ids have followed
             self._paths.forget_paths()
         if data.get("action") == "rename":
-            for watch in self._watches.values():
-                watch.on_rename()
+            self._on_rename(str(data.get("path") or ""))
+
+    def _on_rename(self, path: str) -> None:
+        for watch in self._watches.values():
+            watch.on_rename()
+        if self.on_moved is not None:
+            self.on_moved(path)
 
 
 def close_reason(why: str) -> str:

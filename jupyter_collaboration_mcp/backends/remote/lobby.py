@@ -65,6 +65,9 @@ class RemoteLobby:
     def on_arrival(self, tell: Callable[[], None]) -> None:
         self._awareness.on_arrival(tell)
 
+    def on_change(self, tell: Callable[[], None]) -> None:
+        self._awareness.on_change(tell)
+
     async def close(self) -> None:
         self._closed = True
         if self.connected:

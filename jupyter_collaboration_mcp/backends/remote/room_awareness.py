@@ -21,7 +21,8 @@ class RoomAwareness:
         self._awareness.set_local_state(None)  # we are nobody: each agent has its own client id
         self._arrivals = Arrivals()
         self._on_arrival: Callable[[], None] | None = None
-        self._awareness.observe(self._on_change)
+        self._on_change: Callable[[], None] | None = None
+        self._awareness.observe(self._changed)
 
     @property
     def states(self) -> Mapping[int, Mapping[str, Any]]:
@@ -31,6 +32,10 @@ class RoomAwareness:
     def on_arrival(self, tell: Callable[[], None]) -> None:
         """Set a function to call when somebody joins, or switches autosave on or off."""
         self._on_arrival = tell
+
+    def on_change(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when anybody comes, goes or says something else."""
+        self._on_change = tell
 
     def announce(self) -> None:
         """Announce our agents again: the room may have forgotten who is here."""
@@ -48,6 +53,10 @@ class RoomAwareness:
         """Drop the states of clients that are silent for too long, until cancelled."""
         await self._awareness.start()
 
-    def _on_change(self, topic: str, changes: tuple[dict[str, Any], Any]) -> None:
-        if topic == "change" and self._arrivals.noticed(self.states):
+    def _changed(self, topic: str, changes: tuple[dict[str, Any], Any]) -> None:
+        if topic != "change":
+            return
+        if self._on_change is not None:
+            self._on_change()
+        if self._arrivals.noticed(self.states):
             self.announce()

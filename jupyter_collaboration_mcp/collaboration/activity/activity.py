@@ -23,6 +23,7 @@ LOOKS = ("read", "edit", "call")
 
 #: What events have of the metadata.
 _TOLD = ("tool", "outcome")
+_TOLD_NUMBERS = ("seconds", "version_before", "version_after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ class Activity:
             "description": self.description,
         }
         told = {name: str(self.metadata[name]) for name in _TOLD if name in self.metadata}
-        return event | told
+        numbers = {name: self.metadata[name] for name in _TOLD_NUMBERS if name in self.metadata}
+        return event | told | numbers
 
 
 def now() -> int:

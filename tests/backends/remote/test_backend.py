@@ -316,7 +316,7 @@ async def test_notebooks_are_listed_breadth_first(make_server: MakeServer) -> No
         rules = PathRules(denied=["e/f.ipynb"])
         workspace = Workspace(backend, rules, Limits(), 60, logging.getLogger(__name__))
         filing = workspace.filing
-        listing = await filing.notebooks(permit(workspace, ""), 10)
+        listing = await filing.listings.notebooks(permit(workspace, ""), 10)
         paths = [entry.path for entry in listing.entries]
         assert paths == ["b.ipynb", "a/c.ipynb", "a/deep/d.ipynb"]
         assert listing.complete
@@ -324,10 +324,10 @@ async def test_notebooks_are_listed_breadth_first(make_server: MakeServer) -> No
         assert listing.entries[1].people == ("Ada (agent)",)
         looked = await filing.look(permit(workspace, "b.ipynb"))
         assert listing.entries[0].last_modified == looked.last_modified
-        few = await filing.notebooks(permit(workspace, "a"), 1)
+        few = await filing.listings.notebooks(permit(workspace, "a"), 1)
         assert [entry.path for entry in few.entries] == ["a/c.ipynb"]
         assert not few.complete
-        assert not (await filing.notebooks(permit(workspace, "nowhere/x"), 9)).entries
+        assert not (await filing.listings.notebooks(permit(workspace, "nowhere/x"), 9)).entries
 
 
 async def test_a_seat_follows_a_rename(
