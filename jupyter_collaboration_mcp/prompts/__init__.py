@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from ..tools.registration import Registration
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver.prompts import Prompt
+    from .kinds import Prompt
 
 #: All prompts, in the order in which clients list them.
-PROMPTS: tuple[Registration[Prompt], ...] = ()
+PROMPTS: tuple[Registration[Prompt], ...] = (
+    Registration("review_notebook", f"{__name__}.notebooks:ReviewNotebook"),
+    Registration("explain_cell", f"{__name__}.notebooks:ExplainCell"),
+    Registration("fix_cell", f"{__name__}.notebooks:FixCell"),
+    Registration("summarize_changes", f"{__name__}.changes:SummarizeChanges"),
+    Registration("start_analysis", f"{__name__}.analysis:StartAnalysis"),
+)

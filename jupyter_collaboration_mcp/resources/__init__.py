@@ -11,7 +11,16 @@ if TYPE_CHECKING:
 
 #: All kinds of resources, in the order in which clients list their templates.
 RESOURCES: tuple[Registration[ResourceKind], ...] = (
+    Registration("open notebooks", f"{__name__}.listing:NotebookLists"),
+    Registration("current document", f"{__name__}.notebooks:CurrentDocuments"),
+    Registration("notebook", f"{__name__}.notebooks:Notebooks"),
+    Registration("notebook format", f"{__name__}.notebooks:NotebookFormats"),
+    Registration("cell", f"{__name__}.cells:Cells"),
     Registration("cell output", f"{__name__}.outputs:CellOutputs"),
+    Registration("run", f"{__name__}.executions:Executions"),
     Registration("run output", f"{__name__}.outputs:ExecutionOutputs"),
     Registration("output", f"{__name__}.outputs:RunOutputs"),
+    Registration("template", f"{__name__}.templates:Templates"),
+    Registration("source file", f"{__name__}.notebooks:SourceFiles"),
+    Registration("cell file", f"{__name__}.cells:CellFiles"),
 )

@@ -7,40 +7,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..documents.addresses import CellOutput, ExecutionOutput, RunOutput
-from ..errors import DocumentNotFound, RunNotFound
+from ..errors import RunNotFound
 from ..remedies import Intent
-from ..tools.parts import Parts
-from ..workspace.permissions import Level
-from ..workspace.permits import Call, Permit
-from ..workspace.sites import Site
+from ..workspace.permits import Call
 from ..workspace.whole_outputs import Part, WholeOutputs
 from .kinds import Content
+from .of_documents import OfDocuments
 
 Address = CellOutput | ExecutionOutput | RunOutput
 
 
-class _Outputs:
-    """Reads outputs for those who may read their notebook."""
+class _Outputs(OfDocuments):
+    """Reads outputs for those who may read their notebook.
 
-    def __init__(self, parts: Parts) -> None:
-        self._sites = parts.sites
-
-    async def _notebook(self, call: Call, file_id: str) -> tuple[Site, Permit]:
-        """Where a notebook is by now, if the caller may read it."""
-        found = await self._sites.document(file_id)
-        if found is None:
-            raise DocumentNotFound(
-                f"There is no notebook {file_id!r}.", "Use a link from an answer."
-            )
-        site, path = found
-        path = await site.workspace.find(file_id, path)
-        return site, await call.permit(site, Level.read, path)
+    Any session will do: an address in a saved notebook outlives its server.
+    """
 
     async def _of_run(
         self, call: Call, file_id: str, run_id: str, address: Address
     ) -> list[Content]:
-        site, _ = await self._notebook(call, file_id)
-        outputs = WholeOutputs(site.runs)
+        site, *_ = await self._documents.find(call, file_id)
+        outputs = WholeOutputs(site.runs, safe=True)
         parts = await outputs.of_run_id(file_id, run_id, address.index, address.offset)
         return _contents(parts, address)
 
@@ -59,10 +46,8 @@ class CellOutputs(_Outputs):
             return None
         if address.run is not None:
             return await self._of_run(call, address.notebook, address.run, address)
-        site, permit = await self._notebook(call, address.notebook)
-        fork = await site.workspace.forking.find(address.notebook)
-        here = await site.open(permit, fork=fork)
-        outputs = WholeOutputs(site.runs)
+        here = await (await self._documents.find(call, address.notebook)).open("notebook")
+        outputs = WholeOutputs(here.site.runs, safe=True)
         parts = await outputs.of_cell(here, address.cell, address.index, address.offset)
         return _contents(parts, address)
 

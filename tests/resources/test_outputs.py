@@ -364,8 +364,6 @@ async def move(server: JupyterProcess, path: str, to: str) -> None:
     [
         "notebook://any",
         "notebook://any/",
-        "notebook://any/{id}",
-        "notebook://any/{id}/cells/printed",
         "notebook://any/{id}/cells/printed/outputs/",
         "notebook://any/{id}/cells/printed/outputs/x",
         "notebook://any/{id}/cells/printed/outputs/-1",
@@ -384,13 +382,15 @@ async def test_a_malformed_address_gives_a_clear_error(ada: AgentClient, uri: st
     error = await refused(ada, uri.replace("{id}", await file_id(ada)))
     assert error.code == -32602
     assert error.message.startswith("invalid_argument: ")
-    assert "Addresses are notebook://{session}/{notebook}/cells/" in error.message
+    assert "Addresses are notebook://list, " in error.message
+    assert "notebook://{session}/{notebook}/cells/{cell}, " in error.message
 
 
 async def test_the_templates_are_listed(ada: AgentClient) -> None:
     listing = await ada.client.list_resource_templates()
     templates = {template.name: template.uri_template for template in listing.resource_templates}
-    assert list(templates) == [kind.name for kind in RESOURCES]
+    single = {"open notebooks", "current document"}
+    assert list(templates) == [kind.name for kind in RESOURCES if kind.name not in single]
     assert templates["cell output"] == (
         "notebook://{session}/{notebook}/cells/{cell}/outputs/{n}{?run,offset}"
     )
