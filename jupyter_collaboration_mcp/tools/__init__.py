@@ -14,14 +14,21 @@ TOOLSETS: tuple[Registration[object], ...] = (
     Registration("document", f"{__name__}.forks:ForkTools"),
     Registration("document", f"{__name__}.history:HistoryTools"),
     Registration("files", f"{__name__}.files:FileTools"),
+    Registration("files", f"{__name__}.exporting:ExportTools"),
     Registration("kernel", f"{__name__}.kernel:KernelTools"),
     Registration("awareness", f"{__name__}.awareness:AwarenessTools"),
     Registration("server", f"{__name__}.servers:ServerTools", standalone=True),
+    Registration("rtc", f"{__name__}.rtc:RtcTools", dialect=True),
+    Registration("connect", f"{__name__}.connect:ConnectTools", dialect=True),
+    Registration("connect", f"{__name__}.connect_cells:ConnectCellTools", dialect=True),
 )
+
+#: All toolsets but the dialects.
+DEFAULT = "default"
 
 #: What configuration and connections choose from. `core` cuts across all toolsets, and a large
 #: toolset consists of several classes.
-_CHOICES = ("all", "core", *dict.fromkeys(toolset.name for toolset in TOOLSETS))
+_CHOICES = (DEFAULT, "all", "core", *dict.fromkeys(toolset.name for toolset in TOOLSETS))
 
 
 def toolset_names(wanted: str) -> frozenset[str]:

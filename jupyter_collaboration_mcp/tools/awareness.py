@@ -16,7 +16,7 @@ from ..collaboration.presence import Status
 from ..documents.foreign_text import inline, quoted
 from ..documents.members import Member
 from ..documents.text_document import WHOLE, TextDocument
-from ..errors import InvalidArgument, SessionNotFound
+from ..errors import DocumentNotFound, InvalidArgument, SessionNotFound
 from ..workspace import cell_selection
 from ..workspace.open_document import named
 from ..workspace.people import User, find_user, users_in
@@ -172,13 +172,14 @@ class AwarenessTools(SiteTools):
         and went."""
         found: list[tuple[Site, Activity]] = []
         if document_path is not None:
-            place_ = await self._place(call, Level.read, document_path, forks=True)
-            path = place_.permit.path
-            recent = await place_.site.activity.recent(
-                None if place_.fork else path, file_id=place_.file_id, limit=limit
-            )
-            # Where it was before, the caller may not look.
-            found = [(place_.site, replace(each, path=path)) for each in recent]
+            place_ = await self._known_place(call, document_path)
+            if place_ is not None:
+                path = place_.permit.path
+                recent = await place_.site.activity.recent(
+                    None if place_.fork else path, file_id=place_.file_id, limit=limit
+                )
+                # Where it was before, the caller may not look.
+                found = [(place_.site, replace(each, path=path)) for each in recent]
         else:
             await call.authorize(Level.read)
             for site in self._sites:
@@ -236,12 +237,11 @@ class AwarenessTools(SiteTools):
         only: Place | None = None
         sessions = await self._sessions(call)
         if document_path is not None:
-            only = await self._place(call, Level.read, document_path, forks=True)
-            file_id = only.file_id
+            only = await self._known_place(call, document_path)
             sessions = [
                 (site, each)
                 for site, each in sessions
-                if site is only.site and each.room_id.file_id == file_id
+                if only is not None and site is only.site and each.room_id.file_id == only.file_id
             ]
         lines = [session_line(site, each, call) for site, each in sessions]
         named = {(site.alias, each.path) for site, each in sessions}
@@ -251,7 +251,10 @@ class AwarenessTools(SiteTools):
             for path in user.documents
             if not user.agent
             and (site.alias, path) not in named
-            and (only is None or (site, path) == (only.site, only.permit.path))
+            and (
+                document_path is None
+                or (only is not None and (site, path) == (only.site, only.permit.path))
+            )
         ]
         head = f"Sessions: {len(lines)}." if lines else "There are no sessions of agents."
         facts = [session_facts(site, each, call) for site, each in sessions]
@@ -309,8 +312,15 @@ class AwarenessTools(SiteTools):
             await asyncio.sleep(0)
         return found
 
+    async def _known_place(self, call: Call, path: str) -> Place | None:
+        """A path that the caller may read; None if only another agent may know of it."""
+        try:
+            return await self._place(call, Level.read, path, forks=True)
+        except DocumentNotFound:
+            return None
+
     async def _may_see(self, call: Call, site: Site, path: str) -> bool:
-        return not path or (site.workspace.visible(path) and await call.may_see(path))
+        return not path or await call.may_see(site.workspace, path)
 
     async def _last_activity(self, call: Call, site: Site, user: User) -> Activity | None:
         for each in await site.activity.recent(actor_id=user.id, limit=_LOOKED_AT):

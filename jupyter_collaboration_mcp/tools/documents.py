@@ -78,8 +78,8 @@ class DocumentTools(SiteTools):
         async def ask(site: Site, folder: Permit, left: int) -> Listing:
             filing = site.workspace.filing
             if path_filter or file_type:
-                return await filing.search(folder, path_filter, file_type, left)
-            return await filing.children(folder, left)
+                return await filing.listings.search(folder, path_filter, file_type, left)
+            return await filing.listings.children(folder, left)
 
         files = await list_files(call, self._sites, path, start_index, max_results, ask)
         documents = [file_facts(site, entry) for site, entry in files.entries]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -12,22 +12,25 @@ from ..backends.protocols.room_ids import Kind
 from ..documents import render
 from ..documents.foreign_text import inline, listed
 from ..documents.handles import parse_path
+from ..documents.languages import language_in
 from ..documents.new_notebook import for_kernel, from_template, new_notebook
+from ..documents.template import NAME
 from ..documents.text import clip, require_storable
 from ..errors import (
     CorruptDocument,
     DocumentNotFound,
     InvalidArgument,
-    KernelUnavailable,
     NotText,
     TooLarge,
 )
 from ..workspace import cell_reading
 from ..workspace.guards import guard_text
-from ..workspace.permissions import Level
+from ..workspace.kernel_state import choose_spec
+from ..workspace.permissions import Level, clean_path
 from ..workspace.permits import Call, Permit
 from ..workspace.sites import Site
 from .listings import file_facts
+from .parts import Parts
 from .places import SiteTools, names_fork, refuse_proposing
 from .registry import MOST_CONTENT, Answer, tool
 
@@ -46,8 +49,21 @@ _MIMETYPES = {"text": "text/plain", "base64": "application/octet-stream"}
 _ENTRIES = 100
 
 
+class _Source(NamedTuple):
+    """What a new document is made of."""
+
+    content: str | None
+    template: str | None
+    parameters: dict[str, Any] | None
+    kernel: str | None
+
+
 class FileTools(SiteTools):
     """What an agent does with files."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._templates = parts.templates
 
     @tool("Create a document", Level.write, core=True)
     async def create_document(
@@ -57,17 +73,24 @@ class FileTools(SiteTools):
         type: Literal["notebook", "file", "markdown", "directory"] = "notebook",  # noqa: A002
         content: Annotated[
             str | None,
-            Field(description="text; for a notebook JSON, or code with # %% between cells"),
+            Field(description="text; a notebook as JSON, .src.md or code with # %%"),
         ] = None,
         template: Annotated[
-            str | None, Field(description="path of a document to copy, without outputs")
+            str | None,
+            Field(description="a name such as eda, or a path to copy without outputs"),
         ] = None,
-        kernel: Annotated[str | None, Field(description="for a notebook; see list_kernels")] = None,
+        parameters: Annotated[dict[str, Any] | None, Field(description="of the template")] = None,
+        ephemeral: Annotated[
+            bool, Field(description="private, deleted when idle; path is a name")
+        ] = False,
+        kernel: Annotated[str | None, Field(description="see list_kernels")] = None,
         overwrite: bool = False,
     ) -> Answer:
-        """Create a notebook, text file or folder, and missing parent folders. Overwrites nothing
-        unless overwrite=true."""
+        """Create a notebook, text file or folder, with missing parent folders."""
         self._sites.require_known(path)
+        source = _Source(content, template, parameters, kernel)
+        if ephemeral:
+            return await self._create_ephemeral(call, path, _TYPES[type], source)
         if overwrite:
             refuse_proposing(call, "nothing was overwritten")
         if overwrite and parse_path(path).revision is not None:
@@ -75,7 +98,7 @@ class FileTools(SiteTools):
         else:
             site, permit, *_ = await self._place(call, Level.write, _named(path, type))
         kind = _TYPES[type]
-        made = await self._content(call, site, kind, content, template, kernel)
+        made = await self._content(call, site, kind, source)
         filing = site.workspace.filing
         created = await filing.create(permit, kind, made, overwrite)
         entry, folders, saved = created.entry, list(created.folders), created.saved
@@ -171,15 +194,49 @@ class FileTools(SiteTools):
     @tool("Check that a document exists", Level.read)
     async def document_exists(self, call: Call, path: str) -> Answer:
         """Check whether a file or folder exists at a path."""
-        site, permit, *_ = await self._named(call, Level.read, path)
-        exists = await site.workspace.filing.exists(permit)
+        try:
+            site, permit, *_ = await self._named(call, Level.read, path)
+            exists = await site.workspace.filing.exists(permit)
+            at = permit.path
+        except DocumentNotFound:  # only another agent may know of it
+            site, local = self._sites.find(path)
+            exists, at = False, clean_path(local)
         if not exists:
             self._sites.require_known(path)
         said = "exists" if exists else "does not exist"
-        shown = site.label_of(permit.path) if permit.path else "The root"
+        shown = site.label_of(at) if at else "The root"
         return Answer(f"{shown} {said}.", {"exists": exists})
 
     # -- parts -------------------------------------------------------------------------------
+
+    async def _create_ephemeral(
+        self, call: Call, path: str, kind: FileType, source: _Source
+    ) -> Answer:
+        """Create a notebook of the caller alone, which is deleted when nobody uses it."""
+        if kind != "notebook":
+            raise InvalidArgument(
+                "Only a notebook can be ephemeral. Nothing was written.", "Leave type out."
+            )
+        site, name = self._sites.find(path)
+        ephemeral, filing = site.workspace.ephemeral, site.workspace.filing
+        at = ephemeral.new_path(name)
+        made = await self._content(call, site, kind, source)
+        async with ephemeral.making(at, call.agent, made):
+            permit = await call.permit(site, Level.write, at)
+            created = await filing.create(permit, kind, made, overwrite=False)
+        facts = {
+            "created_document": True,
+            **file_facts(site, created.entry),
+            "folders": list(created.folders),
+            "ephemeral": True,
+            "idle_timeout": ephemeral.timeout,
+        }
+        return Answer(
+            f"Created the ephemeral notebook {site.label_of(at)}. It is deleted with its kernel "
+            f"after {_duration(ephemeral.timeout)} without use; to keep it, rename or copy it with "
+            "rename_document or copy_document.",
+            facts,
+        )
 
     async def _copy_fork(self, call: Call, path: str, new_path: str) -> Answer:
         """Make a file of a fork."""
@@ -216,28 +273,20 @@ class FileTools(SiteTools):
         await self._looked(site, old, path)
         return site, old, await self._beside(call, site, new_path)
 
-    async def _beside(self, call: Call, site: Site, new_path: str) -> Permit:
-        """A new path on the server of the old one."""
-        self._sites.require_known(new_path)
-        # A new path without an alias is on the server of the old one.
-        other, target = self._sites.find(new_path)
-        if other is not site and new_path != target:
-            raise InvalidArgument(
-                "The two paths are on different servers.",
-                "Read it there and create it here, or choose a path on the same server.",
-            )
-        return await call.permit(site, Level.write, target if other is site else new_path)
-
     async def _content(
         self,
         call: Call,
         site: Site,
         kind: FileType,
-        content: str | None,
-        template: str | None,
-        kernel: str | None,
+        source: _Source,
     ) -> Any:
         """The content of a new document."""
+        content, template, parameters, kernel = source
+        if parameters is not None and (template is None or not _names_template(template)):
+            raise InvalidArgument(
+                "parameters are given without the name of a template. Nothing was written.",
+                "Name a template, or leave parameters out.",
+            )
         if content is not None and template is not None:
             raise InvalidArgument("Both content and template are given.", "Give one of them.")
         if kernel is not None and kind != "notebook":
@@ -254,7 +303,9 @@ class FileTools(SiteTools):
                     f"{site.workspace.limits.source_length:,} are allowed. Nothing was written.",
                     "Write large files with code in a kernel.",
                 )
-        if template is not None:
+        if template is not None and kind == "notebook" and _names_template(template):
+            notebook = await self._templates.make(template, parameters or {})
+        elif template is not None:
             found = await self._template(call, kind, template)
             if kind == "file":
                 return found
@@ -263,7 +314,8 @@ class FileTools(SiteTools):
             return content or ""
         else:
             notebook = new_notebook(content)
-        for_kernel(notebook, await self._kernelspec(site, kernel), kernel is not None)
+        spec = await choose_spec(site.runs, kernel, language_in(notebook["metadata"]))
+        for_kernel(notebook, spec, kernel is not None)
         return notebook
 
     async def _template(self, call: Call, kind: FileType, template: str) -> Any:
@@ -277,28 +329,12 @@ class FileTools(SiteTools):
         named: Kind = "notebook" if kind == "notebook" else "file"
         return await site.workspace.filing.read(permit, named)
 
-    async def _kernelspec(self, site: Site, name: str | None) -> dict[str, str]:
-        specs, default = await site.runs.specs()
-        for spec in specs:
-            if spec.name == (name or default):
-                return {
-                    "name": spec.name,
-                    "display_name": spec.display_name,
-                    "language": spec.language,
-                }
-        if name is None:
-            return {}  # a server without kernels can still have notebooks
-        installed = listed(spec.name for spec in specs) or "none is installed"
-        raise KernelUnavailable(
-            f"There is no kernel {name!r}. Nothing was written.", f"Choose one of: {installed}."
-        )
-
     async def _shown(
         self, site: Site, permit: Permit, entry: FileEntry, limit: int
     ) -> tuple[str | None, str | None]:
         """The format of a document, and the beginning of its content."""
         if entry.type == "directory":
-            listing = await site.workspace.filing.children(permit, _ENTRIES)
+            listing = await site.workspace.filing.listings.children(permit, _ENTRIES)
             names = [inline(child.name) for child in listing.entries]
             more = "" if listing.complete else "\n..."
             return "json", clip("\n".join(names) + more, limit) if limit else None
@@ -340,6 +376,16 @@ def _named(path: str, kind: str) -> str:
             "Use type=notebook, or another ending.",
         )
     return path
+
+
+def _names_template(template: str) -> bool:
+    """Whether it is the name of a template, not the path of a document."""
+    return NAME.fullmatch(template) is not None
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{minutes:g} minutes" if minutes >= 2 else f"{seconds:g} s"
 
 
 def _also(folders: Sequence[str]) -> str:

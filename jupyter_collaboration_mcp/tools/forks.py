@@ -79,7 +79,7 @@ class ForkTools(SiteTools):
                         at = await site.workspace.forking.path_of(fork)
                     except ForkNotFound:  # it is not known who may see it
                         continue
-                    if site.workspace.visible(at) and await call.may_see(at):
+                    if await call.may_see(site.workspace, at):
                         found.append((site, fork, at))
         lines = [_line(*each) for each in found]
         facts = {"forks": [_facts(*each) for each in found]}

@@ -12,14 +12,16 @@ from ..backends.protocols.kernels import KernelInfo, KernelSpec
 from ..documents import render
 from ..documents.awareness import people_in
 from ..documents.foreign_text import ID, inline, listed
-from ..errors import CellError, InvalidArgument
+from ..errors import InvalidArgument, RunNotFound
 from ..execution.run import Run
-from ..workspace import cell_selection, editing
+from ..workspace import cell_runs
+from ..workspace.cell_runs import restart_kernel
 from ..workspace.kernel_state import KernelState
 from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
 from ..workspace.permits import Call
-from ..workspace.sites import Site, SiteDocument
+from ..workspace.remembered_runs import KEPT
+from ..workspace.sites import Site
 from ..workspace.survey import survey
 from ..workspace.whole_outputs import Part, WholeOutputs
 from .answers import CellIds, Timeout, about, answer, document_of, how_many, on_disk
@@ -63,28 +65,20 @@ class KernelTools(SiteTools):
     ) -> Answer:
         """Restart the notebook's kernel. All variables are lost, for everyone."""
         here = await self._open(call, Level.execute, path, edits=False)
-        if clear_outputs:
-            await call.permit(here.site, Level.write, here.path)
-            editing.check_clear(here, here.site.workspace.limits)  # before anything is lost
-        info = await here.site.runs.restart(here)
-        await here.peer.catch_up()
-        lines = [f"Restarted {_kernel(info)}; all variables are gone."]
-        facts: dict[str, Any] = {**about(here), "kernel": {"id": info.id, "name": info.name}}
-        if clear_outputs:
-            try:
-                cleared = await self._cleared(here, None)
-            except CellError as refusal:  # meanwhile: whoever reads it has to know of the restart
-                return answer(here, lines, facts, error=refusal)
-            lines.append(f"Cleared the outputs of {how_many(len(cleared))}.")
-            facts["cleared"] = cleared
-        if not exec:
-            return answer(here, lines, facts)
-        await call.permit(here.site, Level.write, here.path)
-        code = cell_selection.code_cells(here.peer.notebook)
-        runs = await here.site.runs.run_cells(here, code, True)
-        return await self._runs.answer(call, here, runs, timeout, lines, facts)
+        done = await restart_kernel(call, here, clear_outputs, exec)
+        facts: dict[str, Any] = about(here)
+        lines = []
+        if (info := done.info) is not None:
+            lines.append(f"Restarted {_kernel(info)}; all variables are gone.")
+            facts["kernel"] = {"id": info.id, "name": info.name}
+        if done.cleared is not None:
+            lines.append(f"Cleared the outputs of {how_many(len(done.cleared))}.")
+            facts["cleared"] = done.cleared
+        if done.runs is None:
+            return answer(here, lines, facts, error=done.refusal)
+        return await self._runs.answer(call, here, done.runs, timeout, lines, facts)
 
-    @tool("Interrupt the kernel", Level.execute, core=True)
+    @tool("Interrupt the kernel", Level.execute, core=True, runs=False)
     async def interrupt_notebook_kernel(
         self,
         call: Call,
@@ -127,7 +121,7 @@ class KernelTools(SiteTools):
         facts = {**_kernel_facts(specs, running, defaults), **found.facts}
         return Answer("\n".join([*lines, *found.lines]), facts)
 
-    @tool("Change the kernel", Level.execute)
+    @tool("Change the kernel", Level.execute, runs=False)
     async def change_notebook_kernel(
         self,
         call: Call,
@@ -148,7 +142,7 @@ class KernelTools(SiteTools):
     ) -> Answer:
         """Clear outputs and execution counts of all code cells, or of those named. Source stays."""
         here = await self._open(call, Level.write, path)
-        cleared = await self._cleared(here, cell_ids)
+        cleared = await cell_runs.clear_outputs(here, cell_ids)
         facts = {**about(here), "cleared": cleared}
         text = f"Cleared the outputs of {how_many(len(cleared))}. {on_disk(here, facts)}"
         return answer(here, [text], facts)
@@ -182,7 +176,7 @@ class KernelTools(SiteTools):
             return await self._runs.answer_one(run)
         return _whole(run, output, await WholeOutputs(site.runs).of_run(run, output, offset))
 
-    @tool("Answer a run's question", Level.execute)
+    @tool("Answer a run's question", Level.execute, runs=False)
     async def reply_to_input(
         self, call: Call, run_id: RunId, text: str, timeout: Timeout = 30
     ) -> Answer:
@@ -209,15 +203,12 @@ class KernelTools(SiteTools):
         found = await here.site.runs.inspect(here, names, max_results, preview)
         return _inspected(here, found)
 
-    async def _cleared(self, here: SiteDocument, cells: Sequence[str | int] | None) -> list[str]:
-        cleared = await here.perform(editing.clear_outputs(here, cells, here.site.workspace.limits))
-        await here.peer.wait_acknowledged()
-        return cleared
-
     async def _run(self, call: Call, level: Level, run_id: str) -> tuple[Site, Run]:
         site, run = self._sites.run(run_id)
         # Where the notebook is by now: it may have been moved to where agents may not go.
         path = await site.workspace.find(run.room_id.file_id, run.path)
+        if not call.knows(site.workspace, path):
+            raise RunNotFound.among_last(KEPT, run_id)
         await call.permit(site, level, path)
         return site, run
 
@@ -235,7 +226,7 @@ async def _kernels(call: Call, site: Site) -> _Kernels:
     running = [
         kernel
         for kernel in await site.runs.running()
-        if kernel.path is None or await call.may_see(kernel.path)
+        if kernel.path is None or await call.may_see(site.workspace, kernel.path)
     ]
     return _Kernels(specs, default, running)
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from ..documents.json_values import MOST_VALUES, has_too_many_values
+from ..documents.text import size
 from ..errors import InvalidArgument, TooLarge
 
 #: What arguments with these names are. All others are names of something: paths, ids, queries.
@@ -37,17 +38,22 @@ _PIECE = _ECHO // 2
 _REPEATED = 20
 
 
-def check(arguments: Mapping[str, Any], most_items: int) -> None:
+def check(arguments: Mapping[str, Any], most_items: int) -> int:
     """Refuse arguments that are longer or more than any call needs.
 
     Args:
         most_items: How long a list may be.
 
+    Returns:
+        How many bytes of text they have.
+
     Raises:
         TooLarge: They are.
         InvalidArgument: They are nested too deeply.
     """
-    _Check(most_items).walk(arguments)
+    checking = _Check(most_items)
+    checking.walk(arguments)
+    return checking.size
 
 
 async def check_json(texts: Iterable[str]) -> None:
@@ -70,6 +76,8 @@ class _Check:
         self._most_items = most_items
         self._values_left = _MOST_VALUES + 10 * most_items
         self._json_left = _LARGEST_JSON
+        self.size = 0
+        """Bytes of the texts so far."""
 
     def walk(self, arguments: Mapping[str, Any]) -> None:
         waiting: list[tuple[str, str, Any, int]] = [("The call", "names", arguments, 0)]
@@ -77,6 +85,7 @@ class _Check:
             where, kind, value, depth = waiting.pop()
             if isinstance(value, str):
                 self._text(where, kind, value)
+                self.size += size(value)
             elif isinstance(value, list):
                 self._collection(where, kind, value, depth)
                 waiting += [(where, kind, item, depth + 1) for item in value]

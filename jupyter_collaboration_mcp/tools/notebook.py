@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..backends.protocols.files import Listing
 from ..backends.protocols.versions import CellAuthor
-from ..errors import CellError, CollaborationError, InvalidArgument
-from ..execution.run import Run, RunState
+from ..errors import CellError, InvalidArgument
+from ..execution.run import RunState
 from ..workspace import call_limits, cell_selection, cell_updates, editing, guards
+from ..workspace.cell_runs import run_edited, run_request, run_targets
 from ..workspace.open_document import OpenDocument
 from ..workspace.permissions import Level
 from ..workspace.permits import Call, Permit
@@ -89,7 +90,7 @@ class NotebookTools(SiteTools):
         """Find notebooks below a path: size, last change, who has them open. Start here."""
 
         async def ask(site: Site, prefix: Permit, left: int) -> Listing:
-            return await site.workspace.filing.notebooks(prefix, left)
+            return await site.workspace.filing.listings.notebooks(prefix, left)
 
         files = await list_files(call, self._sites, path_prefix, start_index, max_results, ask)
         notebooks = [
@@ -165,7 +166,7 @@ class NotebookTools(SiteTools):
         old_text and new_text. Name the cell in each update, or by cell_ids or a half-open range,
         unless only one has old_text. A handle refuses a cell that changed since you read it."""
         here = await self._open(call, Level.write, path, propose=propose)
-        running = await self._running(call, exec, here)
+        running = await run_request(call, exec, here)
         named = _name_cells(here, updates, start_index, end_index, cell_ids)
         update = cell_updates.update_cells(here, named, here.site.workspace.limits, running)
         done = await here.perform(update)
@@ -187,7 +188,7 @@ class NotebookTools(SiteTools):
         """Insert cells at the end, at a position, or after a cell, and run them unless exec=false.
         Positions refer to the notebook before the call. Returns handles."""
         here = await self._open(call, Level.write, path, propose=propose)
-        running = await self._running(call, exec, here)
+        running = await run_request(call, exec, here)
         new = [editing.NewCell(cell.content, cell.cell_type) for cell in cells]
         insertion = editing.insert_cells(
             here,
@@ -215,7 +216,7 @@ class NotebookTools(SiteTools):
     ) -> Answer:
         """Delete cells by id or by a half-open range; without end_index, only that one cell."""
         here = await self._open(call, Level.write, path, propose=propose)
-        running = await self._running(call, exec, here)
+        running = await run_request(call, exec, here)
         notebook = here.peer.notebook
         targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, if_revision)
         if exec:
@@ -242,11 +243,7 @@ class NotebookTools(SiteTools):
             cell_ids = cell_selection.code_indexes(notebook, start_index, end_index)
             start_index = end_index = None
         targets = cell_selection.targets(notebook, start_index, end_index, cell_ids, if_revision)
-        here.site.runs.check(here, targets.indexes)
-        guards.guard_cells(here, targets)
-        ids = [notebook.id_at(index) for index in targets.indexes]
-        expected = targets.expected_revisions(notebook)
-        runs = await here.site.runs.run_cells(here, ids, stop_on_error, expected)
+        runs = await run_targets(here, targets, stop_on_error)
         return await self._runs.answer(call, here, runs, timeout)
 
     async def _run_then_delete(
@@ -348,19 +345,6 @@ class NotebookTools(SiteTools):
             call, path, cell_ids, start_index, end_index, timeout, stop_on_error, if_revision
         )
 
-    async def _running(self, call: Call, wanted: bool, here: SiteDocument) -> guards.RunRequest:
-        """Whether to run code cells, and what forbids it."""
-        if not wanted:
-            return guards.RunRequest(False)
-        refusal: CollaborationError | None = None
-        try:
-            await call.permit(here.site, Level.execute, here.path)
-            await here.site.runs.available(here)
-        except CollaborationError as error:
-            refusal = error
-        await here.peer.catch_up()
-        return guards.RunRequest(True, refusal)
-
     async def _edited(
         self,
         call: Call,
@@ -377,16 +361,7 @@ class NotebookTools(SiteTools):
         surprises = surprising(here, unexpected or {})
         learnt(here, cells)
         facts = {**about(here), "cells": cells}
-        notebook = here.peer.notebook
-        code = [c["id"] for c in cells if notebook.cell_type(c["index"]) == "code"] if run else []
-        runs: list[Run] = []
-        refusal: CollaborationError | None = None
-        if code:
-            try:
-                expected = {cell["id"]: cell["revision"] for cell in cells}
-                runs = await here.site.runs.run_cells(here, code, True, expected)
-            except CollaborationError as error:
-                refusal = error  # the edit was made, and whoever reads the error has to know
+        runs, refusal = await run_edited(here, cells) if run else ([], None)
         if not runs:
             lines = [*edited(here, done, cells, facts), *surprises]
             return answer(here, lines, facts, error=refusal)

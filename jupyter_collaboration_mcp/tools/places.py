@@ -65,7 +65,10 @@ class SiteTools:
                 "Leave propose out; edits of a fork stay in it until it is merged.",
             )
         try:
-            if fork is None and level > Level.read and (call.proposes or propose is not None):
+            proposes = call.proposes and not site.workspace.ephemeral.is_own(
+                call.agent.key, permit.path
+            )
+            if fork is None and level > Level.read and (proposes or propose is not None):
                 here = await self._proposal(call, place, kind, propose, edits)
             else:
                 here = await site.open(permit, kind, fork)
@@ -167,9 +170,21 @@ class SiteTools:
         """
         fork = await site.workspace.forking.get(name.removeprefix(PREFIX))
         root = await site.workspace.forking.path_of(fork)
-        if not (site.workspace.visible(root) and await call.may_see(root)):
+        if not await call.may_see(site.workspace, root):
             raise ForkNotFound.unknown(fork.id)
         return fork, root
+
+    async def _beside(self, call: Call, site: Site, new_path: str) -> Permit:
+        """A new path on the server of the old one."""
+        self._sites.require_known(new_path)
+        # A new path without an alias is on the server of the old one.
+        other, target = self._sites.find(new_path)
+        if other is not site and new_path != target:
+            raise InvalidArgument(
+                "The two paths are on different servers.",
+                "Read it there and create it here, or choose a path on the same server.",
+            )
+        return await call.permit(site, Level.write, target if other is site else new_path)
 
 
 def names_fork(sites: Sites, path: str) -> bool:

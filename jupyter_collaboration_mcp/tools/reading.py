@@ -75,7 +75,7 @@ class Reading:
     async def answer(self, here: OpenDocument, state: bool) -> Answer:
         """The cells as they are now, as many as fit."""
         notebook = here.peer.notebook
-        rendered = await self._made(here)
+        rendered = await self.render_cells(here)
         facts: dict[str, Any] = {
             **about(here),
             "cell_count": len(notebook),
@@ -92,9 +92,9 @@ class Reading:
         if state:
             line, facts["collaboration"] = company(here)
             lines += [line] if line else []
-        return answer(here, lines, facts, pictures=await self._pictures(rendered.cells))
+        return answer(here, lines, facts, pictures=await self.pictures(rendered.cells))
 
-    async def _made(self, here: OpenDocument) -> Rendering:
+    async def render_cells(self, here: OpenDocument) -> Rendering:
         """The text made of the cells; of an outline the same if nothing has changed since."""
         notebook, outline = here.peer.notebook, self.format == "outline"
         wish = (self.cells.start_index, self.cells.end_index, self.length)
@@ -186,7 +186,7 @@ class Reading:
                 said += f", continue with start_index={rendered.next_index}"
         return said
 
-    async def _pictures(self, cells: Sequence[CellView]) -> list[Picture]:
+    async def pictures(self, cells: Sequence[CellView]) -> list[Picture]:
         """The pictures in the outputs of a few cells."""
         wanted = self.format == "full" or (self.format == "source" and self.outputs)
         outputs = [output for cell in cells for output in cell.outputs if has_pictures([output])]

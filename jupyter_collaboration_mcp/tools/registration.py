@@ -27,6 +27,8 @@ class Registration(Generic[T_co]):
     """What makes it; as `module:name` it is imported when it is needed."""
     standalone: bool = False
     """Whether only the command offers it."""
+    dialect: bool = False
+    """Whether it offers what others do under other names, only to those who ask for it."""
 
     @property
     def module(self) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Any, TypeVar, get_args
 
@@ -16,8 +16,9 @@ from ..documents.images import Picture
 from ..errors import CollaborationError
 from ..remedies import Intent
 from ..workspace.permissions import Level
-from . import TOOLSETS, toolset_names
+from . import DEFAULT, TOOLSETS, toolset_names
 from .arguments import invalid, respelled
+from .dialects import Dialect, with_defaults
 from .parts import Parts
 from .registration import Registration, make_all
 from .wording import WORDING
@@ -52,6 +53,22 @@ class Answer:
     links: Sequence[Link] = ()
     error: CollaborationError | None = None
     """What went wrong, where there is more to say than an error can."""
+    beside: str | None = None
+    """What follows in a block of its own, where programs parse the text; None: they do not."""
+
+
+#: Makes another answer of an answer to a call with some arguments.
+Render = Callable[[Answer, Mapping[str, Any]], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """How a dialect uses a tool of another toolset: what it does is the same."""
+
+    render: Render | None = None
+    """The answer as the dialect's users expect it, if they expect it otherwise."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments whose defaults differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,8 @@ class Declaration:
     """What some of its arguments need: at most this is asked for while it works."""
     core: bool
     annotations: ToolAnnotations
+    runs: bool = False
+    """Whether it starts runs of code; if it has an argument `exec`, only where that is true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +102,28 @@ class RegisteredTool:
 
     not_only_text: Collection[str]
     """The arguments that may be something else than a text."""
+
+    dialect: Dialect | None = None
+    """The dialect in which a connection uses it, if any."""
+    borrowed: Mapping[str, tuple[Dialect, Borrowed]] = field(default_factory=dict)
+    """By name, the dialects that use this tool of another toolset."""
+    render: Render | None = None
+    """The answer as the dialect's users expect it, if they expect it otherwise."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments whose defaults differ in the dialect."""
+
+    def spoken(self, name: str) -> RegisteredTool:
+        """The tool as a dialect uses it."""
+        dialect, how = self.borrowed[name]
+        return replace(
+            self,
+            wording=dialect.wording,
+            schema=with_defaults(self.schema, how.defaults),
+            dialect=dialect,
+            borrowed={},
+            render=how.render,
+            defaults=how.defaults,
+        )
 
     def respelled(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a call, under the names that the schema has."""
@@ -112,7 +153,8 @@ class RegisteredTool:
             InvalidArgument: They do not match the schema.
         """
         try:
-            return self.arguments.arg_model.model_validate(parsed).model_dump_one_level()
+            given = {**self.defaults, **parsed}
+            return self.arguments.arg_model.model_validate(given).model_dump_one_level()
         except ValidationError as error:
             raise invalid(self.name, error, self.schema) from error
 
@@ -127,6 +169,7 @@ def tool(
     idempotent: bool = False,
     reads: bool = False,
     shows: bool = False,
+    runs: bool | None = None,
 ) -> Callable[[_Method], _Method]:
     """Declare a method as a tool. Its docstring is what the model reads.
 
@@ -137,8 +180,11 @@ def tool(
         only_adds: Whether it leaves everything that is there as it is.
         reads: Whether it changes nothing, although its level allows more.
         shows: Whether it changes what others see of the agent, and nothing else.
+        runs: Whether it starts runs of code; by default if it may execute and does not only read.
     """
     most = level if up_to is None else up_to
+    if runs is None:
+        runs = most is Level.execute and not reads
 
     def mark(method: _Method) -> _Method:
         if shows:
@@ -151,7 +197,7 @@ def tool(
             )
         else:
             annotations = _annotations(title, most, only_adds, idempotent, reads)
-        setattr(method, _MARK, Declaration(title, level, most, core, annotations))
+        setattr(method, _MARK, Declaration(title, level, most, core, annotations, runs))
         return method
 
     return mark
@@ -177,19 +223,24 @@ def all_tools(
     parts: Parts, toolsets: Iterable[Registration[object]] = TOOLSETS
 ) -> list[RegisteredTool]:
     """Every tool, in the order in which a client lists them."""
-    return [
-        each for toolset, owner in make_all(toolsets, parts) for each in collect(toolset, owner)
-    ]
+    made = make_all(toolsets, parts)
+    tools = [each for toolset, owner in made for each in collect(toolset, owner)]
+    lent: dict[str, dict[str, tuple[Dialect, Borrowed]]] = {}
+    for _, owner in made:
+        for name, how in getattr(owner, "borrowed", {}).items():
+            dialect: Dialect = owner.dialect  # type: ignore[attr-defined]
+            lent.setdefault(name, {})[dialect.name] = dialect, how
+    return [replace(each, borrowed=lent.get(each.name, {})) for each in tools]
 
 
 def collect(toolset: str, owner: object) -> list[RegisteredTool]:
     """The tools among an object's methods, in the order of their definition.
 
-    A toolset with names of its own for what the others do has a `wording` of its own.
+    A toolset with names of its own for what the others do is a `dialect`.
     """
-    wording = getattr(owner, "wording", WORDING)
+    dialect: Dialect | None = getattr(owner, "dialect", None)
     return [
-        _register(toolset, getattr(owner, name), wording)
+        _register(toolset, getattr(owner, name), dialect)
         for name, member in vars(type(owner)).items()
         if hasattr(member, _MARK)
     ]
@@ -198,19 +249,28 @@ def collect(toolset: str, owner: object) -> list[RegisteredTool]:
 def select(wanted: str, tools: Iterable[RegisteredTool]) -> list[RegisteredTool]:
     """The tools of a comma-separated choice of toolsets.
 
+    What only a dialect chooses is spoken in that dialect.
+
     Raises:
         InvalidArgument: There is no such toolset.
     """
     names = toolset_names(wanted)
-    return [
-        tool
-        for tool in tools
-        if "all" in names or tool.toolset in names or ("core" in names and tool.declaration.core)
-    ]
+    return [chosen for tool in tools if (chosen := _chosen(tool, names)) is not None]
+
+
+def _chosen(tool: RegisteredTool, names: Collection[str]) -> RegisteredTool | None:
+    usual = DEFAULT in names and (tool.dialect is None or tool.toolset != tool.dialect.name)
+    core = "core" in names and tool.declaration.core
+    if "all" in names or tool.toolset in names or usual or core:
+        return tool
+    if tool.dialect is not None and tool.dialect.name in names:
+        return tool
+    speaker = next((name for name in sorted(tool.borrowed) if name in names), None)
+    return None if speaker is None else tool.spoken(speaker)
 
 
 def _register(
-    toolset: str, method: Callable[..., Awaitable[Answer]], wording: Mapping[Intent, str]
+    toolset: str, method: Callable[..., Awaitable[Answer]], dialect: Dialect | None
 ) -> RegisteredTool:
     arguments = func_metadata(method, skip_names=["call"], structured_output=False)
     # A misspelt argument must not be ignored: the call would do something else than was meant.
@@ -224,7 +284,8 @@ def _register(
         function=method,
         arguments=arguments,
         schema=lean(arguments.arg_model.model_json_schema()),
-        wording=wording,
+        wording=WORDING if dialect is None else dialect.wording,
+        dialect=dialect,
         not_only_text=frozenset(
             name
             for name, field in arguments.arg_model.model_fields.items()

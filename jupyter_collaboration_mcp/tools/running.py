@@ -64,6 +64,21 @@ _WORDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class RunWords:
+    """What an agent can do about a run, with the names of a toolset's tools.
+
+    `{run}` stands for the id of the run, `{output}` for an output, and `{uri}` for its address.
+    """
+
+    whole: str = 'get_run(run_id="{run}", output={output})'
+    """Not every client can read a URI; each can call a tool."""
+    working: str = "get_run waits, interrupt_notebook_kernel stops it."
+    queued: str = "get_run waits, interrupt_notebook_kernel stops what runs."
+    asking: str = 'Answer with reply_to_input(run_id="{run}").'
+    waiting: str = "get_run waits for it."
+
+
 @dataclass(slots=True)
 class RunReport:
     """The state and the output of some runs, for an answer."""
@@ -77,9 +92,10 @@ class RunReport:
 class RunAnswers:
     """Waits for runs and answers with their results."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, words: RunWords = RunWords()) -> None:
         self._sites = parts.sites
         self._images = parts.images
+        self._words = words
 
     async def answer(
         self,
@@ -161,7 +177,9 @@ class RunAnswers:
         facts = _facts(run, name)
         outputs = run.log.outputs()
         made = await self._summary(run, outputs, length, report)
-        report.lines += filter(None, [" ".join(filter(None, [name.text, _standing(run)]))])
+        report.lines += filter(
+            None, [" ".join(filter(None, [name.text, _standing(run, self._words)]))]
+        )
         if made.text:
             report.lines.append(made.text)
         if run.missing is not None:
@@ -194,7 +212,7 @@ class RunAnswers:
         if queued := [run for run in runs if run.state is RunState.queued]:
             place = names[queued[-1].id].text
             report.lines.append(
-                f"Last in the queue: {place} as {queued[-1].id}; get_run waits for it."
+                f"Last in the queue: {place} as {queued[-1].id}; {self._words.waiting}"
             )
         report.facts += [facts.get(run.id) or _facts(run, names[run.id]) for run in runs]
         for word, chosen in (
@@ -219,8 +237,8 @@ class RunAnswers:
             images = ImageLimits(images.width, images.height, images.multiple, room)
 
         def link(index: int) -> str:
-            # Not every client can read a URI; each can call a tool.
-            return f'get_run(run_id="{run.id}", output={index})'
+            uri = run.short_uri(index)
+            return self._words.whole.format(run=run.id, output=index, uri=uri)
 
         def make() -> OutputSummary:
             made = summarize(outputs, link=link, max_length=length, images=images)
@@ -286,7 +304,7 @@ def _facts(run: Run, name: _Name) -> dict[str, Any]:
     return facts
 
 
-def _standing(run: Run) -> str:
+def _standing(run: Run, words: RunWords) -> str:
     took = f"{run.seconds:.2f} s"
     count = f"In[{run.count}] " if run.count is not None and run.cell_id is not None else ""
     nothing = "" if len(run.log) else ", no output"
@@ -303,17 +321,11 @@ def _standing(run: Run) -> str:
             return f"{count}cancelled after {took}: {run.reason}."
         case RunState.input_required:
             asks = json.dumps((run.prompt or "")[:1000], ensure_ascii=False)
-            return f'asks for input: {asks}. Answer with reply_to_input(run_id="{run.id}").'
+            return f"asks for input: {asks}. {words.asking.format(run=run.id)}"
         case RunState.queued:
-            return (
-                f"queued for {took} as {run.id}: the kernel is busy. "
-                f"get_run waits, interrupt_notebook_kernel stops what runs."
-            )
+            return f"queued for {took} as {run.id}: the kernel is busy. {words.queued}"
         case _:
-            return (
-                f"still running after {took} as {run.id}. "
-                f"get_run waits, interrupt_notebook_kernel stops it. Output so far:"
-            )
+            return f"still running after {took} as {run.id}. {words.working} Output so far:"
 
 
 def _word(run: Run) -> str:

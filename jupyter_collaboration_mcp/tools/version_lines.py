@@ -137,10 +137,13 @@ def _counted(counts: ChangeCounts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in ChangeCounts.__slots__}
 
 
-def fitting(parts: Sequence[PartDiff]) -> list[str]:
-    """The text of as many differences as fit into an answer; at least of one."""
+def fitting(parts: Sequence[PartDiff], room: int = DEFAULT_LENGTH - _FRAME) -> list[str]:
+    """The text of as many differences as fit into an answer; at least of one.
+
+    Args:
+        room: Bytes that they may take.
+    """
     shown: list[str] = []
-    room = DEFAULT_LENGTH - _FRAME
     for part in parts:
         text = part.text()
         room -= size(text) + 1

@@ -68,11 +68,17 @@ WORDING: Mapping[Intent, str] = {
     ),
     Intent.LIST_USERS: "Call get_online_users.",
     Intent.LIST_SESSIONS: "Call get_active_sessions.",
+    Intent.LEAVE_DOCUMENTS: (
+        "Call leave_session for some of them (get_active_sessions has their ids); one that you do "
+        "not use is left by itself after {seconds} s."
+    ),
     Intent.LIST_CHANGES: "Call list_agent_changes to see what can be undone.",
     Intent.LIST_SERVERS: "Call list_servers.",
     Intent.LIST_SERVERS_OR_ESCAPE: (
         "Call list_servers. If the name itself has a colon, write ./{path}"
     ),
+    Intent.USE_NAME: "Use the notebook under that name.",
+    Intent.NAME_FIRST: "Call connect_notebook, or list_notebook to see which names there are.",
     Intent.CONNECT_OR_ASK: (
         "Call connect_server, or ask the person to start one with `jupyter lab`."
     ),

@@ -245,6 +245,8 @@ async def test_front_ends_follow_activity_over_jupyters_events(
     assert str(event["actor_id"]).startswith("agent-")
     for name in ("id", "time", "actor_id", "file_id"):
         assert event.pop(name)
+    assert 0 < float(str(event.pop("seconds"))) < 20
+    assert int(str(event.pop("version_before"))) < int(str(event.pop("version_after")))
     assert event == {
         "kind": "edit",
         "actor": "Ada",

@@ -12,12 +12,13 @@ from docs.generate import _tools as every_tool
 from jupyter_collaboration_mcp.errors import InvalidArgument
 from jupyter_collaboration_mcp.tools.arguments import check_names
 from jupyter_collaboration_mcp.tools.names import closest_tools
+from jupyter_collaboration_mcp.tools.registry import select
 from tests.harness.agents import AgentClient, agent, text_of
 from tests.harness.jupyter import JupyterProcess
 
 from .conftest import New
 
-TOOLS = {tool.name: tool for tool in every_tool()}
+TOOLS = {tool.name: tool for tool in select("default", every_tool())}
 
 
 def read(tool: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,15 @@ from tests.harness.toys import serve
 ONLY_LOOK = {"inspect_variables"}
 
 #: Nothing that is there is changed or overwritten: tests/tools/test_documents.py and test_files.py.
-ONLY_ADD = {"batch_insert_text", "copy_document", "fork_document", "connect_server"}
+ONLY_ADD = {
+    "batch_insert_text",
+    "copy_document",
+    "export_document",
+    "fork_document",
+    "connect_server",
+    "connect_notebook",
+    "insert_cell",
+}
 
 #: They change what others see of the agent: tests/tools/test_awareness.py.
 SHOW = {
@@ -26,7 +34,11 @@ SHOW = {
     "broadcast_user_activity",
     "join_session",
     "leave_session",
+    "end_nb_session",
 }
+
+#: Named tools that need more than their level for what some arguments ask for.
+MORE = {"connect_notebook"}
 
 TOOLS = every_tool()
 
@@ -57,7 +69,12 @@ def test_a_tool_that_can_run_code_is_destructive_and_open_world(registered: Regi
         assert registered.declaration.annotations.destructive_hint
         assert registered.declaration.annotations.open_world_hint
         if switch.get("default"):
-            assert "and run them" in registered.description
+            said = "and run them" in registered.description
+            assert said or "Runs all code cells" in registered.description
+    elif "export_path" in registered.schema["properties"]:
+        assert registered.declaration.up_to is Level.write
+    elif registered.name in MORE:
+        assert registered.declaration.annotations.open_world_hint
     elif registered.declaration.up_to is not registered.declaration.level:
         raise AssertionError("nothing in its arguments asks for more than its level")
 

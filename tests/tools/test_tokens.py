@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mcp import Client
 
-from bench.tokens import ALL, CORE, TOOLS, cost
+from bench.tokens import ALL, CORE, DIALECTS, TOOLS, cost
 from docs.generate import _tools as every_tool
 from jupyter_collaboration_mcp.server.gate import ServerOptions
 from jupyter_collaboration_mcp.server.server import build_server
@@ -25,7 +25,7 @@ async def _cost(toolsets: str) -> dict[str, float]:
 
 @pytest.mark.anyio
 async def test_all_tools_cost_few_tokens() -> None:
-    costs = await _cost("all")
+    costs = await _cost("default")
     assert sum(costs.values()) <= ALL
     assert sum(costs.values()) / len(costs) <= ALL / TOOLS  # so that those to come fit, too
 
@@ -33,6 +33,20 @@ async def test_all_tools_cost_few_tokens() -> None:
 @pytest.mark.anyio
 async def test_the_core_tools_cost_fewer_tokens() -> None:
     assert sum((await _cost("core")).values()) <= CORE
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_only_those_who_ask_for_a_dialect_pay_for_it(dialect: str) -> None:
+    costs = await _cost(dialect)
+    assert sum(costs.values()) <= DIALECTS[dialect]
+    own = costs.keys() - (await _cost("core,document,files")).keys()
+    assert own
+    assert not own & (await _cost("default")).keys()
+    everything = list(await _cost("all"))
+    assert everything == list(await _cost("all"))
+    assert set(own) < set(everything)
+    assert len(set(everything)) == len(everything)  # no name means two things
 
 
 def test_a_description_says_when_to_use_the_tool_in_under_60_words() -> None:

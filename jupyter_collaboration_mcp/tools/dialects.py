@@ -1,0 +1,28 @@
+"""Dialects: toolsets with the names of another system, which may borrow tools of other toolsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from ..remedies import Intent
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What all tools of a dialect have in common."""
+
+    name: str
+    wording: Mapping[Intent, str]
+    instructions: str
+    """What a model is told about the server if these are the only tools that it sees."""
+
+
+def with_defaults(schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON schema of arguments, some of which have other defaults."""
+    changed = deepcopy(dict(schema))
+    for name, value in defaults.items():
+        changed["properties"][name]["default"] = value
+    return changed
