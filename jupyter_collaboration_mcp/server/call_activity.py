@@ -3,28 +3,22 @@ for many that only read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..collaboration.activity.activity import Activity, how_many, now
-from ..collaboration.activity.guard import harmless
 from ..documents.members import Member
 from ..workspace.permissions import Level
-from ..workspace.permits import Call, Visit
+from ..workspace.permits import Visit
 from ..workspace.sites import Site
+from .call_record import CANCELLED, MOST_DOCUMENTS, OK, CallRecord
 
 #: Seconds in which all reads of a document by an agent are one activity.
 _READS = 60.0
 
 #: Agents at documents whose latest reads are remembered.
 _REMEMBERED = 500
-
-#: Documents of one call that get an entry.
-_DOCUMENTS = 5
-
-#: The outcome of a call that did what it should.
-OK = "ok"
 
 
 class CallActivity:
@@ -33,46 +27,35 @@ class CallActivity:
     def __init__(self) -> None:
         self._reads: dict[tuple[str, str], Activity] = {}
 
-    @harmless
-    def record(
-        self,
-        call: Call,
-        level: Level,
-        began: int,
-        outcome: str = OK,
-        facts: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Record a call that has been answered.
-
-        Args:
-            level: What the tool needs at least.
-            began: When the call came, in milliseconds: an agent has seen what others did until
-                then.
-            outcome: `OK`, or the code of the error.
-            facts: What the answer has.
-        """
-        who = Member.agent(call.agent.key, call.agent.name)
-        if level is Level.read:
-            if outcome == OK:
-                for site, visit in _documents(call):
-                    self._record_read(site, visit, who, call.tool, began)
+    def record(self, record: CallRecord) -> None:
+        """Record a call that was let in and has been answered."""
+        call, tool, outcome = record.call, record.name, record.outcome
+        if call is None or outcome == CANCELLED:
             return
-        documents = list(_documents(call))
+        who = Member.agent(call.agent.key, call.agent.name)
+        if record.level is Level.read:
+            if outcome == OK:
+                for site, visit in record.documents:
+                    # When the call came: an agent has seen what others did until then.
+                    self._record_read(site, visit, who, tool, record.began)
+            return
+        more = {"tool": tool, "outcome": outcome, "seconds": round(record.seconds, 3)}
+        documents = record.documents
         for site, visit in documents:
-            cells = _cells(facts or {})
-            edited = level is Level.write and outcome == OK
+            cells = [str(cell["id"]) for cell in record.cells]
+            edited = record.level is Level.write and outcome == OK
             if edited:
                 done = f"edited {how_many(len(cells), 'cell')}" if cells else "edited the document"
             else:
-                done = f"called {call.tool}{'' if outcome == OK else f': {outcome}'}"
-            _record(site, visit, who, "edit" if edited else "call", done, cells, call.tool, outcome)
+                done = _called(record)
+            versions = _versions(record, visit) if len(documents) == 1 else {}
+            _record(site, visit, who, "edit" if edited else "call", done, cells, more | versions)
         if not documents and call.visits:
             visit = call.visits[0]
-            done = f"called {call.tool}{'' if outcome == OK else f': {outcome}'}"
-            paths = list(dict.fromkeys(each.path for each in call.visits))[1:_DOCUMENTS]
-            more = {"paths": paths} if paths else {}
+            paths = list(dict.fromkeys(each.path for each in call.visits))[1:MOST_DOCUMENTS]
+            others = {"paths": paths} if paths else {}
             if isinstance(visit.server, Site):
-                _record(visit.server, visit, who, "call", done, [], call.tool, outcome, **more)
+                _record(visit.server, visit, who, "call", _called(record), [], more | others)
 
     def _record_read(self, site: Site, visit: Visit, who: Member, tool: str, began: int) -> None:
         key = (who.id, visit.file_id)
@@ -100,18 +83,14 @@ class CallActivity:
             del self._reads[next(iter(self._reads))]
 
 
-def _documents(call: Call) -> Iterator[tuple[Site, Visit]]:
-    """The documents that a call has opened, each once."""
-    visits = {visit.file_id: visit for visit in call.visits if visit.file_id}
-    for visit in list(visits.values())[:_DOCUMENTS]:
-        if isinstance(visit.server, Site):
-            yield visit.server, visit
+def _called(record: CallRecord) -> str:
+    return f"called {record.name}{'' if record.outcome == OK else f': {record.outcome}'}"
 
 
-def _cells(facts: Mapping[str, Any]) -> list[str]:
-    """The cells that an answer to an edit names."""
-    cells = facts.get("cells") or ()
-    return [str(cell["id"]) for cell in cells if isinstance(cell, Mapping) and "id" in cell]
+def _versions(record: CallRecord, visit: Visit) -> dict[str, int]:
+    """The versions of the document before and after the call, as far as they are known."""
+    versions = {"version_before": visit.version, "version_after": record.version_after}
+    return {name: version for name, version in versions.items() if version}
 
 
 def _record(
@@ -121,9 +100,7 @@ def _record(
     kind: str,
     done: str,
     cells: list[str],
-    tool: str,
-    outcome: str,
-    **more: Any,
+    metadata: Mapping[str, Any],
 ) -> None:
     site.activity.record(
         Activity.of(
@@ -134,8 +111,6 @@ def _record(
             file_id=visit.file_id,
             cells=cells,
             at=now(),
-            tool=tool,
-            outcome=outcome,
-            **more,
+            **metadata,
         )
     )

@@ -9,7 +9,7 @@ from typing import Self
 from ..documents.foreign_text import did_you_mean
 from ..errors import InvalidArgument
 from ..tools import toolset_names
-from ..workspace.permissions import Level
+from ..workspace.permissions import NO_RULES, Level, PathRules
 from ..workspace.permits import Authorizer
 
 #: Where the transport leaves the caller in the ASGI scope.
@@ -118,6 +118,8 @@ class Caller:
     authorize: Authorizer
     by_path: bool = False
     """Whether the authorizer may decide otherwise for another path."""
+    rules: PathRules = NO_RULES
+    """What the caller's own token allows, beside what the server does."""
     bound: bool = False
     """Whether the caller is there as long as this process is, and never leaves without a word."""
     after_answer: Callable[[Callable[[], None]], None] = at_once

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
 
+from ..backends.disk.template_files import TemplateFiles
 from ..documents.images import ImageLimits
-from ..errors import PermissionRefused
+from ..errors import PermissionRefused, RateLimited
 from ..panics import contained
+from ..tools import DEFAULT
 from ..tools.registry import RegisteredTool, select
+from ..tools.wording import WORDING
 from ..workspace.agent import Agent
 from ..workspace.call_limits import Limits
 from ..workspace.permissions import Level
@@ -19,17 +24,39 @@ from ..workspace.permits import Call, require_level
 from ..workspace.sites import Sites
 from .attendance import Attendance
 from .call_activity import CallActivity
+from .call_log import log_call
+from .call_record import OK, CallRecord, CallRecords, Observer
 from .caller import SCOPE_KEY, Caller
+from .rates import RateLimits, Rates
+from .redaction import Redactor
+from .tracing import annotate
 
 #: Choices of tools by connections that are remembered.
 _CHOICES = 100
+
+#: Requests whose results describe the tools.
+_ABOUT = ("tools/list", "initialize", "server/discover")
+#: Requests beside calls of tools that count as calls of an agent. The others cost next to nothing.
+_COUNTED = frozenset(
+    {
+        "completion/complete",
+        "prompts/get",
+        "resources/list",
+        "resources/read",
+        "resources/subscribe",
+        "subscriptions/listen",
+    }
+)
+
+#: The error code for an agent that is too fast, where an answer cannot say so.
+RATE_LIMITED = -32003
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
     """What configuration decides about the server."""
 
-    toolsets: str = "all"
+    toolsets: str = DEFAULT
     permission: Level = Level.admin
     agent_name: str | None = None
     images: ImageLimits | None = None
@@ -39,6 +66,13 @@ class ServerOptions:
     show a model that JSON instead of the text and the pictures."""
     proposes: bool = False
     """Whether the edits of all agents go to forks."""
+    templates: TemplateFiles = field(default_factory=TemplateFiles)
+    """What notebooks can be made from."""
+    redactor: Redactor = field(default_factory=Redactor)
+    """What is masked before an agent sees it."""
+    rates: RateLimits = field(default_factory=RateLimits)
+    observers: Sequence[Observer] = ()
+    """What else is made of the record of each call."""
 
 
 class Request(NamedTuple):
@@ -60,7 +94,11 @@ class Gate:
         self._sites = sites
         self._choices: dict[tuple[tuple[str, ...], Level], Sequence[RegisteredTool]] = {}
         self._attendance = Attendance(sites.leave)
-        self.activity = CallActivity()
+        self.calls = CallRecords(
+            [CallActivity().record, log_call, *options.observers], at_end=annotate
+        )
+        """Records what becomes of calls."""
+        self.rates = Rates(options.rates)
         self.ready = sites.ready
         self.news = sites.news
 
@@ -73,31 +111,85 @@ class Gate:
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Show a connection the tools that it may call."""
+        """Show a connection the tools that it may call, and refuse those who are too fast."""
+        if ctx.method in _COUNTED:
+            self._count(ctx)
         with contained():  # of all requests; a tool says more of its own
             result = await call_next(ctx)
-        if ctx.method == "tools/list" and isinstance(result, dict):
-            hidden = {tool.name for tool in self._tools} - set(self.names(ctx))
-            result["tools"] = [tool for tool in result["tools"] if tool["name"] not in hidden]
+        if isinstance(result, dict) and ctx.method in _ABOUT:
+            self._adapt(result, self._visible(_caller(ctx)))
         return result
+
+    def _adapt(self, result: dict[str, Any], visible: Sequence[RegisteredTool]) -> None:
+        """Show the tools of a connection as it uses them, and what a model is told about them."""
+        if "tools" in result:
+            chosen = {tool.name: tool for tool in visible}
+            hidden = {tool.name for tool in self._tools} - chosen.keys()
+            result["tools"] = [
+                {**tool, "inputSchema": chosen[tool["name"]].schema}
+                if tool["name"] in chosen and chosen[tool["name"]].defaults
+                else tool
+                for tool in result["tools"]
+                if tool["name"] not in hidden
+            ]
+        spoken = {tool.dialect.name if tool.dialect else "": tool.dialect for tool in visible}
+        if "instructions" in result and len(spoken) == 1:
+            (dialect,) = spoken.values()
+            if dialect is not None:
+                result["instructions"] = dialect.instructions
 
     def names(self, ctx: ServerRequestContext[Any, Any]) -> list[str]:
         """The tools that a connection sees."""
         return [tool.name for tool in self._visible(_caller(ctx))]
 
-    def tool_call(self, request: Request, tool: RegisteredTool) -> Call:
+    def knows(self, ctx: ServerRequestContext[Any, Any], tool: RegisteredTool) -> bool:
+        """Whether a connection may hear of a tool: of those of a dialect only if it has chosen it.
+
+        To others it is a name that they know from elsewhere, and they are told what it is here.
+        """
+        if tool.dialect is None:
+            return True
+        visible = self._visible(_caller(ctx))
+        chosen = {each.dialect.name for each in visible if each.dialect is not None}
+        return tool.dialect.name in chosen
+
+    def spoken(self, caller: Caller, tool: RegisteredTool) -> RegisteredTool:
+        """A tool as a connection uses it: perhaps in a dialect."""
+        return next((each for each in self._visible(caller) if each.name == tool.name), tool)
+
+    def _count(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        request = self.request(ctx)
+        try:
+            self.rates.call(request.agent.key)
+        except RateLimited as error:
+            self.calls.tell(CallRecord(agent=request.agent, name=ctx.method, outcome=error.code))
+            said = f"{error.code}: {error.said_in(WORDING)}"
+            raise MCPError(RATE_LIMITED, said, error.detail) from error
+
+    def tool_call(
+        self, request: Request, tool: RegisteredTool, arguments: Mapping[str, Any], size: int
+    ) -> Call:
         """A call of a tool.
+
+        Args:
+            arguments: As the tool takes them.
+            size: Bytes of the texts in them.
 
         Raises:
             PermissionRefused: This connection does not see the tool.
+            RateLimited: The agent runs or writes too much.
         """
         caller = request.caller
-        if tool not in self._visible(caller):
+        if tool.name not in {each.name for each in self._visible(caller)}:
             require_level(tool.declaration.level, self._level(caller))
             raise PermissionRefused(
                 f"The tool {tool.name} is not among this connection's toolsets.",
                 "Use the tools that tools/list shows, or ask for a connection with more toolsets.",
             )
+        if tool.declaration.runs and arguments.get("exec", True):
+            self.rates.run(request.agent.key)
+        if tool.declaration.level is Level.write:
+            self.rates.write(request.agent.key, size)
         return self.call(request, tool.name, tool.declaration.up_to)
 
     def call(self, request: Request, name: str, declared: Level = Level.read) -> Call:
@@ -110,13 +202,33 @@ class Gate:
         self._attendance.note(ctx.session._connection, agent.key)
 
         async def report(progress: float, message: str) -> None:
-            await ctx.session.report_progress(progress, None, message)
+            shown, _ = self._options.redactor.mask(message)
+            await ctx.session.report_progress(progress, None, shown)
 
+        by_path = caller.by_path or bool(caller.rules)
         level, proposes = self._level(caller), self._options.proposes or caller.options.proposes
         return Call(
-            *(name, agent, level, declared, caller.authorize, caller.by_path, report),
+            *(name, agent, level, declared, caller.authorize, by_path, report),
             proposes=proposes,
+            rules=caller.rules,
         )
+
+    @asynccontextmanager
+    async def following(
+        self, ctx: ServerRequestContext[Any, Any], method: str, path: str
+    ) -> AsyncIterator[Call]:
+        """A call of anything else that is recorded, and checked again before its answer.
+
+        Args:
+            path: What it is about, as the client named it.
+        """
+        request = self.request(ctx)
+        record = CallRecord(agent=request.agent, name=method, arguments={"path": path})
+        with self.calls.following(record, request.caller):
+            record.call = call = self.call(request, method)
+            async with call.recheck_before_answer():
+                yield call
+            record.outcome = OK
 
     def request(self, ctx: ServerRequestContext[Any, Any]) -> Request:
         """A request, and who makes it."""
@@ -148,7 +260,8 @@ class Gate:
 
     def _choose(self, toolsets: Sequence[str], level: Level) -> list[RegisteredTool]:
         tools = list(self._tools)
-        for wanted in toolsets:
+        # Where nothing else is configured, a connection can choose a dialect.
+        for wanted in toolsets or (self._options.toolsets,):
             tools = select(wanted, tools)
         return [tool for tool in tools if tool.declaration.level <= level]
 

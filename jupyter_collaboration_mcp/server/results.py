@@ -1,4 +1,4 @@
-"""What goes back to a client: text, images and links, bounded; errors; contents of resources."""
+"""What goes back to a client: text, images and links, bounded; errors."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp_types import CallToolResult, ContentBlock, ImageContent, ResourceLink, TextContent
 
 from ..documents.text import clip_bytes, size
 from ..errors import CollaborationError
 from ..remedies import Intent
-from ..resources.kinds import Content
 from ..tools.limits import Echoes
 from ..tools.registry import MOST_LENGTH, Answer
+
+#: Bytes that are left for what stands beside a text that programs parse.
+_LEAST = 1_000
 
 
 def add_news(answer: Answer, news: Sequence[str]) -> Answer:
     """Tell an agent what happened to the server itself; with its next answer, whatever that is."""
     if not news:
         return answer
-    text = "\n".join([answer.text, *news, "Tell the person who runs the server."])
-    notices = [*answer.facts.get("notices", ()), *news]
-    return replace(answer, text=text, facts={**answer.facts, "notices": notices})
+    said = answer.text if answer.beside is None else answer.beside
+    text = "\n".join([*filter(None, [said]), *news, "Tell the person who runs the server."])
+    facts = {**answer.facts, "notices": [*answer.facts.get("notices", ()), *news]}
+    if answer.beside is None:
+        return replace(answer, text=text, facts=facts)
+    return replace(answer, beside=text, facts=facts)
 
 
 def success(answer: Answer, echoes: Echoes, wording: Mapping[Intent, str]) -> CallToolResult:
@@ -35,6 +39,9 @@ def success(answer: Answer, echoes: Echoes, wording: Mapping[Intent, str]) -> Ca
         facts = {**_error_facts(answer.error, echoes, wording), **facts}
     # What a document says is never cut here, even where it is what the caller looked for.
     content: list[ContentBlock] = [TextContent(type="text", text=_bounded(text))]
+    if answer.beside:
+        room = max(_LEAST, MOST_LENGTH - size(text))
+        content.append(TextContent(type="text", text=_bounded(answer.beside, room)))
     content += [
         ImageContent(type="image", data=picture.data, mime_type=picture.mime)
         for picture in answer.pictures
@@ -68,24 +75,12 @@ def compute(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: fact() if callable(fact) else fact for name, fact in facts.items()}
 
 
-def resource_contents(contents: Sequence[Content]) -> list[ReadResourceContents]:
-    """What was read of a resource."""
-    return [
-        ReadResourceContents(
-            content=each.body,
-            mime_type=each.mime,
-            meta=None if each.meta is None else dict(each.meta),
-        )
-        for each in contents
-    ]
-
-
-def _bounded(text: str) -> str:
+def _bounded(text: str, most: int = MOST_LENGTH) -> str:
     """What a client would not show is not sent. Tools keep below that by themselves."""
-    if size(text) <= MOST_LENGTH:
+    if size(text) <= most:
         return text
     first = f"Of {len(text):,} characters, some in the middle are left out. Ask for less.\n"
-    return first + clip_bytes(text, MOST_LENGTH - len(first))
+    return first + clip_bytes(text, most - len(first))
 
 
 def _error_facts(

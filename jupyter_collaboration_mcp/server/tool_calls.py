@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
 from mcp_types import CallToolResult
 
-from ..collaboration.activity.activity import now
 from ..errors import CollaborationError, InternalError
 from ..panics import contained
 from ..tools import limits
@@ -18,8 +16,7 @@ from ..tools.arguments import check_names
 from ..tools.limits import Echoes
 from ..tools.registry import Answer, RegisteredTool
 from ..workspace.permits import Call
-from .call_activity import OK
-from .call_log import log_call
+from .call_record import OK, CallRecord
 from .gate import Gate, Request
 from .results import add_news, compute, failure, success
 
@@ -38,44 +35,55 @@ class ToolCalls:
         """The result of a call, also where it fails."""
         request = self._gate.request(ctx)
         caller = request.caller
-        running = self._run(tool, arguments, request)
-        result = await log_call(tool, request.agent, arguments, running, caller.after_answer)
+        tool = self._gate.spoken(caller, tool)
+        record = CallRecord(
+            agent=request.agent,
+            name=tool.name,
+            level=tool.declaration.level,
+            up_to=tool.declaration.up_to,
+            arguments=arguments,
+        )
+        with self._gate.calls.following(record, caller):
+            result = await self._run(tool, arguments, request, record)
         facts = result.structured_content if self._gate.structured(caller) else None
         result.structured_content = None if facts is None else compute(facts)
         return result
 
     async def _run(
-        self, tool: RegisteredTool, arguments: dict[str, Any], request: Request
+        self,
+        tool: RegisteredTool,
+        arguments: dict[str, Any],
+        request: Request,
+        record: CallRecord,
     ) -> CallToolResult:
-        began = now()
         echoes = Echoes({})
-        call: Call | None = None
         error: CollaborationError | None
-        facts: Mapping[str, Any] | None = None
         try:
+            self._gate.rates.call(request.agent.key)
             given = tool.respelled(arguments)
             if texts := tool.json_texts(given):
                 await limits.check_json(texts.values())
                 given = tool.parsed(given, texts)
             check_names(tool.name, given, tool.schema)
-            limits.check(given, self._gate.most_items)
+            size = limits.check(given, self._gate.most_items)
             echoes = Echoes(given)
             validated = tool.validated(given)
-            call = self._gate.tool_call(request, tool)
+            record.call = self._gate.tool_call(request, tool, validated, size)
             await self._gate.ready()
-            answer = await _perform(tool, call, validated)
-            answer = add_news(answer, self._gate.news(call.agent.key))
-            result, error, facts = success(answer, echoes, tool.wording), answer.error, answer.facts
+            answer = await _perform(tool, record.call, validated)
+            answer = answer if tool.render is None else tool.render(answer, validated)
+            answer = add_news(answer, self._gate.news(request.agent.key))
+            result, error = success(answer, echoes, tool.wording), answer.error
+            record.facts = answer.facts
         except CollaborationError as raised:
             result, error = failure(raised, echoes, tool.wording), raised
         except Exception as raised:
             _log.exception("%s failed", tool.name)
             error = InternalError.of(raised)
             result = failure(error, echoes, tool.wording)
-        if call is not None:  # it was let in
-            outcome, level = OK if error is None else error.code, tool.declaration.level
-            record = self._gate.activity.record
-            request.caller.after_answer(partial(record, call, level, began, outcome, facts))
+        record.outcome = OK if error is None else error.code
+        if tool.declaration.runs:
+            self._gate.rates.ran(request.agent.key, sum(record.runs.values()))
         return result
 
 

@@ -8,6 +8,7 @@ import pytest
 from mcp import Client, MCPError
 from pycrdt import Doc, Map
 
+from jupyter_collaboration_mcp.resources.kinds import Kind
 from jupyter_collaboration_mcp.tools.registry import Answer, tool
 from jupyter_collaboration_mcp.workspace.permissions import Level
 from jupyter_collaboration_mcp.workspace.permits import Call
@@ -50,7 +51,7 @@ async def test_a_panic_in_a_resource_fails_only_that_request() -> None:
         assert text_of(await client.call_tool("answer", {})) == "fine"
 
 
-class Panics:
+class Panics(Kind):
     template = "jupyter-output://{kind}/{n}"
     description = "What pycrdt panics at."
 
