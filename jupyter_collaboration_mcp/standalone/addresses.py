@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ..backends.remote.server_address import ServerAddress, is_address
 from ..errors import InvalidArgument
-from .discovery import owner_of, token_for
+from .discovery import owner_of, place_of, token_for
 
 
 class Addresses:
@@ -68,6 +68,23 @@ def base_of(url: str) -> str:
     parts = urlsplit(url)
     found = re.match(r"(.*?)/(?:lab|tree|notebooks|doc|edit|api|mcp)(?:/|$)", parts.path)
     return f"{parts.scheme}://{parts.netloc}{found[1] if found else parts.path}"
+
+
+def leads_to(url: str, server: str) -> bool:
+    """Whether a URL, of a server or of one of its pages, is that of a server."""
+    return is_address(url) and place_of(base_of(url)) == place_of(base_of(server))
+
+
+def has_base(url: str, base: str) -> bool:
+    """Whether a URL has the base URL of a server, which is its own behind a proxy or hub."""
+    return (
+        base.strip("/") != "" and is_address(url) and place_of(base_of(url))[2] == base.strip("/")
+    )
+
+
+def without_page(url: str) -> str:
+    """The base URL of a server, without the page and the token that may follow."""
+    return base_of(url).rstrip("/") + "/"
 
 
 def _real(token: str | None) -> str | None:

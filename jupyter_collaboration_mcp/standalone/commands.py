@@ -41,7 +41,9 @@ def config(arguments: Sequence[str]) -> int:
         "server that is running here",
     )
     parser.add_argument(
-        "--with-token", action="store_true", help="with --http: include the token itself"
+        "--with-token",
+        action="store_true",
+        help="with --http: include a token that the server makes for this agent",
     )
     options, passed_on = parser.parse_known_args(arguments)
     if options.http is None:
@@ -55,7 +57,8 @@ def config(arguments: Sequence[str]) -> int:
         parser.error(
             "with --http, limits and names are part of the URL: ?permission=read&agent=Ada"
         )
-    endpoint = asyncio.run(_endpoint(options.http, options.with_token))
+    token_for = options.client if options.with_token else None
+    endpoint = asyncio.run(_endpoint(options.http, token_for))
     print(configuration(options.client, endpoint), end="")
     return 0
 
@@ -73,7 +76,7 @@ def doctor(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.token and not options.url:
         parser.error("--token needs the URL of the server that it is for")
-    known = _addresses(options.token, options.insecure)
+    known = known_addresses(options.token, options.insecure)
     if options.url:
         addresses = [known.trust(options.url)]
     else:
@@ -109,7 +112,8 @@ def servers(arguments: Sequence[str]) -> int:
 # -- parts -----------------------------------------------------------------------------------
 
 
-def _addresses(token: str | None = None, insecure: bool = False) -> Addresses:
+def known_addresses(token: str | None = None, insecure: bool = False) -> Addresses:
+    """Servers with the tokens that are known for them."""
     from .addresses import Addresses
 
     settings = read_settings(command_parser().parse_args([]), os.environ)
@@ -143,18 +147,18 @@ def _with_absolute_root(words: Sequence[str]) -> list[str]:
     return absolute
 
 
-async def _endpoint(url: str, with_token: bool) -> Endpoint:
+async def _endpoint(url: str, token_for: str | None) -> Endpoint:
     """The endpoint at a URL, or of the server that runs here."""
     from .discovery import running_servers
     from .endpoints import endpoint_of
 
-    addresses = _addresses()
+    addresses = known_addresses()
     if url:
-        return await endpoint_of(url, addresses.trust(url), with_token, say)
+        return await endpoint_of(url, addresses.trust(url), token_for, say)
     running = running_servers(Path.cwd())
     if not running:
         raise ValueError(
             "no Jupyter server is running here; start one, or give its URL: --http URL"
         )
     found = running[0].url
-    return await endpoint_of(found, addresses.address(found), with_token, say)
+    return await endpoint_of(found, addresses.address(found), token_for, say)

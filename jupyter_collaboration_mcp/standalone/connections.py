@@ -87,6 +87,16 @@ class Connections:
         site.found = True
         return site
 
+    def find(self, url: str) -> Site | None:
+        """The site that a URL leads to, if it is joined.
+
+        Raises:
+            CollaborationError: No server can have this URL.
+        """
+        place = place_of(self._addresses.address(url).base)
+        joined = (site for site in self._sites if site.url is not None)
+        return next((site for site in joined if place_of(str(site.url)) == place), None)
+
     async def connect(self, url: str, alias: str | None) -> Site:
         """Join one more server, if it answers and accepts the token.
 
@@ -95,9 +105,8 @@ class Connections:
         """
         address = self._addresses.address(url)
         place = place_of(address.base)
-        for other in self._sites:
-            if other.url is not None and place_of(other.url) == place:
-                raise _already_connected(other)
+        if (other := self.find(url)) is not None:
+            raise _already_connected(other)
         reserved = self._levels.by_alias
         alias = alias or self._alias_for(url, reserved)
         known = self._known.get(place)

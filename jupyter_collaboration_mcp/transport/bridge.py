@@ -9,29 +9,40 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote
 
 from jupyter_server._tz import utcnow
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from jupyter_server.auth.decorator import allow_unauthenticated
+from jupyter_server.auth.identity import User
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import ensure_async, origin_matches_pat
-from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
 from jupyter_collaboration_mcp.documents.json_values import MOST_VALUES, has_too_many_values
 from jupyter_collaboration_mcp.errors import InvalidArgument
 from jupyter_collaboration_mcp.server.caller import (
-    QUERY_PARAMETERS,
     SCOPE_KEY,
     Caller,
     ConnectionOptions,
     allow_all,
 )
+from jupyter_collaboration_mcp.server.rates import Buckets, retry_after
+from jupyter_collaboration_mcp.transport.agent_tokens import (
+    AgentToken,
+    AgentTokens,
+)
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
-from jupyter_collaboration_mcp.transport.origins import authority, is_origin
+from jupyter_collaboration_mcp.transport.origins import authority, is_loopback, is_origin
+from jupyter_collaboration_mcp.transport.request_secrets import (
+    forget_secrets,
+    normalise_authorization,
+    take_agent_token,
+)
+from jupyter_collaboration_mcp.workspace.permissions import NO_RULES
 
 if TYPE_CHECKING:
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -65,6 +76,13 @@ _NOT_FOR_TOOLS = _HOP_BY_HOP | _SECRET
 #: Query parameters that Jupyter reads: they carry a credential.
 _OF_JUPYTER = frozenset({"token", "_xsrf"})
 
+_NO_CREDENTIAL = (
+    "This Jupyter server has neither token nor password and can be reached from other machines, so "
+    "it serves no agents. Set a token, or JupyterCollaborationMCP.allow_without_token."
+)
+#: What pages of allowed origins may read of an answer's headers.
+_EXPOSED = "Mcp-Session-Id, Retry-After, WWW-Authenticate"
+
 _ERRORS = {
     401: (
         "No valid Jupyter credential. Send the server's token as `Authorization: Bearer <token>` "
@@ -72,6 +90,7 @@ _ERRORS = {
     ),
     403: "Refused by this Jupyter server.",
     405: f"Method not allowed; this endpoint accepts {METHODS}.",
+    429: "Too many requests with this credential (rate_limit); see Retry-After.",
     503: "This Jupyter server is shutting down.",
 }
 
@@ -84,14 +103,31 @@ class MCPHandler(JupyterHandler):
     collaboration_mcp_path: str | None = None
     """For authorizers: the path that is being authorized, if any."""
 
-    def initialize(self, endpoint: MCPEndpoint) -> None:
+    def initialize(
+        self,
+        endpoint: MCPEndpoint,
+        floods: Buckets | None = None,
+        tokens: AgentTokens | None = None,
+        open_to_all: bool = False,
+    ) -> None:
+        """Take what the endpoint consists of.
+
+        Args:
+            floods: How many requests a credential may send.
+            open_to_all: Whether anybody may enter where Jupyter has neither token nor password.
+        """
         self._endpoint = endpoint
+        self._tokens = tokens
+        self._open_to_all = open_to_all
+        self._agent_token: AgentToken | None = None
+        self._floods = floods
+        self._wait = 0.0
         self._gone = asyncio.Event()
         self._asking = asyncio.Lock()
         self._body_taken = False
         self._answered = False
         self._afterwards: list[Callable[[], None]] = []
-        _forget_secrets(self.request)
+        forget_secrets(self.request)
 
     # Who may enter
 
@@ -101,10 +137,30 @@ class MCPHandler(JupyterHandler):
             raise HTTPError(
                 403, "Requests from this Origin are not allowed (ServerApp.allow_origin)."
             )
-        _normalise_authorization(self.request)
+        normalise_authorization(self.request)
+        token = take_agent_token(self.request)
         await super().prepare(**options)
+        if token is not None:
+            self._enter(token)
+        elif not (self._open_to_all or self.identity_provider.auth_enabled or self._is_local()):
+            raise HTTPError(403, _NO_CREDENTIAL)
         if self.current_user is None and not self._is_preflight():
             raise HTTPError(401)
+
+    def _enter(self, token: str) -> None:
+        """Let an agent in by its own token, as the user who made it; nothing else counts."""
+        found = None if self._tokens is None else self._tokens.find(token)
+        self._agent_token = found
+        if found is None:
+            raise HTTPError(401, "This agent token was revoked, has expired, or never was one.")
+        name = found.display_name or found.user
+        user = User(username=found.user, name=name, display_name=name)
+        self.current_user = self._jupyter_current_user = user
+
+    def _is_local(self) -> bool:
+        """Whether the server can be reached from this machine only."""
+        server = self.serverapp
+        return server is not None and bool(server.sock or is_loopback(server.ip))
 
     def skip_check_origin(self) -> bool:
         # Jupyter trusts any site that has a token. An agent endpoint is what DNS rebinding and
@@ -158,6 +214,8 @@ class MCPHandler(JupyterHandler):
             return bool(await ensure_async(answer))
 
     def _credential(self) -> str:
+        if self._agent_token is not None:
+            return self._agent_token.credential
         # Not the username of a token request: the default identity provider invents a new
         # user for each, and an MCP session would be lost with its second request.
         provider = self.identity_provider
@@ -187,7 +245,7 @@ class MCPHandler(JupyterHandler):
             self.set_header("Access-Control-Allow-Origin", origin)
         else:
             return
-        self.set_header("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+        self.set_header("Access-Control-Expose-Headers", _EXPOSED)
         self.set_header("Vary", "Origin")
         if self.allow_credentials:
             self.set_header("Access-Control-Allow-Credentials", "true")
@@ -243,6 +301,11 @@ class MCPHandler(JupyterHandler):
     async def _serve(self) -> None:
         if not await self._authorize("read", self.auth_resource, None):
             raise HTTPError(403, "Jupyter's authorizer does not let this user use MCP.")
+        credential = self._credential()
+        # Before the body is looked at: this is what a flood costs.
+        if self._floods is not None and (wait := self._floods.take(credential)):
+            self._wait = wait
+            raise HTTPError(429)
         options = self._options()
         if await has_too_many_values(self.request.body):
             raise HTTPError(413, f"More than {MOST_VALUES:,} values in one request.")
@@ -250,16 +313,20 @@ class MCPHandler(JupyterHandler):
             application = await self._endpoint.application()
         except EndpointStopped:
             raise HTTPError(503) from None
+        scope = self._scope(credential, options)
         try:
-            await application(self._scope(options), self._receive, self._send)
+            if self._agent_token is None:
+                await application(scope, self._receive, self._send)
+            else:
+                with self._endpoint.requests.open(self._agent_token.credential, self._drop):
+                    await application(scope, self._receive, self._send)
         finally:
             self._finish_up()  # also if the client has gone
         if not (self._headers_written or self._gone.is_set()):
             raise RuntimeError("The MCP application ended without an answer")
 
-    def _scope(self, options: ConnectionOptions) -> Scope:
+    def _scope(self, credential: str, options: ConnectionOptions) -> Scope:
         request = self.request
-        credential = self._credential()
         by_path = type(self.authorizer) is not AllowAllAuthorizer
         return {
             "type": "http",
@@ -284,6 +351,7 @@ class MCPHandler(JupyterHandler):
                 options=options,
                 authorize=self._authorize if by_path else allow_all,
                 by_path=by_path,
+                rules=NO_RULES if self._agent_token is None else self._agent_token.rules,
                 after_answer=self._after_answer,
             ),
         }
@@ -291,11 +359,12 @@ class MCPHandler(JupyterHandler):
     def _options(self) -> ConnectionOptions:
         names = self.request.query_arguments.keys() - _OF_JUPYTER
         try:
-            return ConnectionOptions.parse(
+            options = ConnectionOptions.parse(
                 {name: self.get_query_arguments(name) for name in sorted(names)}
             )
         except InvalidArgument as error:
             raise HTTPError(400, f"{error.happened} {error.next_step}") from None
+        return options if self._agent_token is None else _narrowed(options, self._agent_token)
 
     async def _receive(self) -> Message:
         if not self._body_taken:
@@ -366,6 +435,13 @@ class MCPHandler(JupyterHandler):
     def compute_etag(self) -> None:
         return None  # no answer here is ever revalidated
 
+    def _drop(self) -> None:
+        """End the request at once: whoever sent it may not be here any more."""
+        self._gone.set()
+        stream = getattr(self.request.connection, "stream", None)
+        if stream is not None:
+            stream.close()
+
     def on_connection_close(self) -> None:
         self._gone.set()
         super().on_connection_close()
@@ -382,6 +458,8 @@ class MCPHandler(JupyterHandler):
             self.set_header("WWW-Authenticate", 'Bearer realm="Jupyter"')
         elif status_code == 405:
             self.set_header("Allow", METHODS)
+        elif status_code == 429:
+            self.set_header("Retry-After", retry_after(self._wait))
         exception = kwargs.get("exc_info", (None, None, None))[1]
         if isinstance(exception, HTTPError) and exception.log_message:
             said = exception.log_message % exception.args
@@ -390,32 +468,17 @@ class MCPHandler(JupyterHandler):
         self.finish({"error": said})
 
 
-def _forget_secrets(request: HTTPServerRequest) -> None:
-    """Leave only what we know in the URL, before anybody can log it or pass it on.
-
-    The parsed arguments keep the token, which Jupyter authenticates with. Jupyter scrubs its
-    request log, but neither `%74oken=` nor `tokn=`; and Tornado logs the whole URL with an
-    unexpected exception.
-    """
-    if not request.query:
-        return
-    parts = request.query.split("&")
-    kept = [p for p in parts if unquote_plus(p.partition("=")[0]) in QUERY_PARAMETERS]
-    if len(kept) < len(parts):
-        request.query = "&".join(kept)
-        request.uri = f"{request.path}?{request.query}" if kept else request.path
-
-
-def _normalise_authorization(request: HTTPServerRequest) -> None:
-    """Write `Identity.token X`, which some clients send, as the `token X` that Jupyter reads."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "identity.token":
-        request.headers["Authorization"] = f"token {token}"
-
-
 def _session_owner(credential: str) -> AuthenticatedUser:
     """The owner that the SDK binds a session to: it answers anyone else with 404."""
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.auth.provider import AccessToken
 
     return AuthenticatedUser(AccessToken(token="", client_id=credential, scopes=[]))
+
+
+def _narrowed(options: ConnectionOptions, token: AgentToken) -> ConnectionOptions:
+    """What a connection asks for, within what its token allows."""
+    if options.agent not in (None, token.agent):
+        raise HTTPError(403, f"This token is for the agent {token.agent!r} only.")
+    asked_for = token.level if options.permission is None else options.permission
+    return replace(options, agent=token.agent, permission=min(asked_for, token.level))

@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from .sessions import bound_sessions
+from .open_requests import OpenRequests
+from .resumption import make_resumable
+from .sessions import bound_sessions, end_sessions
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -52,6 +54,7 @@ class MCPEndpoint:
         log: Where the life of the endpoint is reported.
         max_request_body_size: Larger requests are answered with 413.
         preload: Modules that `build` will need, imported together with `mcp` off the event loop.
+        event_store_size: Bytes that are kept for clients that lose their connection; 0: none.
     """
 
     def __init__(
@@ -60,11 +63,16 @@ class MCPEndpoint:
         log: logging.Logger | logging.LoggerAdapter[logging.Logger],
         max_request_body_size: int = MAX_REQUEST_BODY_SIZE,
         preload: Iterable[str] = (),
+        event_store_size: int = 0,
     ) -> None:
         self._build = build
         self._log = log
         self._max_request_body_size = max_request_body_size
+        self._event_store_size = event_store_size
         self._modules = (*_MODULES, *preload)
+        self.requests = OpenRequests()
+        """What is being answered to agents with tokens of their own."""
+        self._manager: StreamableHTTPSessionManager | None = None
         self._application: ASGIApp | None = None
         self._ready: asyncio.Future[ASGIApp] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -113,6 +121,12 @@ class MCPEndpoint:
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=1.0)
 
+    def end(self, credential: str) -> None:
+        """End the requests and sessions of a credential."""
+        self.requests.end(credential)
+        if self._manager is not None:
+            end_sessions(self._manager, credential)
+
     def _start(self) -> asyncio.Future[ASGIApp]:
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[ASGIApp] = loop.create_future()
@@ -131,7 +145,7 @@ class MCPEndpoint:
             server = await asyncio.to_thread(self._build_quietly)
             if self._stopping.is_set():
                 raise EndpointStopped
-            manager = self._make_manager(server)
+            manager = self._manager = self._make_manager(server)
             async with manager.run():
                 self._application = manager.asgi_app
                 ready.set_result(manager.asgi_app)
@@ -169,6 +183,7 @@ class MCPEndpoint:
             max_request_body_size=self._max_request_body_size,
         )
         bound_sessions(manager)
+        make_resumable(manager, self._event_store_size)
         return manager
 
 

@@ -15,8 +15,10 @@ from urllib.parse import parse_qs
 
 from ..errors import InvalidArgument
 from ..server.caller import SCOPE_KEY, Caller, ConnectionOptions, allow_all
+from ..server.rates import Buckets, retry_after
 from .endpoint import MAX_REQUEST_BODY_SIZE
 from .origins import authority, host_name
+from .resumption import make_resumable
 from .sessions import bound_sessions
 
 if TYPE_CHECKING:
@@ -80,12 +82,20 @@ _UNBOUND = {
 }
 
 
-def application(server: MCPServer, token: str, hosts: Iterable[str]) -> ASGIApp:
+def application(
+    server: MCPServer,
+    token: str,
+    hosts: Iterable[str],
+    floods: Buckets | None = None,
+    event_store_size: int = 0,
+) -> ASGIApp:
     """The ASGI application at `/mcp`.
 
     Args:
         token: What a client must send as `Authorization: Bearer`.
         hosts: Names that clients may use for it, besides those of this machine.
+        floods: How many requests it takes.
+        event_store_size: Bytes that are kept for clients that lose their connection; 0: none.
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -95,7 +105,8 @@ def application(server: MCPServer, token: str, hosts: Iterable[str]) -> ASGIApp:
         transport_security=unchecked, max_request_body_size=MAX_REQUEST_BODY_SIZE
     )
     bound_sessions(server.session_manager)
-    return _OriginGate(_BearerGate(app, token), (*_LOOPBACK, *map(bracketed, hosts)))
+    make_resumable(server.session_manager, event_store_size)
+    return _OriginGate(_BearerGate(app, token, floods), (*_LOOPBACK, *map(bracketed, hosts)))
 
 
 class _OriginGate:
@@ -127,8 +138,9 @@ def _sent(scope: Scope, header: bytes) -> list[str]:
 class _BearerGate:
     """Lets in whoever has the token, and identifies the caller."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str, floods: Buckets | None) -> None:
         self._app = app
+        self._floods = floods
         self._token = token.encode()
         self._credential = f"token:{hashlib.sha256(self._token).hexdigest()[:16]}"
 
@@ -143,6 +155,11 @@ class _BearerGate:
             said = "Send the token that was printed at the start."
             challenge = (b"www-authenticate", b'Bearer error="invalid_token"')
             await _answer(send, 401, "invalid_token", said, challenge)
+            return
+        if self._floods is not None and (wait := self._floods.take(self._credential)):
+            said = "Too many requests with this token (--rate-limit); see Retry-After."
+            after = (b"retry-after", retry_after(wait).encode())
+            await _answer(send, 429, "rate_limited", said, after)
             return
         query = scope.get("query_string", b"").decode("latin-1")
         try:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 
 _HOST = r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z._-]+)(?::[0-9]{1,5})?"
 
@@ -22,6 +23,16 @@ def authority(origin: str) -> str | None:
     """The host and port of a page that came over HTTP, in lower case; None for anything else."""
     found = _ORIGIN.fullmatch(origin.lower())
     return found["authority"] if found and found["scheme"] in ("http", "https") else None
+
+
+def is_loopback(ip: str) -> bool:
+    """Whether a server that listens there is reached from this machine only."""
+    if ip.lower() == "localhost":
+        return True
+    try:
+        return ip_address(ip).is_loopback
+    except ValueError:  # a name, or nothing: all addresses
+        return False
 
 
 def host_name(host: str) -> str | None:

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ class Place:
         notebooks.write(self.file, notebooks.notebook(cells))
 
     @asynccontextmanager
-    async def agent(self, name: str = "Ada", **query: str) -> AsyncIterator[AgentClient]:
+    async def agent(self, name: str = "Ada", **query: Any) -> AsyncIterator[AgentClient]:
         """An agent with a connection of its own, and with a command of its own if it needs one."""
         if self.way == "extension":
             async with agent(self.server, name, **query) as client:

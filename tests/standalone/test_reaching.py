@@ -214,7 +214,8 @@ async def test_a_server_without_a_token_is_usable_whatever_token_is_set(
     make_server: MakeServer, tmp_path: Path, extensions: dict[str, bool]
 ) -> None:
     async with make_server(extensions=extensions, token="") as server:
-        for given in ({}, {"JUPYTER_TOKEN": "of-another-server"}):
+        variables: list[dict[str, Any]] = [{}, {"JUPYTER_TOKEN": "of-another-server"}]
+        for given in variables:
             file = write(server)
             async with over_stdio(tmp_path, f"--server={server.url}", cwd=tmp_path, **given) as ada:
                 facts = await works(ada, file)
@@ -276,7 +277,7 @@ async def test_a_server_behind_a_proxy_is_reached_through_it(
     server = plain if scheme == "http" else secret
     file = write(server)
     async with ForwardProxy(ELSEWHERE) as proxy:
-        more = {variable: proxy.url, "SSL_CERT_FILE": str(certificate.file)}
+        more: dict[str, Any] = {variable: proxy.url, "SSL_CERT_FILE": str(certificate.file)}
         address = f"{scheme}://{ELSEWHERE}:{server.port}/"
         async with over_stdio(
             tmp_path, f"--server={address}", cwd=tmp_path, JUPYTER_TOKEN=server.token, **more
@@ -305,7 +306,9 @@ async def test_a_proxy_for_other_hosts_is_not_used(
 ) -> None:
     file = write(plain)
     async with ForwardProxy(HERE) as proxy:
-        more = {name: HERE if name == "NO_PROXY" else proxy.url for name in variables}
+        more: dict[str, Any] = {
+            name: HERE if name == "NO_PROXY" else proxy.url for name in variables
+        }
         address = f"http://{host}:{plain.port}/"
         async with over_stdio(
             tmp_path, f"--server={address}", cwd=tmp_path, JUPYTER_TOKEN=plain.token, **more

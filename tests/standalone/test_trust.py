@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,8 @@ def thief() -> Iterator[str]:
 async def test_the_persons_token_is_not_sent_to_a_server_named_by_a_model(
     stock: JupyterProcess, thief: str, tmp_path: Path
 ) -> None:
-    for more in ({"JUPYTER_TOKEN": stock.token}, {"JUPYTER_COLLABORATION_MCP_TOKEN": stock.token}):
+    for name in ("JUPYTER_TOKEN", "JUPYTER_COLLABORATION_MCP_TOKEN"):
+        more: dict[str, Any] = {name: stock.token}
         async with over_stdio(tmp_path, f"--server={stock.url}", cwd=tmp_path, **more) as ada:
             error = await ada.refused("connect_server", url=thief, alias="thief")
             assert error["code"] == "token_refused"

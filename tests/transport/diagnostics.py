@@ -1,20 +1,33 @@
-"""A Jupyter extension for the tests: the conformance suite's diagnostic tools on our own server.
+"""For the tests, a Jupyter extension: our server, with what the conformance suite calls and reads.
 
-Some checks can only be made of a server that has the tools that the suite calls. They are added
-to the server that our extension builds, so it is our transport, gate and middleware that answer.
-Extensions are loaded in the order of their names, and this one's is after ours.
+Some checks can only be made of a server that has the tools, resources and prompts of the suite.
+They are added to the server that our extension builds, so it is our transport, gate and handlers
+that answer. Extensions are loaded in the order of their names, and this one's is after ours.
 """
 
+import asyncio
 import itertools
+from functools import partial
 from typing import Annotated, Any
 
 from jupyter_server.serverapp import ServerApp
 from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve, Sample
-from mcp.server.mcpserver.prompts import Prompt
 from mcp_types import CreateMessageResult, SamplingMessage, TextContent
 from pydantic import BaseModel
 
+from jupyter_collaboration_mcp.prompts import PROMPTS
+from jupyter_collaboration_mcp.resources import RESOURCES
+from jupyter_collaboration_mcp.resources.watching import ListWatch
+from jupyter_collaboration_mcp.server.caller import SCOPE_KEY
+from jupyter_collaboration_mcp.server.server import CollaborationServer
+from jupyter_collaboration_mcp.tools.parts import Extension, Parts
+from jupyter_collaboration_mcp.tools.registration import make_all
+from jupyter_collaboration_mcp.transport.bridge import MCPHandler
 from jupyter_collaboration_mcp.transport.endpoint import MCPEndpoint
+from jupyter_collaboration_mcp.transport.streams import PRIMING
+from jupyter_collaboration_mcp.workspace.sites import Sites
+
+from .suite_content import SUITE_PROMPTS, SuiteResources
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
@@ -25,10 +38,18 @@ def _load_jupyter_server_extension(serverapp: ServerApp) -> None:
     ours = serverapp.web_app.settings["jupyter_collaboration_mcp"]
     endpoint: MCPEndpoint = ours._endpoint
     build = endpoint._build
+    sites: Sites = ours._assembly._sites
 
     def build_with_diagnostics() -> MCPServer[Any]:
         server = build()
+        assert isinstance(server, CollaborationServer)
         _add_diagnostics(server)
+        parts = Parts(sites, None, Extension())
+        kinds = [*make_all(RESOURCES, parts), ("suite", SuiteResources())]
+        prompts = [*make_all(PROMPTS, parts), *SUITE_PROMPTS]
+        server.serve_resources(kinds, partial(ListWatch, sites))
+        server.serve_prompts(prompts)
+        server.serve_completions(kinds, prompts)
         return server
 
     endpoint._build = build_with_diagnostics
@@ -72,6 +93,16 @@ def _add_diagnostics(server: MCPServer[Any]) -> None:
         await ctx.error("a problem")
         return "logged"
 
+    @server.tool(name="test_reconnection")
+    async def lose_connection(ctx: Context[Any, Any]) -> str:
+        """Ends its connection before it answers, as a proxy does that has waited long enough."""
+        assert ctx.request_context.request is not None
+        handler = ctx.request_context.request.scope[SCOPE_KEY].after_answer.__self__
+        assert isinstance(handler, MCPHandler)
+        await asyncio.sleep(2 * PRIMING)
+        await handler.finish()
+        return "answered"
+
     @server.tool(name="test_trigger_tool_change")
     async def change_tools(ctx: Context[Any, Any]) -> str:
         """Adds a tool."""
@@ -82,11 +113,9 @@ def _add_diagnostics(server: MCPServer[Any]) -> None:
 
     @server.tool(name="test_trigger_prompt_change")
     async def change_prompts(ctx: Context[Any, Any]) -> str:
-        """Adds a prompt."""
-        name = f"test_added_prompt_{next(changes)}"
-        server.add_prompt(Prompt.from_function(_nothing, name=name))
+        """Tells clients that there are other prompts."""
         await ctx.notify_prompts_changed()
-        return name
+        return "told"
 
 
 def _nothing() -> str:

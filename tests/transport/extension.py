@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BODY_LIMIT = 1024 * 1024
 
+EVENT_STORE_SIZE = 2_000_000
+
 
 class TransportExtension(ExtensionApp):
     name = "transport_extension"
@@ -37,7 +39,11 @@ class TransportExtension(ExtensionApp):
 
         slow = ["tests.transport.slow_import"] if "WHILE_IMPORTING" in os.environ else []
         self.endpoint = MCPEndpoint(
-            build_or_fail, self.log, max_request_body_size=BODY_LIMIT, preload=slow
+            build_or_fail,
+            self.log,
+            max_request_body_size=BODY_LIMIT,
+            preload=slow,
+            event_store_size=EVENT_STORE_SIZE,
         )
 
     def initialize_handlers(self) -> None:

@@ -6,15 +6,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.conftest import MakeServer
-from tests.harness.conformance import SCENARIOS, run_conformance
+from tests.harness.conformance import NEED_DIAGNOSTICS, SCENARIOS, run_conformance
 from tests.harness.jupyter import JupyterProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node]
 
 _log = logging.getLogger(__name__)
-
-#: Scenarios that call the suite's own tools; all others see only the tools that agents see.
-NEED_DIAGNOSTICS = {"server-stateless"}
 
 CASES = [(version, scenario) for version, scenarios in SCENARIOS.items() for scenario in scenarios]
 
@@ -30,7 +27,7 @@ async def lab_server(make_server: MakeServer, anyio_backend: str) -> AsyncIterat
 async def diagnostics_server(
     make_server: MakeServer, anyio_backend: str
 ) -> AsyncIterator[JupyterProcess]:
-    """Jupyter with our extension, whose server has the suite's own tools as well."""
+    """Jupyter with our extension, whose server has what the suite calls and reads as well."""
     async with make_server(extensions={"tests.transport.diagnostics": True}) as process:
         yield process
 
@@ -47,10 +44,22 @@ async def test_the_endpoint_conforms_to_the_specification(
 @pytest.mark.parametrize(
     ("spec_version", "scenario"), [case for case in CASES if case[1] in NEED_DIAGNOSTICS]
 )
-async def test_the_endpoint_conforms_where_the_suite_needs_its_own_tools(
+async def test_the_endpoint_conforms_where_the_suite_needs_content_of_its_own(
     diagnostics_server: JupyterProcess, spec_version: str, scenario: str
 ) -> None:
     await _assert_conforms(diagnostics_server, spec_version, scenario)
+
+
+async def test_a_client_of_the_suite_resumes_a_call(diagnostics_server: JupyterProcess) -> None:
+    url, token = f"{diagnostics_server.url}mcp", diagnostics_server.token
+    result = await run_conformance(url, token, "2025-11-25", "server-sse-polling")
+    # All that it checks is only recommended by the specification.
+    assert not result.warned
+    assert {check.name for check in result.passed} >= {
+        "ServerSendsPrimingEvent",
+        "ServerSendsRetryField",
+        "ServerDisconnectResume",
+    }
 
 
 async def _assert_conforms(server: JupyterProcess, spec_version: str, scenario: str) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
+from anyio import CancelScope
+from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from jupyter_collaboration_mcp.transport.sessions import MOST_SESSIONS
+from jupyter_collaboration_mcp.transport.sessions import MOST_SESSIONS, bound_sessions
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import LEGACY, agent, mcp_address
@@ -100,3 +106,45 @@ async def test_an_agent_that_ends_its_session_is_no_longer_present(server: Jupyt
         async with agent(server, "Ada", mode=LEGACY) as ada:
             await ada.ask("get_notebook", path=path)
             assert await here() == ["Ada (agent)"]
+
+
+class Transport:
+    """A session as the SDK's manager keeps it."""
+
+    def __init__(self, deadline: float) -> None:
+        self.idle_scope = CancelScope(deadline=deadline)
+
+
+def manager_with(sessions: dict[str, tuple[str, float]]) -> StreamableHTTPSessionManager:
+    """A manager of sessions with an owner and a time at which they will have been idle for long."""
+    manager: Any = StreamableHTTPSessionManager(Server("test"))
+    for session, (owner, deadline) in sessions.items():
+        manager._server_instances[session] = Transport(deadline)
+        manager._session_owners[session] = owned_by(owner)
+    return manager  # type: ignore[no-any-return]
+
+
+def owned_by(owner: str) -> AuthorizationContext:
+    return AuthorizationContext(client_id=owner, issuer=None, subject=None)
+
+
+def ended(manager: StreamableHTTPSessionManager) -> list[str]:
+    instances = manager._server_instances.items()
+    return [name for name, each in instances if each.idle_scope and each.idle_scope.cancel_called]
+
+
+async def test_sessions_of_the_credential_with_most_of_them_end_first() -> None:
+    manager = manager_with(
+        {"a": ("ada", 1.0), "b1": ("bob", 5.0), "b2": ("bob", 4.0), "b3": ("bob", math.inf)}
+    )
+    bound_sessions(manager, most=4)
+    assert manager._admit_session(owned_by("ada")) is not None
+    assert ended(manager) == ["b2"]
+
+
+async def test_a_credential_has_only_so_many_sessions_in_use() -> None:
+    manager = manager_with({"a1": ("ada", math.inf), "a2": ("ada", math.inf), "a3": ("ada", 9.0)})
+    bound_sessions(manager, in_use=2)
+    assert manager._admit_session(owned_by("ada")) is None
+    assert manager._admit_session(owned_by("bob")) is not None
+    assert ended(manager) == []

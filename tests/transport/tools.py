@@ -23,6 +23,7 @@ def build() -> MCPServer:
     server = MCPServer("transport", version="0")
     started: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
     released: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+    lines: defaultdict[str, asyncio.Queue[str]] = defaultdict(asyncio.Queue)
     outcomes: defaultdict[str, asyncio.Future[str]] = defaultdict(asyncio.Future)
 
     def request_of(context: Context[Any, Any]) -> Any:
@@ -51,6 +52,35 @@ def build() -> MCPServer:
             raise
         outcomes[name].set_result("finished")
         return "released"
+
+    @server.tool()
+    async def narrate(name: str, ctx: Context[Any, Any]) -> str:
+        """Report what `tell` says, until it says nothing."""
+        told = 0
+        while line := await asyncio.wait_for(lines[name].get(), 10 * LIMIT):
+            told += 1
+            await ctx.report_progress(told, None, line)
+        return "the end"
+
+    @server.tool()
+    async def tell(name: str, texts: list[str]) -> str:
+        """Let `narrate` report something."""
+        for each in texts:
+            lines[name].put_nowait(each)
+        return name
+
+    @server.tool()
+    async def flood(count: int, size: int, ctx: Context[Any, Any]) -> str:
+        """Report much progress."""
+        for number in range(count):
+            await ctx.report_progress(number, None, "x" * size)
+        return "x" * size
+
+    @server.tool()
+    async def announce(ctx: Context[Any, Any]) -> str:
+        """Notify the session, not the call."""
+        await ctx.session.send_tool_list_changed()
+        return "announced"
 
     @server.tool(name="started")
     async def wait_for_start(name: str) -> str:

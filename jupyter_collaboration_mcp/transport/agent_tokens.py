@@ -1,0 +1,235 @@
+"""Tokens of agents: each lets one agent in at `/mcp`, with a level, paths and an end, and opens
+nothing else of Jupyter.
+
+They are kept as hashes in a file that only its owner can read. A token is 32 random bytes, so a
+plain hash is enough: nobody can guess what it is of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from logging import Logger
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidArgument
+from ..workspace.permissions import NO_RULES, Level, PathRules
+
+#: How each of them begins, so that people and secret scanners recognize it.
+PREFIX = "jcm_"
+
+#: Tokens that are kept, characters of a name and of a path, paths of one token.
+_MOST, _LONGEST, _PATHS = 500, 200, 100
+
+#: Seconds that a token may be good for, at most.
+_LONGEST_LIFE = 10 * 365 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentToken:
+    """What a token is good for; the token itself is known only to the agent."""
+
+    id: str
+    agent: str
+    """The name that the agent has, whatever it says."""
+    permission: str
+    """The name of the highest level."""
+    paths: Sequence[str]
+    """Globs of what it may touch; everything if there are none."""
+    created: float
+    expires: float | None
+    user: str
+    """Who made it, as Jupyter knows them: the authorizer is asked about this user."""
+    display_name: str
+    digest: str
+
+    @property
+    def level(self) -> Level:
+        return Level[self.permission]
+
+    @property
+    def rules(self) -> PathRules:
+        return (
+            PathRules(allowed=self.paths, source="This agent's token") if self.paths else NO_RULES
+        )
+
+    @property
+    def credential(self) -> str:
+        return credential_of(self.id)
+
+    @property
+    def expired(self) -> bool:
+        return self.expires is not None and self.expires <= time.time()
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What anybody may know of it who may make tokens."""
+        known = asdict(self)
+        del known["digest"]
+        return {**known, "paths": list(self.paths), "expired": self.expired}
+
+
+def credential_of(token_id: str) -> str:
+    """The credential of whoever has a token."""
+    return f"agent:{token_id}"
+
+
+def is_agent_token(text: str) -> bool:
+    return text.startswith(PREFIX)
+
+
+class AgentTokens:
+    """The tokens of one Jupyter server.
+
+    Args:
+        path: The file in which they are kept.
+    """
+
+    def __init__(self, path: Path, log: Logger) -> None:
+        self._path = path
+        self._log = log
+        self._changing = asyncio.Lock()
+        self._read: dict[str, AgentToken] | None = None  # by id
+        self.on_revoked: Callable[[str], Awaitable[None]] | None = None
+        """Called with the credential of a token that is not good any more."""
+
+    def find(self, token: str) -> AgentToken | None:
+        """What a token is good for; None if it is nobody's, was revoked or has expired."""
+        token_id = token.removeprefix(PREFIX).partition("_")[0]
+        found = self._tokens.get(token_id)
+        if found is None or found.expired:
+            return None
+        return found if secrets.compare_digest(found.digest, _digest(token)) else None
+
+    def all(self) -> list[AgentToken]:
+        """All tokens, the oldest first; those that have expired, too."""
+        return sorted(self._tokens.values(), key=lambda each: each.created)
+
+    async def create(
+        self,
+        agent: str,
+        permission: Level,
+        paths: Sequence[str] = (),
+        expires_in: float | None = None,
+        user: str = "",
+        display_name: str = "",
+    ) -> tuple[AgentToken, str]:
+        """Make a token. It can be seen now, and never again.
+
+        Args:
+            expires_in: Seconds; None if it is good until it is revoked.
+
+        Raises:
+            InvalidArgument: There cannot be such a token.
+            OSError: It cannot be stored.
+        """
+        name = " ".join(agent.split())
+        if not name or len(name) > _LONGEST or not name.isprintable():
+            raise InvalidArgument("A token needs the name of its agent.", "Give a short name.")
+        if len(paths) > _PATHS or not all(each and len(each) <= 1000 for each in paths):
+            raise InvalidArgument(
+                f"There are more than {_PATHS} paths, or one is empty or too long.",
+                "Give a few globs, such as reports/*.",
+            )
+        if expires_in is not None and not 0 < expires_in <= _LONGEST_LIFE:
+            raise InvalidArgument(
+                f"A token cannot expire in {expires_in:g} seconds.",
+                "Give a positive number of seconds, up to ten years.",
+            )
+        async with self._changing:
+            if len(self._tokens) >= _MOST:
+                raise InvalidArgument(
+                    f"There are {_MOST} tokens already.", "Revoke those that nobody needs."
+                )
+            token_id, now = secrets.token_hex(4), time.time()
+            token = f"{PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
+            made = AgentToken(
+                token_id,
+                name,
+                permission.name,
+                tuple(paths),
+                now,
+                None if expires_in is None else now + expires_in,
+                user,
+                display_name,
+                _digest(token),
+            )
+            await self._store({**self._tokens, token_id: made})
+        return made, token
+
+    async def revoke(self, token_id: str) -> AgentToken | None:
+        """Make a token worthless, and end what its agent does; None if there is none.
+
+        Raises:
+            OSError: It cannot be stored; it is worthless until the server restarts.
+        """
+        async with self._changing:
+            found = self._tokens.get(token_id)
+            if found is None:
+                return None
+            left = {key: each for key, each in self._tokens.items() if key != token_id}
+            self._read = left  # whatever becomes of the file
+            try:
+                await self._store(left)
+            finally:
+                if self.on_revoked is not None:
+                    await self.on_revoked(found.credential)
+        return found
+
+    @property
+    def _tokens(self) -> dict[str, AgentToken]:
+        if self._read is None:
+            self._read = self._load()
+        return self._read
+
+    def _load(self) -> dict[str, AgentToken]:
+        try:
+            rows = json.loads(self._path.read_text(encoding="utf-8"))
+            return {row["id"]: _token(row) for row in rows}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._log.warning("No agent token works: %s cannot be read (%s)", self._path, error)
+            aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}.broken")
+            with contextlib.suppress(OSError):
+                self._path.rename(aside)  # or the next token that is made would replace it
+            return {}
+
+    async def _store(self, tokens: dict[str, AgentToken]) -> None:
+        rows = [asdict(each) for each in tokens.values()]
+        await asyncio.to_thread(_write, self._path, json.dumps(rows, indent=1))
+        self._read = tokens
+
+
+def _token(row: dict[str, Any]) -> AgentToken:
+    token = replace(AgentToken(**row), paths=tuple(row["paths"]))
+    Level[token.permission]  # or it is refused here, and not with the first call
+    return token
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file at once by one that only its owner can read."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            new.unlink()

@@ -1,0 +1,103 @@
+"""The command with the toolset `connect`: notebooks on several servers, connected by URL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import AgentClient, over_stdio, text_of
+from tests.harness.jupyter import JupyterProcess
+
+pytestmark = pytest.mark.anyio
+
+STOCK = {"jupyter_collaboration_mcp": False}
+
+
+@pytest.fixture(scope="module")
+async def first(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
+    async with make_server(extensions=STOCK) as process:
+        notebooks.write(process.root / "work.ipynb", notebooks.notebook([notebooks.code("a", "1")]))
+        yield process
+
+
+@pytest.fixture(scope="module")
+async def second(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[JupyterProcess]:
+    async with make_server(extensions=STOCK) as process:
+        cell = notebooks.code("a", "print(6 * 7)")
+        notebooks.write(process.root / "work.ipynb", notebooks.notebook([cell]))
+        yield process
+
+
+async def refused(client: AgentClient, tool: str, **arguments: str) -> str:
+    result = await client.call(tool, **arguments)
+    assert result.is_error, text_of(result)
+    return text_of(result)
+
+
+async def test_notebooks_of_several_servers_are_connected_by_url(
+    first: JupyterProcess, second: JupyterProcess, tmp_path: Path
+) -> None:
+    work = {"notebook_path": "work.ipynb"}
+    async with over_stdio(
+        tmp_path, f"--server={first.url}", "--toolsets=connect", JUPYTER_TOKEN=first.token
+    ) as kim:
+        await kim.say("connect_notebook", notebook_name="here", **work)
+        await kim.say("connect_notebook", notebook_name="named", server_url=first.url, **work)
+        there = {"server_url": second.url, "token": second.token}
+        await kim.say("connect_notebook", notebook_name="there", **there, **work)
+        said = await kim.say("execute_cell", notebook_name="there", cell_index=0)
+        assert "42" in said
+        assert "print" not in await kim.say("read_cell", notebook_name="here", cell_index=0)
+        # Whatever its address is: nothing is connected twice.
+        twin = second.url.replace("127.0.0.1", "127.1").replace("localhost", "127.1")
+        await kim.say("connect_notebook", notebook_name="twin", server_url=twin, **work)
+        rows = [row.split("\t") for row in (await kim.say("list_notebook")).splitlines()[1:]]
+        assert [row[:3] for row in rows] == [
+            ["here", first.url, "work.ipynb"],
+            ["named", first.url, "work.ipynb"],
+            ["there", second.url, "work.ipynb"],
+            ["twin", second.url, "work.ipynb"],
+        ]
+        assert rows[0][3] == "none yet"
+        assert rows[2][3].startswith("python3 ")
+        assert rows[2][3] == rows[3][3]
+
+
+async def test_what_is_no_jupyter_server_or_has_another_token_is_not_connected(
+    first: JupyterProcess, second: JupyterProcess, tmp_path: Path
+) -> None:
+    work = {"notebook_name": "nb", "notebook_path": "work.ipynb"}
+    tools = "--toolsets=connect,server"
+    async with over_stdio(
+        tmp_path, f"--server={first.url}", tools, JUPYTER_TOKEN=first.token
+    ) as kim:
+        wrong = {"server_url": second.url, "token": "no-such-token"}
+        said = await refused(kim, "connect_notebook", **wrong, **work)
+        assert said.startswith("token_refused: ")
+        assert "no-such-token" not in said
+        said = await refused(kim, "connect_notebook", server_url="http://127.0.0.1:9/", **work)
+        assert said.startswith("server_unreachable: ")
+        nowhere = f"{first.url}elsewhere/"
+        said = await refused(kim, "connect_notebook", server_url=nowhere, **work)
+        assert said.startswith("not_jupyter: ")
+        assert len((await kim.say("list_servers")).splitlines()) == 1
+        assert await kim.say("list_notebook") == "No notebook is currently connected"
+
+
+async def test_connecting_another_server_needs_the_level_admin(
+    first: JupyterProcess, second: JupyterProcess, tmp_path: Path
+) -> None:
+    options = ("--toolsets=connect", "--permission=execute")
+    async with over_stdio(
+        tmp_path, f"--server={first.url}", *options, JUPYTER_TOKEN=first.token
+    ) as kim:
+        work = {"notebook_path": "work.ipynb"}
+        await kim.say("connect_notebook", notebook_name="here", server_url=first.url, **work)
+        there = {"server_url": second.url, "token": second.token}
+        said = await refused(kim, "connect_notebook", notebook_name="there", **there, **work)
+        assert said.startswith("permission_refused: ")
+        assert "admin" in said

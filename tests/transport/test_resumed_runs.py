@@ -1,0 +1,103 @@
+"""A run whose client loses its connection, as agents start it, through both front doors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import TextContent
+
+from tests.conftest import MakeServer
+from tests.harness import notebooks
+from tests.harness.agents import mcp_address
+from tests.harness.jupyter import JupyterProcess
+from tests.harness.kernels import Gate
+from tests.harness.proxy import Proxy
+from tests.harness.waiting import until
+from tests.harness.ways import WAYS, served
+from tests.transport.raw_streams import RawSession
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+PATH = "long.ipynb"
+
+
+@pytest.fixture(scope="module", params=WAYS)
+async def server(
+    make_server: MakeServer, anyio_backend: str, request: pytest.FixtureRequest
+) -> AsyncIterator[JupyterProcess]:
+    async with served(make_server, request.param) as process:
+        notebooks.write(Path(process.root) / PATH, notebooks.numbered(1))
+        yield process
+
+
+class WatchedProxy(Proxy):
+    """A network that can be cut once the client knows from where to go on."""
+
+    primed = False
+
+    def _swallow(self, sink: asyncio.StreamWriter, data: bytes) -> None:
+        super()._swallow(sink, data)
+        self.primed |= b"retry: " in data
+
+
+@pytest.mark.parametrize("over", ["before it is back", "after it is back"])
+async def test_a_raw_client_gets_the_result_of_a_run_once(
+    server: JupyterProcess, tmp_path: Path, over: str
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    async with RawSession(*mcp_address(server)) as ada:
+        code = f"{gate.code}\nprint('x' * 100, 'gone through')"
+        async with ada.call("run_code", path=PATH, code=code, timeout=60) as call:
+            first = await call.next()
+            assert first.data is None
+            await gate.reached()
+        if over == "before it is back":
+            gate.open()
+        async with ada.listen(first.id) as stream:
+            gate.open()
+            *_, result = await stream.rest()
+        assert "gone through" in result.text
+        assert await ada.resumed(first.id or "") == [result]
+
+
+async def test_the_official_client_gets_the_result_of_a_run_once(
+    server: JupyterProcess, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    url, headers = mcp_address(server)
+    async with WatchedProxy(url) as proxy, httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        transport = streamable_http_client(proxy.url, http_client=http)
+        async with Client(transport, mode="legacy") as client:
+            code = f"{gate.code}\nprint('gone through')"
+            arguments = {"path": PATH, "code": code, "timeout": 60}
+            calling = asyncio.ensure_future(client.call_tool("run_code", arguments))
+            await gate.reached()
+            await until(lambda: proxy.primed)
+            await client.list_prompts()  # by then it has read what came before
+            before = proxy.connections
+            proxy.cut()
+            proxy.resume()
+            await until(lambda: proxy.connections > before)  # it is back
+            gate.open()
+            (said,) = (await calling).content
+            assert isinstance(said, TextContent)
+            assert "gone through" in said.text
+
+
+async def test_a_server_that_keeps_nothing_sends_plain_answers(
+    make_server: MakeServer,
+) -> None:
+    for way in WAYS:
+        async with served(make_server, way, settings={"event_store_size": "0"}) as server:
+            notebooks.write(Path(server.root) / PATH, notebooks.numbered(1))
+            async with RawSession(*mcp_address(server)) as ada:
+                code = "import time; time.sleep(0.2); print('done')"
+                (only,) = await ada.ask("run_code", path=PATH, code=code)
+                assert only.id is None
+                assert "done" in only.text

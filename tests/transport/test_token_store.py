@@ -1,0 +1,113 @@
+"""Tokens of agents as they are kept."""
+
+from __future__ import annotations
+
+import logging
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_collaboration_mcp.errors import InvalidArgument
+from jupyter_collaboration_mcp.transport.agent_tokens import AgentTokens, is_agent_token
+from jupyter_collaboration_mcp.workspace.permissions import Level
+
+pytestmark = pytest.mark.anyio
+
+log = logging.getLogger("tokens")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "tokens.json"
+
+
+async def test_a_token_is_good_after_a_restart_and_is_never_stored(file: Path) -> None:
+    made, token = await AgentTokens(file, log).create(
+        "Ada", Level.write, ["reports/*"], 60.0, "ana", "Ana"
+    )
+    assert is_agent_token(token)
+    assert len(token) > 50
+    assert token not in file.read_text()
+    assert token.rpartition("_")[2] not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    again = AgentTokens(file, log)
+    assert again.find(token) == made
+    assert (made.level, made.rules.allowed) == (Level.write, ("reports/*",))
+    assert "digest" not in made.described
+    assert [each.id for each in again.all()] == [made.id]
+
+
+async def test_nothing_but_the_token_itself_is_good(file: Path) -> None:
+    tokens = AgentTokens(file, log)
+    made, token = await tokens.create("Ada", Level.read)
+    _, other = await tokens.create("Bob", Level.read)
+    mixed = f"jcm_{made.id}_{other.rpartition('_')[2]}"
+    for wrong in ("", "jcm_", f"jcm_{made.id}", f"jcm_{made.id}_", token[:-1], f"{token}x", mixed):
+        assert tokens.find(wrong) is None
+    assert tokens.find(token) == made
+
+
+async def test_a_token_that_has_expired_or_was_revoked_is_worthless(file: Path) -> None:
+    tokens = AgentTokens(file, log)
+    ended: list[str] = []
+
+    async def note(credential: str) -> None:
+        ended.append(credential)
+
+    tokens.on_revoked = note
+    made, token = await tokens.create("Ada", Level.read)
+    _, brief = await tokens.create("Bob", Level.read, expires_in=1e-6)
+    assert tokens.find(brief) is None
+    assert [each.expired for each in tokens.all()] == [False, True]
+    assert await tokens.revoke("00000000") is None
+    assert await tokens.revoke(made.id) == made
+    assert tokens.find(token) is None
+    assert AgentTokens(file, log).find(token) is None
+    assert ended == [made.credential]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"agent": ""},
+        {"agent": "x" * 201},
+        {"agent": "a\0b"},
+        {"paths": [""]},
+        {"paths": ["x"] * 101},
+        {"expires_in": 0.0},
+        {"expires_in": -1.0},
+        {"expires_in": float("inf")},
+        {"expires_in": float("nan")},
+    ],
+)
+async def test_a_token_that_makes_no_sense_is_refused(file: Path, wrong: dict[str, Any]) -> None:
+    tokens = AgentTokens(file, log)
+    with pytest.raises(InvalidArgument):
+        await tokens.create(**{"agent": "Ada", "permission": Level.read, **wrong})
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '[{"id": "a"}]', '{"a": 1}'])
+async def test_where_the_file_is_broken_no_token_works_and_the_log_says_so(
+    file: Path, caplog: pytest.LogCaptureFixture, content: str
+) -> None:
+    _, token = await AgentTokens(file, log).create("Ada", Level.read)
+    file.write_text(content)
+    assert AgentTokens(file, log).find(token) is None
+    assert "No agent token works" in caplog.text
+    await AgentTokens(file, log).create("Bob", Level.read)
+    (aside,) = file.parent.glob("*.broken")
+    assert aside.read_text() == content
+
+
+async def test_revoking_holds_even_if_it_cannot_be_stored(file: Path) -> None:
+    tokens = AgentTokens(file, log)
+    made, token = await tokens.create("Ada", Level.read)
+    file.unlink()
+    file.parent.rmdir()
+    file.parent.write_text("in the way")
+    with pytest.raises(OSError, match=r"."):
+        await tokens.revoke(made.id)
+    assert tokens.find(token) is None
