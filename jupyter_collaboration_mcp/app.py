@@ -25,6 +25,7 @@ from .transport.endpoint import MCPEndpoint
 from .transport.fork_routes import ForkInfo
 from .transport.history_routes import history_handlers
 from .transport.routes import EndpointInfo, handlers_at
+from .transport.token_routes import token_handlers
 from .workspace.permissions import Level
 
 if TYPE_CHECKING:
@@ -145,10 +146,11 @@ class JupyterCollaborationMCP(ExtensionApp):
         self._endpoint = self._assembly.endpoint
         self._url_path, self._preload = settings.url_path, settings.preload
         self.handlers += [
-            (rf"/{re.escape(self._url_path)}/?", MCPHandler, {"endpoint": self._endpoint}),
+            (rf"/{re.escape(self._url_path)}/?", MCPHandler, self._assembly.mcp),
             (rf"/{INFO_PATH}", EndpointInfo, {"info": self._info}),
             (rf"/{INFO_PATH}/forks/?([\w-]*)", ForkInfo, {"forks": self._assembly.forks}),
             *history_handlers(self._assembly.history),
+            *token_handlers(INFO_PATH, self._assembly.token_service),
         ]
 
     async def _start_jupyter_server_extension(self, serverapp: ServerApp) -> None:

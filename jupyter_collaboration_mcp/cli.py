@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING
 from .errors import CollaborationError
 from .requirements import check_requirements
 from .settings.settings import Settings
-from .standalone import commands
+from .standalone import commands, token_commands
 from .standalone.options import PROGRAM, command_parser, own_token, read_settings
 from .standalone.stdio import say, serve_stdio, take_standard_output
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
-
+    from .server.server import CollaborationServer
     from .standalone.shutdown import Shutdown
 
 _COMMANDS = {
     "config": commands.config,
     "doctor": commands.doctor,
     "servers": commands.servers,
+    "token": token_commands.token,
 }
 
 
@@ -121,11 +121,13 @@ async def _serve_until(
             await _serve_http(server, settings, shutdown)
         else:
             await shutdown.wait(asyncio.ensure_future(serve_stdio(server, wire)))
+            await server.subscriptions.close()
 
 
-async def _serve_http(server: MCPServer, settings: Settings, shutdown: Shutdown) -> None:
+async def _serve_http(server: CollaborationServer, settings: Settings, shutdown: Shutdown) -> None:
     import uvicorn
 
+    from .server.rates import flood_limit
     from .transport.http import application, bind, new_token
 
     class Quiet(uvicorn.Server):
@@ -135,7 +137,9 @@ async def _serve_http(server: MCPServer, settings: Settings, shutdown: Shutdown)
             yield
 
     token = settings.bearer_token or new_token()
-    app = application(server, token, [settings.host, *settings.allowed_host])
+    hosts = [settings.host, *settings.allowed_host]
+    floods = flood_limit(settings.rate_limit)
+    app = application(server, token, hosts, floods, settings.event_store_size)
     with bind(settings.host, settings.port) as listener:
         config = uvicorn.Config(
             app, log_level="warning", lifespan="on", timeout_graceful_shutdown=3
@@ -147,6 +151,7 @@ async def _serve_http(server: MCPServer, settings: Settings, shutdown: Shutdown)
         if http.started:
             _announce(settings, listener.getsockname()[1], token)
         await shutdown.wait(serving)
+        await server.subscriptions.close()  # streams would stay open as long as they may
         http.should_exit = True
         await serving
 

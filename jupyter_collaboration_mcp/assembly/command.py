@@ -31,11 +31,11 @@ from ..standalone.local import LocalServers
 from ..tools.parts import Standalone
 from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
-from .parts import make_runs, make_workspace, side_limits
+from .parts import Observers, make_runs, make_workspace, side_limits
 from .server import make_server
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
+    from ..server.server import CollaborationServer
 
 #: Seconds to leave all servers.
 _CLOSE_LIMIT = 5.0
@@ -44,7 +44,7 @@ _CLOSE_LIMIT = 5.0
 @asynccontextmanager
 async def assemble_command(
     settings: Settings, addresses: Addresses, say: Callable[[str], None], log: logging.Logger
-) -> AsyncIterator[MCPServer]:
+) -> AsyncIterator[CollaborationServer]:
     """Join the servers that the settings name, or those of this machine, and leave them at the end.
 
     Args:
@@ -57,7 +57,9 @@ async def assemble_command(
     sites = Sites()
     remote = RemoteSites(settings, log)
     connections = Connections(sites, addresses, settings.permission, remote.make)
+    observers = Observers(settings)
     async with AsyncExitStack() as closing:
+        closing.push_async_callback(observers.close)
         if settings.server:
             closing.push_async_callback(_leave_all, sites)
             connections.join(settings.server)
@@ -70,7 +72,8 @@ async def assemble_command(
         report = partial(_report_troubles, list(sites) if settings.server else (), say)
         await closing.enter_async_context(_in_background(log, remote.sweep, report))
         connections.check_aliases()
-        yield make_server(settings, sites, Standalone(connections.connect))
+        host = Standalone(connections.connect, connections.find)
+        yield make_server(settings, sites, host, log, observers.all)
 
 
 class RemoteSites:
@@ -94,6 +97,8 @@ class RemoteSites:
         steps = StepsFolder(data)
         workspace = make_workspace(self._settings, backend, data, self._log, steps.opened, alias)
         runs = make_runs(self._settings, workspace, kernels, data / "outputs", self._log)
+
+        workspace.ephemeral.start()
 
         async def close() -> None:
             await kernels.close()

@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING
 from ..backends.in_process.activity_events import ActivityEvents
 from ..backends.in_process.backend import InProcessBackend
 from ..backends.in_process.kernels import InProcessKernels
-from ..server import MODULES
+from ..server import MODULES, metrics
+from ..server.rates import flood_limit
 from ..settings.settings import Settings
+from ..transport.agent_tokens import AgentTokens
 from ..transport.endpoint import MCPEndpoint
 from ..transport.history_routes import HistoryService
+from ..transport.token_routes import TokenService
 from ..workspace.sites import Site, Sites
 from .journal import journal_directory, recover_journal, store_warnings
-from .parts import make_runs, make_workspace
+from .parts import Observers, make_runs, make_workspace
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
     from mcp.server.mcpserver import MCPServer
+
+    from ..server.server import CollaborationServer
 
 #: Imported in a thread, together with what is registered: the SDK takes more than a second.
 _SERVER = "jupyter_collaboration_mcp.assembly.server"
@@ -35,7 +40,10 @@ class ExtensionAssembly:
 
     def __init__(self, settings: Settings, serverapp: ServerApp, log: logging.Logger) -> None:
         self._settings = settings
+        self._serverapp = serverapp
         self._closing = AsyncExitStack()
+        self._observers = Observers(settings)
+        self._closing.push_async_callback(self._observers.close)
         self.warnings = store_warnings(serverapp)
         """What is wrong with the configuration of the server, one line each."""
         for warning in self.warnings:
@@ -59,7 +67,9 @@ class ExtensionAssembly:
         self._closing.push_async_callback(backend.stop)
 
         workspace = make_workspace(settings, backend, data, log, journal.steps.opened)
-        backend.on_room_opened(workspace.observe)
+        backend.on_room_opened(workspace.on_room_opened)
+        backend.on_room_closed(workspace.on_room_closed)
+        backend.on_document_moved(workspace.rooms.watchers.on_moved)
         events = ActivityEvents(serverapp)
         workspace.activity.on_record(lambda activity: events.emit(activity.event()))
         self._closing.push_async_callback(workspace.close)
@@ -72,10 +82,34 @@ class ExtensionAssembly:
         serverapp.io_loop.add_callback(runs.side_files.sweep)
         self._closing.push_async_callback(runs.close)
         backend.forks.on_end = runs.end_kernel
+        serverapp.io_loop.add_callback(workspace.ephemeral.start)
+        self._closing.push_async_callback(workspace.ephemeral.close)
 
         self._sites = Sites([Site("", workspace, runs, events=journal.events)])
-        self.endpoint = MCPEndpoint(self._make_server, log, preload=(*MODULES, _SERVER))
+        self._observers.all.append(metrics.count)
+        metrics.watch(self._sites)
+        self._closing.callback(metrics.forget, self._sites)
+        self.endpoint = MCPEndpoint(
+            self._make_server,
+            log,
+            preload=(*MODULES, _SERVER),
+            event_store_size=settings.event_store_size,
+        )
         self._closing.push_async_callback(self.endpoint.stop)
+        self._runs = runs
+        self.tokens = AgentTokens(data / "agent-tokens.json", log)
+        self.tokens.on_revoked = self._revoked
+        self.token_service = TokenService(self.tokens, settings.permission.highest)
+        self.mcp = {
+            "endpoint": self.endpoint,
+            "floods": flood_limit(settings.rate_limit),
+            "tokens": self.tokens,
+            "open_to_all": settings.allow_without_token,
+        }
+        """What the handler of MCP requests needs."""
+        self._log = log
+        self._server: CollaborationServer | None = None
+        self._closing.push_async_callback(self._end_streams)
 
     def preload(self) -> None:
         """Load the MCP library once Jupyter is idle."""
@@ -90,11 +124,35 @@ class ExtensionAssembly:
         """
         await self._closing.aclose()
 
+    async def _revoked(self, credential: str) -> None:
+        """End what agents with a credential do: requests, sessions, runs, presence."""
+        self.endpoint.end(credential)
+        self._sites.leave_all(credential)
+        await self._runs.end_of(credential)
+
+    async def _end_streams(self) -> None:
+        """End streams of notifications, whose clients are told that the server stops."""
+        if self._server is not None:
+            await self._server.subscriptions.close()
+
     def _make_server(self) -> MCPServer:
+        from ..standalone.addresses import without_page
         from ..tools.parts import Extension
         from .server import make_server
 
-        return make_server(self._settings, self._sites, Extension())
+        host = Extension(self._find, lambda: without_page(self._serverapp.public_url))
+        observers = self._observers.all
+        self._server = make_server(self._settings, self._sites, host, self._log, observers)
+        return self._server
+
+    def _find(self, url: str) -> Site | None:
+        """The site, if a URL leads to the server that this runs in."""
+        from ..standalone.addresses import has_base, leads_to
+
+        app = self._serverapp
+        own = any(leads_to(url, each) for each in (app.connection_url, app.local_url))
+        own = own or leads_to(url, app.public_url) or has_base(url, app.base_url)
+        return self._sites.default if own else None
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

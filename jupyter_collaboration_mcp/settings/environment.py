@@ -13,6 +13,9 @@ from ..documents.foreign_text import did_you_mean
 from .declaration import ENVIRONMENT_PREFIX, Door, Value
 from .settings import SETTINGS
 
+#: With which the users of the server that the toolset `connect` stands for switch images off.
+_ALLOW_IMAGES = "ALLOW_IMG"
+
 
 def from_environment(environment: Mapping[str, str], door: Door) -> dict[str, Value]:
     """The settings of a front door that environment variables give. An empty variable is unset.
@@ -23,6 +26,8 @@ def from_environment(environment: Mapping[str, str], door: Door) -> dict[str, Va
     """
     known = {each.variable: each for each in SETTINGS}
     values: dict[str, Value] = {}
+    if environment.get(_ALLOW_IMAGES, "").strip().lower() in ("false", "0", "no"):
+        values["max_image_width"] = 0
     for variable in sorted(environment):
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue

@@ -49,6 +49,26 @@ def _url_path(text: str) -> str:
     return path
 
 
+def _folder(text: str) -> str:
+    parts = text.strip("/").split("/")
+    if any(not part or part.startswith(".") or "\\" in part for part in parts):
+        raise ValueError(
+            f"{text!r} is not a folder that people can open: give a path relative to the server's "
+            "root, in which no name begins with a dot."
+        )
+    return "/".join(parts)
+
+
+def _pattern(text: str) -> str:
+    try:
+        found = re.compile(text).match("")
+    except re.error as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
+    if found is not None:
+        raise ValueError(f"{text!r} matches an empty text, so it would match everywhere")
+    return text
+
+
 def _workaround(name: str) -> str:
     from ..backends.upstream.registry import OPTIONAL_NAMES  # takes its time
 
@@ -69,9 +89,9 @@ class Settings:
         check=_url_path,
     )
     toolsets: str = setting(
-        "all",
-        "Toolsets to offer, comma-separated: all, core, notebook, document, files, kernel, and in "
-        "the command server.",
+        "default",
+        "Toolsets to offer, comma-separated: default, all, core, notebook, document, files, "
+        "kernel, awareness, in the command server, and the dialects rtc and connect.",
         check=_toolsets,
     )
     permission: Levels = setting(  # noqa: RUF009
@@ -119,11 +139,65 @@ class Settings:
         "Seconds after which an agent that does nothing leaves a document.",
         metavar="SECONDS",
     )
+    redact_secrets: bool = setting(
+        False,
+        "Mask, before an agent sees them, the values of this process's environment variables whose "
+        "names look like secrets: TOKEN, PASSWORD, SECRET, API_KEY and the like.",
+    )
+    redact_patterns: tuple[str, ...] = setting(
+        (),
+        "Regular expressions for other text to mask. If one has a group, only the group is masked.",
+        metavar="PATTERN",
+        check=_pattern,
+    )
+    allow_without_token: bool = setting(
+        False,
+        "Serve agents without any credential where Jupyter has neither token nor password and "
+        "listens beyond this machine. Whoever reaches the server can then run code in it.",
+        only="extension",
+    )
+    template_dir: str | None = setting(
+        None,
+        "Directory with templates of your own for new notebooks: .ipynb files, or .py files with "
+        "# %% between cells. One with the name of a built-in template replaces it.",
+        metavar="PATH",
+    )
+    ephemeral_dir: str = setting(
+        "ephemeral",
+        "Folder for ephemeral notebooks, relative to the server's root.",
+        metavar="PATH",
+        check=_folder,
+    )
+    ephemeral_timeout: float = setting(
+        1800.0,
+        "Seconds without use after which an ephemeral notebook is deleted with its kernel.",
+        metavar="SECONDS",
+        positive=True,
+    )
     max_cells_per_call: int = setting(
         1000, "Cells that one call may change, and elements of any list in it.", metavar="COUNT"
     )
     max_source_length: int = setting(
         4_000_000, "Characters of source in one call.", metavar="CHARACTERS"
+    )
+    max_open_documents: int = setting(
+        200, "Documents that one agent may have open at once; 0: any number.", metavar="COUNT"
+    )
+    rate_limit: int = setting(
+        3_000,
+        "Calls of one agent in a minute, of tools, resources and prompts; ten times as many HTTP "
+        "requests of one credential. 0: any number.",
+        metavar="CALLS",
+    )
+    execution_rate_limit: int = setting(
+        1_000,
+        "Runs of code that one agent may start in a minute; 0: any number.",
+        metavar="RUNS",
+    )
+    write_rate_limit: int = setting(
+        100_000_000,
+        "Bytes that calls of one agent may bring in a minute to write them; 0: any number.",
+        metavar="BYTES",
     )
     max_stream_size: int = setting(
         1_000_000,
@@ -161,10 +235,28 @@ class Settings:
         "Seconds that code which called input() waits for an agent's answer.",
         metavar="SECONDS",
     )
+    event_store_size: int = setting(
+        16_000_000,
+        "Over HTTP: bytes of messages that are kept for clients of protocol 2025-11-25 and older, "
+        "which get what they missed when they lost their connection; 0: nothing is kept.",
+        metavar="BYTES",
+    )
     activity_limit: int = setting(
         20_000,
         "Activities of people and agents that the log keeps; 0: nothing is recorded.",
         metavar="COUNT",
+    )
+    audit_log: str | None = setting(
+        None,
+        "File to which a line of JSON is appended for each call of an agent: who, what, which "
+        "document and cells, how it ended; never contents. Default: none.",
+        metavar="PATH",
+    )
+    audit_log_size: int = setting(
+        10_000_000,
+        "Bytes after which that file is renamed to .1 and another one begun; five are kept.",
+        metavar="BYTES",
+        positive=True,
     )
     journal_dir: str | None = setting(
         None,
