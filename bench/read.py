@@ -5,6 +5,7 @@ The outline also against that of jupyter-mcp-server, if `bench day` has made its
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import AsyncExitStack
 from functools import partial
@@ -57,6 +58,8 @@ async def run(sizes: Sizes) -> list[Row]:
                 "changed": changed,
                 "few": partial(_one, ada, "few"),
                 "many": partial(_one, ada, "many"),
+                "few as resource": await _cell(ada, "few"),
+                "many as resource": await _cell(ada, "many"),
             },
             sizes,
         )
@@ -69,6 +72,12 @@ async def run(sizes: Sizes) -> list[Row]:
         compare(f"outline, {CELLS} cells, unchanged", floor, times["outline"], Goal(2)),
         compare(
             f"one cell of {many:,}, against one of {few}", times["few"], times["many"], Goal(1.2)
+        ),
+        compare(
+            f"the same as resources, {many:,} against {few}",
+            times["few as resource"],
+            times["many as resource"],
+            Goal(1.2),
         ),
         Row.absolute("read", f"outline, {CELLS} cells", [tokens], Goal(PEERS_TOKENS), "tokens"),
     ]
@@ -91,6 +100,15 @@ async def _peers_outline(stack: AsyncExitStack) -> Call:
 
 async def _one(client: AgentClient, path: str) -> object:
     return await client.call("get_notebook", path=_named(path), cell_ids=["cell-00003"])
+
+
+async def _cell(client: AgentClient, path: str) -> Call:
+    """How a client reads a cell as a resource."""
+    joined = await client.call("create_notebook_session", path=_named(path))
+    room = re.search(r"session (\S+), room json:notebook:([^,]+),", text_of(joined))
+    assert room is not None, text_of(joined)
+    uri = f"notebook://{room[1]}/{room[2]}/cells/cell-00003"
+    return partial(client.client.read_resource, uri)
 
 
 def _named(path: str) -> str:

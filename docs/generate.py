@@ -19,10 +19,10 @@ from jupyter_collaboration_mcp.resources import RESOURCES
 from jupyter_collaboration_mcp.settings.declaration import Door, Value
 from jupyter_collaboration_mcp.settings.levels import Levels
 from jupyter_collaboration_mcp.settings.settings import SETTINGS
-from jupyter_collaboration_mcp.tools import TOOLSETS
+from jupyter_collaboration_mcp.tools import DEFAULT, TOOLSETS
 from jupyter_collaboration_mcp.tools.parts import Parts, Standalone
 from jupyter_collaboration_mcp.tools.registration import make_all
-from jupyter_collaboration_mcp.tools.registry import Declaration, RegisteredTool, all_tools
+from jupyter_collaboration_mcp.tools.registry import RegisteredTool, all_tools, select
 from jupyter_collaboration_mcp.workspace.sites import Site, Sites
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -139,6 +139,14 @@ even by undo. If a person's caret is in a cell that an agent changes, the answer
 **What you could not know.** If others changed a text since you read it, the answer to an edit of a
 part of it has a diff. After a failure, the answer names the variables on the line that failed, if
 the kernel is idle.
+
+**Dialects.** The toolsets `rtc` and `connect` do the same under the names of
+[older servers](coming-from.md). They name cells by index, as those did. Indexes shift while others
+work, so a call is refused with `stale_index`, and nothing happens, if the cell that you were shown
+at an index is elsewhere by now; what you insert and delete yourself is taken into account. In
+`rtc`, the first block of an answer is JSON or a message, and outputs, what others changed and how
+to continue follow in a second block. In a connection that chooses nothing but `rtc`, our document
+tools answer alike, with `max_results` and `max_content_length` as large as an answer can be.
 
 **Arguments.** Their spelling may differ in case and underscores: `new_path` is `newPath`. Unknown
 ones are refused, not ignored, and the error names the one that was probably meant and all that
@@ -268,8 +276,10 @@ _NOTES: Mapping[str, str] = {
     "create_document": (
         "A notebook gets the extension `.ipynb` and the server's default kernel, or `kernel`. Its "
         "`content` is a notebook as JSON, or code in which a line `# %%` begins a cell, and "
-        "`# %% [markdown]` one of text, commented out or not. `template` is the path of an "
-        "existing document; outputs of a notebook are left out. Missing parent folders are created "
+        "`# %% [markdown]` one of text, commented out or not. `template` is the name of a "
+        "[template](resources.md#templates), which takes `parameters`, or the path of an existing "
+        "document; outputs of a notebook are left out. With `ephemeral` the notebook is "
+        "[ephemeral](resources.md#ephemeral-notebooks). Missing parent folders are created "
         "and named in the answer. With `overwrite`, a text file that is open is changed in its "
         "room, so that people see it and the agent can undo it."
     ),
@@ -292,6 +302,11 @@ _NOTES: Mapping[str, str] = {
     "copy_document": (
         "Open documents are saved first. The server copies large and binary files without reading "
         "them into the call. `notices` says what a copy of a folder on a remote server may lack."
+    ),
+    "export_document": (
+        "As the notebook is now, unsaved edits included. `srcmd` and `ipynb` can be imported by "
+        "`create_document`. `script` and `html` are made by nbconvert; nothing in the HTML of "
+        "outputs runs. As an answer, HTML has no page around it. A file must be new."
     ),
     "document_exists": "A path that agents may not see is refused, not reported as missing.",
     "execute_notebook_cell": (
@@ -414,6 +429,66 @@ _NOTES: Mapping[str, str] = {
         "Each line has the id of the call, the server's local time, the tool, what it changed, and "
         "its cells; a cell without an index is gone. Calls that were undone are not listed."
     ),
+    "begin_nb_session": (
+        "`path`, `session_id`, `file_id`, `status` and `message`, as JSON. Nothing needs it: all "
+        "tools join by themselves."
+    ),
+    "end_nb_session": ("`path`, `status` (`disconnected` or `not_found`) and `message`, as JSON."),
+    "query_nb_sessions": (
+        "`root_path`, `sessions`, `total_sessions` and `active_sessions`, as JSON. A session that "
+        "has ended has no `session_id`, and no `cell_count` if the notebook is not open."
+    ),
+    "list_nbs": "`notebooks`, as JSON. What does not fit is named in the second block.",
+    "get_nb_stat": (
+        "`path`, `cell_count`, `last_modified` and `kernel`, as JSON. The kernel is that of the "
+        "notebook's session, which people use. Without one, its `id` is null and its `state` is "
+        "`not_started`."
+    ),
+    "read_nb_cells": (
+        "`cells`, as JSON. A range without an end leads to the end of the notebook, and one that "
+        "exceeds it is cut. Whole cells are left out if they do not fit; the second block says "
+        "where to continue. One cell that is too long is cut, with a link to the whole."
+    ),
+    "modify_nb_cells": (
+        "The first block is a message. What the cells put out follows in the second. Runs that "
+        "take longer than a minute continue."
+    ),
+    "insert_nb_cells": "`message` and `cell_ids`, as JSON; outputs follow in the second block.",
+    "delete_nb_cells": "Ranges may not overlap, and must lie inside the notebook.",
+    "restart_nb_kernel": (
+        "`clear_contents` clears outputs and never source. If no kernel is running there is "
+        "nothing to restart, and the first cell that runs starts one."
+    ),
+    "list_notebook": (
+        "A table of tab-separated values, with the server, the notebook and the kernel of each "
+        "name. Names belong to one agent and are kept until the server or the command ends, the "
+        "100 that were used last."
+    ),
+    "connect_notebook": (
+        "Returns the first 20 cells as a table. It starts no kernel: code runs in that of the "
+        "notebook's own session. Inside Jupyter, `server_url` can only be the server itself; "
+        "the command connects further servers, for which an agent needs the level `admin`. The "
+        "token is found without it on the same machine. A name stays with its notebook when that "
+        "is renamed."
+    ),
+    "restart_notebook": "Without a running kernel, there is nothing to restart, and it says so.",
+    "read_notebook": "If cells do not fit, the first line says where to continue.",
+    "list_cell": (
+        "A table of tab-separated values; a line below it says how to continue. Showing a cell "
+        "here is what lets later calls notice that its index has changed."
+    ),
+    "read_cell": (
+        "Images are scaled down to `max_image_width` and `max_image_height`, and left out if one "
+        "of them is 0."
+    ),
+    "delete_cell": "Shows five cells before and after it.",
+    "insert_cell": "Shows five cells before and after it.",
+    "execute_cell": "`timeout` is how long the call waits; the run continues after it.",
+    "overwrite_cell": "The diff is a unified one, between fences.",
+    "append_execute_cell": "In a new notebook it fills the empty cell that Jupyter created.",
+    "append_execute_code_cell": "The older name.",
+    "execute_temporary_cell": "The count of the kernel does not change.",
+    "execute_temporary_code": "The later name.",
 }
 
 _ANSWERS = """\
@@ -475,14 +550,16 @@ _ERROR_MEANINGS: Mapping[str, str] = {
 def tools_reference() -> str:
     """docs/tools.md."""
     tools = _tools()
-    toolsets = ", ".join(dict.fromkeys(f"`{toolset.name}`" for toolset in TOOLSETS))
+    usual = _listed(toolset.name for toolset in TOOLSETS if not toolset.dialect)
+    dialects = _listed(toolset.name for toolset in TOOLSETS if toolset.dialect)
     parts = [
         _GENERATED,
         "# Tools",
-        "What an agent can do. Toolsets: "
-        f"{toolsets}; `core` takes the essential tools of several, for small contexts; `all` is "
-        "everything. The [configuration](configuration.md) chooses them for everybody, and "
-        "`?toolsets=` in its URL narrows them for one connection.",
+        f"What an agent can do. Toolsets: {usual}; `core` takes the essential tools of several, "
+        f"for small contexts. {dialects} are *dialects*: the same operations under the names of "
+        "older servers, for those who [come from them](coming-from.md). `default` is all but the "
+        "dialects, and `all` is everything. The [configuration](configuration.md) chooses them for "
+        "everybody, and `?toolsets=` in its URL for one connection.",
         _tool_table(tools, "#"),
         _RULES.rstrip(),
         "## Reference",
@@ -495,6 +572,10 @@ def tools_reference() -> str:
         _ERRORS_HEAD + "\n".join(f"| `{code}` | {said} |" for code, said in _error_rows()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(f"`{name}`" for name in names))
 
 
 def configuration_reference() -> str:
@@ -554,7 +635,14 @@ undone), and for `connect_server` and `disconnect_server` of the standalone comm
 command, `--permission read --permission work=write` gives one server a level of its own; in the
 environment that is `read,work=write`.
 
-**Toolsets.** The standalone command has one more, `server`, which has no use inside a server.
+**Toolsets.** `default` is all of them but the dialects `rtc` and `connect`, which have the same
+operations under the names of [older servers](coming-from.md); the standalone command has one more,
+`server`. Where `toolsets` is `default`, a connection that chooses nothing sees those, and
+`?toolsets=rtc` or `?toolsets=connect` chooses a dialect instead: its tools can do nothing that the
+others cannot. Anything else in `toolsets` is all that a connection can choose from.
+
+**Images.** `ALLOW_IMG=false` in the environment sets `max_image_width` to 0, for those who come
+from the server of the dialect `connect`.
 
 **Output.** A run may print more than a notebook should hold. The first `max_stream_size`
 characters stay in it, with a line that gives the size and the URI of the whole output. That is
@@ -575,7 +663,7 @@ The URL of a connection can narrow what is configured, but never widen it:
 
 | parameter | meaning |
 | --- | --- |
-| `?toolsets=` | toolsets for this connection, comma-separated |
+| `?toolsets=` | toolsets for this connection, comma-separated; also a dialect |
 | `?permission=` | the most that this connection may do |
 | `?mode=propose` | edits go to forks, which a person merges |
 | `?agent=` | the agent's name; otherwise `agent_name`, the MCP client's own name, or "Agent" |
@@ -645,7 +733,8 @@ says so."""
 
 def readme(current: str) -> str:
     """README.md with its two tables regenerated; the rest is written by hand."""
-    current = _between(current, "tools", _tool_table(_tools(), "docs/tools.md#"))
+    tools = select(DEFAULT, _tools())
+    current = _between(current, "tools", _tool_table(tools, "docs/tools.md#"))
     return _between(current, "configuration", _configuration_table("extension", "command"))
 
 
@@ -699,10 +788,11 @@ def _tool_table(tools: Iterable[RegisteredTool], link: str) -> str:
 
 def _tool(tool: RegisteredTool) -> str:
     declaration = tool.declaration
-    toolsets = f"`{tool.toolset}`" + (", `core`" if declaration.core else "")
+    also = ["core"] if declaration.core else []
+    toolsets = _listed([tool.toolset, *also, *tool.borrowed])
     parts = [
         f"### {tool.name}",
-        f"**{declaration.title}.** Level: {_levels(declaration)}. Toolsets: {toolsets}. "
+        f"**{declaration.title}.** Level: {_levels(tool)}. Toolsets: {toolsets}. "
         f"Hints: {_hints(declaration.annotations)}.",
         f"> {tool.description}",
         _parameters(tool.schema),
@@ -715,9 +805,15 @@ def _tool(tool: RegisteredTool) -> str:
     return "\n\n".join(parts)
 
 
-def _levels(declaration: Declaration) -> str:
-    needed, most = declaration.level, declaration.up_to
-    return needed.name if most is needed else f"{needed.name}, and {most.name} with `exec`"
+def _levels(tool: RegisteredTool) -> str:
+    needed, most = tool.declaration.level, tool.declaration.up_to
+    if most is needed:
+        return needed.name
+    return f"{needed.name}, and {most.name} {_MORE.get(tool.name, 'with `exec`')}"
+
+
+#: When a tool needs more than its level, where that is not by `exec`.
+_MORE = {"connect_notebook": "for a server that is not connected yet, write with `mode=create`"}
 
 
 def _hints(annotations: Any) -> str:

@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
@@ -35,37 +36,51 @@ Times = Callable[[int, int], int]
 #: The files that take longest, longest first: a worker that began with one of them at the end
 #: would be waited for by all others.
 LONGEST = [
-    "tests/tools/test_external_changes.py",
-    "tests/standalone/test_reapplied_once.py",
-    "tests/test_cli.py",
-    "tests/standalone/test_reaching.py",
-    "tests/tools/test_kernel.py",
-    "tests/tools/test_running.py",
-    "tests/standalone/test_faults.py",
-    "tests/backends/in_process/test_server_recovery.py",
     "tests/tools/test_open_files.py",
-    "tests/tools/test_saves_before_runs.py",
-    "tests/standalone/test_inspector.py",
-    "tests/standalone/test_local.py",
-    "tests/tools/test_malformed_notebooks.py",
-    "tests/backends/remote/test_kernels.py",
-    "tests/test_stalls.py",
+    "tests/tools/test_external_changes.py",
+    "tests/tools/test_bad_files.py",
+    "tests/tools/test_kernel.py",
+    "tests/standalone/test_reapplied_once.py",
+    "tests/test_loading.py",
     "tests/tools/test_documents.py",
-    "tests/tools/test_running_order.py",
-    "tests/backends/in_process/test_crash.py",
-    "tests/backends/remote/test_backend.py",
-    "tests/standalone/test_together.py",
+    "tests/tools/test_history.py",
+    "tests/backends/remote/test_kernels.py",
+    "tests/standalone/test_faults.py",
+    "tests/test_cli.py",
     "tests/tools/test_files.py",
-    "tests/browser/test_documents.py",
+    "tests/tools/test_running.py",
+    "tests/backends/remote/test_backend.py",
+    "tests/tools/test_large_folders.py",
     "tests/browser/test_running.py",
+    "tests/browser/test_documents.py",
+    "tests/tools/test_malformed_notebooks.py",
+    "tests/tools/test_propose.py",
     "tests/tools/test_notebook.py",
+    "tests/standalone/test_shutdown.py",
+    "tests/tools/test_saves_before_runs.py",
+    "tests/tools/test_helpful_answers.py",
+    "tests/tools/test_running_order.py",
+    "tests/standalone/test_reaching.py",
+    "tests/stateful/test_rounds.py",
+    "tests/tools/test_forks.py",
+    "tests/standalone/test_durable_undo.py",
+    "tests/test_stalls.py",
+    "tests/tools/test_outputs.py",
+    "tests/browser/test_presence.py",
     "tests/backends/in_process/test_backend.py",
     "tests/tools/test_activity.py",
-    "tests/tools/test_bad_files.py",
-    "tests/tools/test_large_folders.py",
+    "tests/standalone/test_inspector.py",
+    "tests/standalone/test_local.py",
+    "tests/tools/test_path_races.py",
+    "tests/tools/test_fork_merges.py",
+    "tests/tools/test_handles.py",
+    "tests/tools/test_kernel_start.py",
+    "tests/backends/in_process/test_crash.py",
+    "tests/standalone/test_together.py",
     "tests/transport/test_conformance.py",
-    "tests/transport/test_bridge.py",
     "tests/bench/test_bench.py",
+    "tests/backends/in_process/test_server_recovery.py",
+    "tests/transport/test_bridge.py",
 ]
 
 
@@ -93,6 +108,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("clients")]
 
 
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: do not look at them in search of garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
@@ -107,13 +128,17 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Do not trace a test that only asks servers: nothing of ours runs in its own process."""
+    """Measure the beginning of a test, and none that only asks servers.
+
+    Nothing of ours runs in the process of such a test.
+    """
     if item.location[0].startswith("tests/tools/") and "server" in getattr(
         item, "fixturenames", ()
     ):
         with measuring.paused():
             return (yield)
-    return (yield)
+    with measuring.at_first():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -485,7 +485,9 @@ async def test_an_http_configuration_reaches_the_extensions_endpoint(
             entry = json.loads(said.split("\n", 1)[1])["mcpServers"]["jupyter"]
             assert entry["url"] == f"{server.url}agents/mcp2{query}"
             _, said, _ = await ran(tmp_path, *asked, "--with-token", **more)
+            assert server.token not in said
             entry = json.loads(said.split("\n", 1)[1])["mcpServers"]["jupyter"]
+            assert entry["headers"]["Authorization"].startswith("Bearer jcm_")
             async with (
                 httpx2.AsyncClient(headers=entry["headers"], timeout=60) as http,
                 Client(streamable_http_client(entry["url"], http_client=http)) as client,

@@ -13,7 +13,7 @@ import jupyter_collaboration_mcp
 from jupyter_collaboration_mcp.errors import CellNotFound
 from jupyter_collaboration_mcp.remedies import Intent, Remedy
 from jupyter_collaboration_mcp.tools.parts import Parts, Standalone
-from jupyter_collaboration_mcp.tools.registry import all_tools
+from jupyter_collaboration_mcp.tools.registry import all_tools, select
 from jupyter_collaboration_mcp.tools.wording import WORDING
 from jupyter_collaboration_mcp.workspace.sites import Site, Sites
 
@@ -59,6 +59,22 @@ def test_every_intent_is_worded_with_tools_that_exist() -> None:
     for words in WORDING.values():
         called = re.findall(r"\b[a-z]+(?:_[a-z]+)+\b(?!=)", words)
         assert set(called) <= known | {"include_outputs"}
+
+
+@pytest.mark.parametrize("name", ["rtc", "connect"])
+def test_a_dialect_words_every_intent_with_its_own_tools(name: str) -> None:
+    async def connect(url: str, alias: str | None) -> Site:
+        raise AssertionError
+
+    every = all_tools(Parts(Sites(), None, Standalone(connect)))
+    known = {tool.name for tool in select(name, every)}
+    (wording,) = {id(tool.wording): tool.wording for tool in select(name, every)}.values()
+    assert set(wording) == set(Intent)
+    for intent, words in wording.items():
+        called = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b(?!=)", words))
+        assert called <= known | {"server_url"}, words
+        facts = set(re.findall(r"\{(\w+)\}", words))
+        assert facts <= set(re.findall(r"\{(\w+)\}", intent.value)), words
 
 
 @pytest.mark.parametrize("intent", Intent)

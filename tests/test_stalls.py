@@ -132,6 +132,10 @@ READS: dict[str, Case] = {
     "one cell very often": ("get_notebook", {"path": NOTEBOOK, "cell_ids": [0] * 100_000}),
     "status": ("get_notebook_status", {"path": NOTEBOOK}),
     "a description": ("get_document_info", {"path": NOTEBOOK}),
+    "all cells as JSON": ("read_nb_cells", {"path": NOTEBOOK}),
+    "ranges of cells": ("read_nb_cells", {"path": NOTEBOOK, "ranges": [{"start": 0}] * 1000}),
+    "a table of all cells": ("list_cell", {"notebook_name": "large", "limit": 0}),
+    "all cells in pages": ("read_notebook", {"notebook_name": "large", "limit": 0}),
     "a text": ("get_document", {"path": TEXT}),
     "the end of a text": ("get_document", {"path": TEXT, "start_line": 149_999}),
     "a line far away": ("get_document", {"path": BREAKS, "start_line": 8_999_999}),
@@ -317,7 +321,8 @@ REFUSED = {
 
 @pytest.fixture(scope="module")
 async def reader(large: JupyterProcess) -> AsyncIterator[AgentClient]:
-    async with agent(large, "Rea", permission="read") as client:
+    async with agent(large, "Rea", permission="read", toolsets="all") as client:
+        await client.ask("connect_notebook", notebook_name="large", notebook_path=NOTEBOOK)
         yield client
 
 

@@ -43,7 +43,7 @@ def test_the_cheap_benchmarks_run_and_report(tmp_path: Path) -> None:
     cases = [row["case"] for row in report["rows"] if row["bench"] == "edit"]
     assert len(cases) == len(set(cases)) == 8  # three sizes and the growth, in two eras
     others = [row for row in report["rows"] if row["bench"] != "day"]
-    assert sum(row["goal"] is not None for row in others) == 11
+    assert sum(row["goal"] is not None for row in others) == 13
 
 
 def test_a_row_has_the_medians_and_their_ratio() -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import httpx2
 from mcp import Client
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
@@ -81,6 +82,7 @@ async def agent(
     mode: str = MODERN,
     bearer: str = BEARER,
     works: str | None = None,
+    on_message: MessageHandlerFnT | None = None,
     **query: str | Sequence[str],
 ) -> AsyncIterator[AgentClient]:
     """An agent connected to `/mcp` of a server, or to the command that is joined to it.
@@ -91,6 +93,7 @@ async def agent(
     Args:
         mode: The era of the protocol.
         works: The `mode` in the URL: whether it edits or proposes.
+        on_message: Called with what the server sends in a session by itself.
     """
     if works is not None:
         query["mode"] = works
@@ -108,7 +111,11 @@ async def agent(
         httpx2.AsyncClient(
             headers=headers, timeout=httpx2.Timeout(30, read=300), verify=False
         ) as http,
-        Client(streamable_http_client(address, http_client=http), mode=mode) as client,
+        Client(
+            streamable_http_client(address, http_client=http),
+            mode=mode,
+            message_handler=on_message,
+        ) as client,
     ):
         yield AgentClient(client)
 
@@ -119,6 +126,8 @@ async def over_stdio(
     *arguments: str,
     cwd: Path | None = None,
     module: str = "jupyter_collaboration_mcp.cli",
+    mode: str = "auto",
+    on_message: MessageHandlerFnT | None = None,
     **more: str,
 ) -> AsyncIterator[AgentClient]:
     """An agent whose client has started the command for it, as a process of its own.
@@ -133,7 +142,7 @@ async def over_stdio(
         env=environment(home, **more),
         cwd=cwd or home,
     )
-    async with Client(stdio_client(parameters)) as client:
+    async with Client(stdio_client(parameters), mode=mode, message_handler=on_message) as client:
         yield AgentClient(client)
 
 

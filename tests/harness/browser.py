@@ -3,12 +3,12 @@
 import re
 import shutil
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.async_api import ConsoleMessage, Error, Locator, Page, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Error, Locator, Page, async_playwright
 
 from .yjs import Server
 
@@ -24,6 +24,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+_shared: Browser | None = None
 
 _THROWN = re.compile(r"(Uncaught )?\w*Error: ")
 
@@ -111,14 +113,42 @@ async def open_notebook(server: Server, path: str, timeout: float = 60) -> Async
             otherwise JupyterLab asks for one, in a dialog that covers the page.
         timeout: Seconds until it has to be connected.
     """
+    async with new_page() as blank:
+        page = LabPage(blank)
+        await page.open(server, path, timeout)
+        yield page
+
+
+@asynccontextmanager
+async def shared_browser() -> AsyncIterator[None]:
+    """Have all pages meanwhile in one browser, which takes two CPU seconds to start."""
+    global _shared
+    async with _launched() as browser:
+        _shared = browser
+        try:
+            yield
+        finally:
+            _shared = None
+
+
+@asynccontextmanager
+async def new_page() -> AsyncIterator[Page]:
+    """An empty page of somebody whom the browser does not know yet."""
+    async with AsyncExitStack() as stack:
+        browser = _shared
+        if browser is None:
+            browser = await stack.enter_async_context(_launched())
+        yield await stack.enter_async_context(await browser.new_page())
+
+
+@asynccontextmanager
+async def _launched() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=find_chromium(), headless=True, args=FLAGS
         )
         try:
-            page = LabPage(await browser.new_page())
-            await page.open(server, path, timeout)
-            yield page
+            yield browser
         finally:
             await browser.close()
 

@@ -10,9 +10,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from .yjs import NODE_DIRECTORY, find_node
+from .yjs import KEEP_COMPILED, NODE_DIRECTORY, find_node
 
 _SUITE = NODE_DIRECTORY / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist"
+
+_CONTENT = [
+    "completion-complete",
+    "resources-read-text",
+    "resources-read-binary",
+    "resources-templates-read",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-embedded-resource",
+    "prompts-get-with-image",
+]
+_SUBSCRIPTIONS = ["resources-subscribe", "resources-unsubscribe"]
 
 SCENARIOS = {
     "2025-11-25": [
@@ -24,6 +36,8 @@ SCENARIOS = {
         "dns-rebinding-protection",
         "resources-list",
         "prompts-list",
+        *_CONTENT,
+        *_SUBSCRIPTIONS,
     ],
     "2026-07-28": [
         "server-stateless",
@@ -36,9 +50,13 @@ SCENARIOS = {
         "resources-list",
         "sep-2164-resource-not-found",
         "prompts-list",
+        *_CONTENT,
     ],
 }
-"""By version of the specification, what a server without the suite's own tools is held to."""
+"""By version of the specification, what a server is held to."""
+
+NEED_DIAGNOSTICS = {"server-stateless", *_CONTENT, *_SUBSCRIPTIONS}
+"""Those that call or read what only the suite's own server has."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +125,7 @@ async def run_conformance(
             stderr=STDOUT,
             env={
                 **os.environ,
+                **KEEP_COMPILED,
                 "NO_COLOR": "1",
                 "MCP_AUTHORIZATION": f"Bearer {token}",
                 "MCP_ORIGIN": f"{address.scheme}://{address.netloc}",

@@ -22,7 +22,7 @@ from multiprocessing import connection, forkserver
 from pathlib import Path
 from unittest import mock
 
-from . import launched, launcher
+from . import launched, launcher, measuring
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -129,9 +129,7 @@ def _become(module: str, arguments: Sequence[str], cwd: str, env: Mapping[str, s
     sys.path[:0] = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.argv = [module, *arguments]
     if "COVERAGE_PROCESS_CONFIG" in env:
-        import coverage
-
-        coverage.process_startup()
+        measuring.begin()
     sys.modules["tests.harness.preloaded"].make_distinct()
     if not hasattr(sys.modules.get(module), "__path__"):
         sys.modules.pop(module, None)  # or runpy warns that it runs it once more

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from .yjs import NODE_DIRECTORY, find_node
+from .yjs import KEEP_COMPILED, NODE_DIRECTORY, find_node
 
 Era = Literal["legacy", "modern"]
 
@@ -83,6 +83,7 @@ class Inspector:
                 "PATH": os.environ["PATH"],
                 "HOME": str(self._home),
                 "MCP_INSPECTOR_SECRET_STORE": "memory",
+                **KEEP_COMPILED,
             },
         )
         try:

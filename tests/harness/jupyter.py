@@ -47,9 +47,9 @@ NOT_MEASURED = {"MEASURE": ""}
 _MEASURE = """
 import os
 if config := os.environ.pop("MEASURE", ""):
-    import coverage
+    from tests.harness import measuring
     os.environ["COVERAGE_PROCESS_CONFIG"] = config
-    coverage.process_startup()
+    measuring.begin()
     del os.environ["COVERAGE_PROCESS_CONFIG"]
 """
 
@@ -72,6 +72,7 @@ class JupyterProcess:
         config: More of `jupyter_server_config.json`.
         certificate: Serve https with it.
         python: The interpreter, of an environment of its own if not ours.
+        ip: Where it listens; it is asked on loopback all the same.
         fork: Whether to fork it from a process that has imported everything, which is faster.
     """
 
@@ -91,8 +92,10 @@ class JupyterProcess:
         certificate: Certificate | None = None,
         python: Path | None = None,
         fork: bool = False,
+        ip: str = "127.0.0.1",
     ) -> None:
         self.root = root
+        self._ip = ip
         self.token = secrets.token_hex(16) if token is None else token
         self.base_url = f"/{base_url.strip('/')}/".replace("//", "/")
         self._held, self.port = _hold_port()
@@ -224,7 +227,7 @@ class JupyterProcess:
         arguments = [
             "--allow-root",
             "--no-browser",
-            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.ip={self._ip}",
             f"--ServerApp.port={self.port}",
             "--ServerApp.port_retries=0",
             f"--ServerApp.base_url={self.base_url}",

@@ -86,6 +86,10 @@ class KernelApi:
         """Say that a notebook has another path now, as JupyterLab does after a rename."""
         await self._ask("PATCH", f"sessions/{session_id}", {"path": path})
 
+    async def rename(self, path: str, new_path: str) -> None:
+        """Rename a file, as JupyterLab's file browser does."""
+        await self._ask("PATCH", f"contents/{path}", {"path": new_path})
+
     async def close(self, session_id: str) -> None:
         """End a session and its kernel."""
         await self._ask("DELETE", f"sessions/{session_id}")

@@ -60,6 +60,13 @@ class Lobby:
         await self._websocket.close()
         await asyncio.wait([self._reader])
 
+    async def leave(self) -> None:
+        """Say goodbye, as a tab that is closed does: otherwise one is here for 30 seconds more."""
+        assert self._websocket is not None
+        self._awareness.set_local_state(None)
+        update = self._awareness.encode_awareness_update([self._awareness.client_id])
+        await self._websocket.send(create_awareness_message(update))
+
     def named(self, name: str) -> Any:
         """What somebody says about themselves; None if they are not here."""
         for state in self._awareness.states.values():

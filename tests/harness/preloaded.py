@@ -14,17 +14,41 @@ from typing import Any
 from tests.harness import measuring
 from tests.harness.jupyter import QUICK_START
 
+#: What they import only when they need it, as most of them do in the end.
+_LATER = (
+    "IPython",
+    "anyio._backends._asyncio",
+    "httpcore2",
+    "ipykernel.kernelspec",
+    "jinja2.ext",
+    "jupyter_core.migrate",
+    "packaging.requirements",
+    "rich.console",
+    "rich.logging",
+    "tornado.platform.asyncio",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
+)
+
 sys.path.insert(0, str(QUICK_START))
 
 with measuring.imports():
+    from jupyter_server import serverapp
+
     import jupyter_collaboration_mcp
 
-    importlib.import_module("jupyter_server.serverapp")
     for _module in pkgutil.walk_packages(
         jupyter_collaboration_mcp.__path__, "jupyter_collaboration_mcp."
     ):
         if "in_kernel" not in _module.name and not _module.name.endswith("__main__"):
             importlib.import_module(_module.name)
+
+for _name in _LATER:
+    importlib.import_module(_name)
+for _names in serverapp.JUPYTER_SERVICE_HANDLERS.values():
+    for _name in _names or ():
+        importlib.import_module(_name)
 
 # What is here stays: no fork has to look at it in search of garbage.
 gc.collect()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.async_api import Error, Page, async_playwright
+from playwright.async_api import Error, Page
 
-from .browser import FLAGS, find_chromium
+from .browser import new_page
 from .yjs import Server
 
 _EDITOR = ".jp-Document:not(.lm-mod-hidden) .jp-FileEditor"
@@ -35,16 +35,10 @@ _PATH = "() => window.jupyterapp.shell.currentWidget?.context?.path"
 @asynccontextmanager
 async def open_text(server: Server, path: str) -> AsyncIterator[TextPage]:
     """JupyterLab at a text file, connected to its room; the server needs EXPOSE_APP."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_chromium(), headless=True, args=FLAGS
-        )
-        try:
-            page = TextPage(await browser.new_page())
-            await page.open(server, path)
-            yield page
-        finally:
-            await browser.close()
+    async with new_page() as blank:
+        page = TextPage(blank)
+        await page.open(server, path)
+        yield page
 
 
 class TextPage:

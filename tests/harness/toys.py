@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.prompts import Prompt
 
+from jupyter_collaboration_mcp.prompts.kinds import Prompt
 from jupyter_collaboration_mcp.resources.kinds import ResourceKind
 from jupyter_collaboration_mcp.server.gate import ServerOptions
 from jupyter_collaboration_mcp.server.server import build_server
@@ -22,7 +22,7 @@ def serve(
     """A server without Jupyter, of what is given."""
     toolsets = [] if tools is None else [Registration("notebook", lambda _: tools)]
     resources = [] if resource is None else [Registration("toy", lambda _: resource)]
-    prompts = [] if prompt is None else [Registration(prompt.name, lambda _: prompt)]
+    prompts = [] if prompt is None else [Registration("toy", lambda _: prompt)]
     return build_server(
         Sites([]),
         ServerOptions(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,25 +22,37 @@ async def served(
     way: str,
     *arguments: str,
     measured: bool = False,
+    settings: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AsyncIterator[JupyterProcess]:
     """A server with some configuration, and agents that come one way or the other.
 
     Args:
         measured: Measure coverage even where only a few processes are measured.
+        settings: Settings of ours by name, for whichever serves the agents.
     """
     if way == "extension":
-        if measured:
-            options["env"] = {**measuring.shared_server(), **options.get("env", {})}
-        async with make_server(*arguments, **options) as process:
+        env = {
+            **(measuring.shared_server() if measured else {}),
+            **ours(settings or {}),
+            **options.pop("env", {}),
+        }
+        async with make_server(*arguments, env=env, **options) as process:
             yield process
         return
     stock = {**options.pop("extensions", {}), "jupyter_collaboration_mcp": False}
     async with (
         make_server(*arguments, extensions=stock, **options) as process,
         StandaloneProcess(
-            [process], near=way == NEAR, env=measuring.shared_command() if measured else None
+            [process],
+            near=way == NEAR,
+            env={**(measuring.shared_command() if measured else {}), **ours(settings or {})},
         ) as command,
     ):
         process.standalone = command
         yield process
+
+
+def ours(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables for settings of ours."""
+    return {f"JUPYTER_COLLABORATION_MCP_{name.upper()}": text for name, text in settings.items()}

@@ -12,6 +12,9 @@ from typing import Any, Protocol, Self
 
 NODE_DIRECTORY = Path(__file__).parent.parent / "node"
 
+#: Have Node.js keep what it compiles: a third of a short run is for compiling.
+KEEP_COMPILED = {"NODE_COMPILE_CACHE": str(NODE_DIRECTORY / "node_modules" / ".compiled")}
+
 
 class Server(Protocol):
     """What a client needs of a Jupyter server; JupyterProcess has it."""
@@ -185,7 +188,7 @@ async def _start(mode: str, server: Server, path: str) -> Process:
         stdout=PIPE,
         # A large notebook is one long line.
         limit=64 * 1024 * 1024,
-        env={**os.environ, "JUPYTER_TOKEN": server.token},
+        env={**os.environ, **KEEP_COMPILED, "JUPYTER_TOKEN": server.token},
     )
 
 

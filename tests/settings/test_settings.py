@@ -26,7 +26,7 @@ EXAMPLES: list[tuple[Any, list[str], Any]] = [
     (float, ["1.5"], 1.5),
     (str, ["core"], "core"),
     (str | None, ["Ada"], "Ada"),
-    (tuple[str, ...], ["a/*", "[bc]*"], ("a/*", "[bc]*")),
+    (tuple[str, ...], ["a/*", "[bc]x*"], ("a/*", "[bc]x*")),
     (Levels, ["read", "work=write"], Levels(Level.read, {"work": Level.write})),
 ]
 
@@ -118,6 +118,14 @@ def test_a_misspelt_variable_is_refused_with_a_suggestion() -> None:
 def test_empty_and_unrelated_variables_are_ignored() -> None:
     others = {"JUPYTER_TOKEN": "x", "JUPYTER_COLLABORATION": "y", PREFIX + "PERMISSION": ""}
     assert from_environment(others, "command") == {}
+
+
+@pytest.mark.parametrize("door", ["extension", "command"])
+def test_users_of_the_toolset_connect_switch_images_off_as_before(door: Door) -> None:
+    assert from_environment({"ALLOW_IMG": "false"}, door) == {"max_image_width": 0}
+    assert from_environment({"ALLOW_IMG": "true"}, door) == {}
+    both = {"ALLOW_IMG": "false", PREFIX + "MAX_IMAGE_WIDTH": "300"}
+    assert from_environment(both, door) == {"max_image_width": 300}
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda text: not text.startswith("["))))
