@@ -36,14 +36,34 @@ async def server(
         yield process
 
 
-class WatchedProxy(Proxy):
-    """A network that can be cut once the client knows from where to go on."""
+class Answers:
+    """The answers that a client reads as streams."""
 
-    primed = False
+    resumable = False
+    """Whether the client has read from where to go on with the last one after a cut."""
 
-    def _swallow(self, sink: asyncio.StreamWriter, data: bytes) -> None:
-        super()._swallow(sink, data)
-        self.primed |= b"retry: " in data
+    async def follow(self, response: httpx2.Response) -> None:
+        """Stand between the client and an answer."""
+        kind = response.headers.get("content-type", "")
+        call = b"tools/call" in response.request.content
+        if call and kind.startswith("text/event-stream"):
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            self.resumable = False
+            response.stream = _Followed(response.stream, self)
+
+
+class _Followed(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, answers: Answers) -> None:
+        self._stream, self._answers = stream, answers
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            yield chunk
+            # The client asks for more, so it is done with that.
+            self._answers.resumable |= b"retry: " in chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 @pytest.mark.parametrize("over", ["before it is back", "after it is back"])
@@ -71,15 +91,19 @@ async def test_the_official_client_gets_the_result_of_a_run_once(
 ) -> None:
     gate = Gate(tmp_path / "gate")
     url, headers = mcp_address(server)
-    async with WatchedProxy(url) as proxy, httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    answers = Answers()
+    hooks = {"response": [answers.follow]}
+    async with (
+        Proxy(url) as proxy,
+        httpx2.AsyncClient(headers=headers, timeout=60, event_hooks=hooks) as http,
+    ):
         transport = streamable_http_client(proxy.url, http_client=http)
         async with Client(transport, mode="legacy") as client:
             code = f"{gate.code}\nprint('gone through')"
             arguments = {"path": PATH, "code": code, "timeout": 60}
             calling = asyncio.ensure_future(client.call_tool("run_code", arguments))
             await gate.reached()
-            await until(lambda: proxy.primed)
-            await client.list_prompts()  # by then it has read what came before
+            await until(lambda: answers.resumable)
             before = proxy.connections
             proxy.cut()
             proxy.resume()

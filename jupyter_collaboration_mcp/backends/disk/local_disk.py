@@ -20,6 +20,7 @@ from jupyter_server.services.contents.filemanager import (
     AsyncFileContentsManager,
     FileContentsManager,
 )
+from jupyter_server.utils import ensure_async
 
 from ..protocols.files import Source
 from .copy_files import copy_opened
@@ -172,6 +173,16 @@ class LocalDisk:
 
     def is_file(self, path: str) -> bool:
         return self._os_path(path).is_file()
+
+    async def rename(self, path: str, new_path: str, announced: str) -> None:
+        """Rename a file or a folder as the manager does, which would announce the path itself.
+
+        Args:
+            announced: The path that those who follow the file know it by.
+        """
+        await ensure_async(self._manager.rename_file(path, new_path))
+        await ensure_async(self._manager.checkpoints.rename_all_checkpoints(path, new_path))
+        self._manager.emit({"action": "rename", "path": new_path, "source_path": announced})
 
     async def copy(self, source: Source, new_path: str) -> None:
         """Copy a file or a folder, which Jupyter would do by reading all of it.

@@ -255,7 +255,7 @@ class InProcessFiles:
                 self._require_canonical(destination)
                 if self.canonical_path(opened_as) != source.canonical:
                     raise FileFailed.to("rename", source.path, "it is another file by now")
-                await self._move(opened_as, destination)
+                await self._move(source.canonical, destination, opened_as)
             # Now, not when fileid is notified: a save that waits for us must find the new path.
             await self._rooms.on_move(opened_as, destination)
         for room in left:
@@ -272,9 +272,14 @@ class InProcessFiles:
         named = any(self._paths.opened_at(room, source.path) for room in rooms)
         return source.path if named else source.canonical
 
-    async def _move(self, path: str, new_path: str) -> None:
+    async def _move(self, path: str, new_path: str, opened_as: str) -> None:
+        """Move a file by its canonical path, even if it is open by the path of a link."""
         try:
-            await ensure_async(self._contents.rename(path, new_path))
+            if self._disk is None or opened_as == path:
+                await ensure_async(self._contents.rename(path, new_path))
+            else:
+                async with self._rooms.moving(opened_as, new_path):
+                    await self._disk.rename(path, new_path, opened_as)
         except (HTTPError, OSError) as error:
             if not self._has_moved(path, new_path, error):
                 raise
