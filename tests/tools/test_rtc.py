@@ -507,27 +507,22 @@ async def test_long_documents_and_folders_stay_json(
 # -- what goes wrong -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "ranges",
-    [
-        [{"start": 2, "end": 1}],
-        [{"start": 3}],
-        [{"start": 0, "end": 4}],
-        [{"start": -4}],
-        [{"start": 0, "end": 2}, {"start": 1}],
-        [],
-    ],
-    ids=["turned round", "out of range", "beyond", "before", "overlapping", "none"],
-)
-async def test_a_range_that_makes_no_sense_changes_nothing(
-    rtc: AgentClient, new: New, ranges: list[dict[str, int]]
-) -> None:
+async def test_ranges_that_make_no_sense_change_nothing(rtc: AgentClient, new: New) -> None:
     path = new(*"abc")
-    said = await refused(rtc, "delete_nb_cells", path=path, ranges=ranges)
-    assert said.startswith("invalid_argument: ")
-    changes = [{"range": each, "content": "new"} for each in ranges]
-    said = await refused(rtc, "modify_nb_cells", path=path, modifications=changes)
-    assert said.startswith("invalid_argument: ")
+    wrong: dict[str, list[dict[str, int]]] = {
+        "turned round": [{"start": 2, "end": 1}],
+        "out of range": [{"start": 3}],
+        "beyond": [{"start": 0, "end": 4}],
+        "before": [{"start": -4}],
+        "overlapping": [{"start": 0, "end": 2}, {"start": 1}],
+        "none": [],
+    }
+    for name, ranges in wrong.items():
+        said = await refused(rtc, "delete_nb_cells", path=path, ranges=ranges)
+        assert said.startswith("invalid_argument: "), name
+        changes = [{"range": each, "content": "new"} for each in ranges]
+        said = await refused(rtc, "modify_nb_cells", path=path, modifications=changes)
+        assert said.startswith("invalid_argument: "), name
     assert await contents(rtc, path) == ["a", "b", "c"]
 
 
@@ -543,12 +538,11 @@ async def test_a_position_outside_of_the_notebook_inserts_and_runs_nothing(
     assert await contents(rtc, path) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("wrong", [{"start": 2, "end": 1}, {"start": 3}, {"start": 7, "end": 9}])
-async def test_reading_a_range_that_is_not_there_is_an_error(
-    rtc: AgentClient, new: New, wrong: dict[str, int]
-) -> None:
-    said = await refused(rtc, "read_nb_cells", path=new(*"abc"), ranges=[wrong])
-    assert "the notebook has 3" in said
+async def test_reading_a_range_that_is_not_there_is_an_error(rtc: AgentClient, new: New) -> None:
+    path = new(*"abc")
+    for wrong in {"start": 2, "end": 1}, {"start": 3}, {"start": 7, "end": 9}:
+        said = await refused(rtc, "read_nb_cells", path=path, ranges=[wrong])
+        assert "the notebook has 3" in said, wrong
 
 
 async def test_a_cell_that_moved_since_it_was_read_is_not_taken_for_another(
