@@ -17,7 +17,7 @@ from pydantic import Field
 from ..backends.protocols.kernels import KernelInfo
 from ..documents.foreign_text import inline
 from ..documents.new_notebook import for_kernel, new_notebook
-from ..errors import InvalidArgument, TokenRefused, UnknownServer
+from ..errors import CollaborationError, InvalidArgument, TokenRefused, UnknownServer
 from ..remedies import Intent
 from ..workspace.cell_runs import restart_kernel
 from ..workspace.kernel_state import choose_spec
@@ -26,7 +26,7 @@ from ..workspace.open_document import named
 from ..workspace.permissions import Level, clean_path
 from ..workspace.permits import Call
 from ..workspace.sites import Site, SiteDocument
-from ..workspace.survey import survey
+from ..workspace.survey import Survey, Trouble, survey
 from .answers import about, answer
 from .connect_answers import Page, cell_table, table
 from .dialect_wording import CONNECT_RUNS, CONNECT_WORDING, MERGING
@@ -116,7 +116,10 @@ class ConnectTools(NamedTools):
             return Answer("No notebook is currently connected", {"notebooks": []})
         sites = {name: self._site_of(known) for name, known in connected}
         asked = [site for site in self._sites if site in sites.values()]
-        found = await survey(asked, partial(_kernels, call))
+        try:
+            found = await survey(asked, partial(_kernels, call))
+        except CollaborationError as error:  # none of them answers, and the names are still known
+            found = Survey(troubles=[Trouble(asked[0], error)])
         kernels = {site.alias: kernels for site, kernels in found.answers}
         rows = []
         for name, known in connected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,10 @@ async def test_notebooks_of_several_servers_are_connected_by_url(
         await kim.say("connect_notebook", notebook_name="here", **work)
         await kim.say("connect_notebook", notebook_name="named", server_url=first.url, **work)
         there = {"server_url": second.url, "token": second.token}
+        for mode in "connect", "reconnect":
+            again = {"notebook_name": "here", "mode": mode}
+            said = await refused(kim, "connect_notebook", **again, **there, **work)
+            assert f"'here' is the name of another notebook, 'work.ipynb' on {first.url}" in said
         await kim.say("connect_notebook", notebook_name="there", **there, **work)
         said = await kim.say("execute_cell", notebook_name="there", cell_index=0)
         assert "42" in said
@@ -66,6 +71,23 @@ async def test_notebooks_of_several_servers_are_connected_by_url(
         assert rows[0][3] == "none yet"
         assert rows[2][3].startswith("python3 ")
         assert rows[2][3] == rows[3][3]
+
+
+async def test_names_are_listed_although_their_server_is_gone(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    server = make_server(extensions=STOCK)
+    async with AsyncExitStack() as stack:
+        async with server:
+            notebooks.write(server.root / "work.ipynb", notebooks.numbered(1))
+            options = (f"--server={server.url}", "--toolsets=connect")
+            kim = await stack.enter_async_context(
+                over_stdio(tmp_path, *options, JUPYTER_TOKEN=server.token)
+            )
+            await kim.say("connect_notebook", notebook_name="nb", notebook_path="work.ipynb")
+        said = await kim.say("list_notebook")
+        assert f"nb\t{server.url}\twork.ipynb\tserver does not answer\n" in said
+        assert "cannot be reached" in said
 
 
 async def test_what_is_no_jupyter_server_or_has_another_token_is_not_connected(
