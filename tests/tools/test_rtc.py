@@ -284,6 +284,16 @@ async def test_restart_nb_kernel_runs_all_cells_and_clears_outputs_only(
     assert ana.source(0) == "print('ran')"
 
 
+async def test_more_outputs_than_a_call_may_clear_stay_with_the_kernel(
+    rtc: AgentClient, server: JupyterProcess
+) -> None:
+    cells = [notebooks.code(f"c{n}", "1", execution_count=1) for n in range(1_001)]
+    notebooks.write(server.root / "many.ipynb", notebooks.notebook(cells))
+    said = await refused(rtc, "restart_nb_kernel", path="many.ipynb", clear_contents=True)
+    assert said.startswith("too_large: 1,001 cells in one call; ")
+    assert "Next: Leave the outputs as they are; the person can clear them" in said
+
+
 # -- its document tools ----------------------------------------------------------------------
 
 
