@@ -411,11 +411,17 @@ async def test_an_end_of_0_is_no_cell_and_not_the_rest(rtc: AgentClient, new: Ne
 
 
 async def test_a_kernel_that_was_never_started_can_be_restarted(
-    rtc: AgentClient, new: New, api: KernelApi
+    rtc: AgentClient, new: New, api: KernelApi, tab: Tab
 ) -> None:
-    path = new("print('started')")
+    old = {"output_type": "stream", "name": "stdout", "text": "old"}
+    path = new(notebooks.code("c", "print('started')", outputs=[old], execution_count=1))
+    ana = await tab(path)
     said = await message(rtc, "restart_nb_kernel", path=path, exec=False)
     assert said.startswith("No kernel was running, so there was none to restart")
+    assert len(ana.cell(0)["outputs"]) == 1  # unless they are to be cleared
+    said = await message(rtc, "restart_nb_kernel", path=path, clear_contents=True, exec=False)
+    assert "; outputs were cleared; " in said
+    await ana.until(lambda: ana.cell(0)["outputs"] == [])
     assert await api.sessions(path) == []
     result = await rtc.call("restart_nb_kernel", path=path)
     assert message_of(result).endswith("; executed")
