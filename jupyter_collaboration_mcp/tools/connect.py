@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from pydantic import Field
 
 from ..backends.protocols.kernels import KernelInfo
-from ..documents.foreign_text import inline
+from ..documents.foreign_text import inline, without_secrets
 from ..documents.new_notebook import for_kernel, new_notebook
 from ..errors import CollaborationError, InvalidArgument, TokenRefused, UnknownServer
 from ..remedies import Intent
@@ -198,9 +198,9 @@ class ConnectTools(NamedTools):
     async def _connect(self, call: Call, url: str, token: str) -> Site:
         """Connect a server that is not connected yet under this URL."""
         if isinstance(self._host, Extension):
-            own = self._host.url()
+            own, shown = self._host.url(), without_secrets(url)[:200]
             raise InvalidArgument(
-                f"{url.partition('?')[0][:200]!r} is not this Jupyter server, {own}, and no other "
+                f"{shown!r} is not this Jupyter server, {own}, and no other "
                 "can be reached from inside it. Nothing was connected.",
                 "Leave server_url out. For several servers, the person can use the command "
                 "jupyter-collaboration-mcp.",

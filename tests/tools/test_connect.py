@@ -485,6 +485,11 @@ async def test_a_token_that_none_can_be_is_not_repeated(kim: AgentClient, new: N
     arguments = {"notebook_name": "nb", "notebook_path": new("x"), "server_url": "http://there/"}
     assert "12345" not in await refused(kim, "connect_notebook", token=12345, **arguments)
     assert "s3cret" not in await refused(kim, "connect_notebook", token="s3cret\n", **arguments)
+    for url in "http://kim:s3cret@[bad/", "ftp://s3cret@there/", "http://kim:s3cret@127.0.0.1:9/":
+        arguments["server_url"] = url
+        said = await refused(kim, "connect_notebook", **arguments)
+        assert "s3cret" not in said
+        assert not said.startswith("internal_error: ")
     assert await kim.say("list_notebook") == "No notebook is currently connected"
 
 
