@@ -216,6 +216,7 @@ class Gate:
             *(name, agent, level, declared, caller.authorize, by_path, report),
             proposes=proposes,
             rules=caller.rules,
+            reached=caller.reached,
         )
 
     @asynccontextmanager

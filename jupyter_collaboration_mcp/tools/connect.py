@@ -31,7 +31,7 @@ from .answers import about, answer
 from .connect_answers import Page, cell_table, table
 from .dialect_wording import CONNECT_RUNS, CONNECT_WORDING, MERGING
 from .dialects import Dialect
-from .parts import Extension, Parts
+from .parts import Extension, Parts, Standalone
 from .places import SiteTools
 from .registry import Answer, tool
 from .running import RunAnswers
@@ -191,13 +191,10 @@ class ConnectTools(NamedTools):
                 "The token has characters that cannot be sent to a server. Nothing was connected.",
                 _ANOTHER_TOKEN,
             )
-        # Whoever wants the same server meanwhile waits until it is known what may be done there.
-        async with self._connecting.setdefault(url, asyncio.Lock()):
-            return self._host.find(url) or await self._connect(call, url, token)
-
-    async def _connect(self, call: Call, url: str, token: str) -> Site:
-        """Connect a server that is not connected yet under this URL."""
         if isinstance(self._host, Extension):
+            site = self._host.find(url, call.reached)
+            if site is not None:
+                return site
             own, shown = self._host.url(), without_secrets(url)[:200]
             raise InvalidArgument(
                 f"{shown!r} is not this Jupyter server, {own}, and no other "
@@ -205,11 +202,17 @@ class ConnectTools(NamedTools):
                 "Leave server_url out. For several servers, the person can use the command "
                 "jupyter-collaboration-mcp.",
             )
+        # Whoever wants the same server meanwhile waits until it is known what may be done there.
+        async with self._connecting.setdefault(url, asyncio.Lock()):
+            return self._host.find(url) or await self._connect(self._host, call, url, token)
+
+    async def _connect(self, host: Standalone, call: Call, url: str, token: str) -> Site:
+        """Connect a server that is not connected yet under this URL."""
         await call.authorize(Level.admin)
         if token:
             url = f"{url}{'&' if '?' in url else '?'}{urlencode({'token': token})}"
         try:
-            return await self._host.connect(url, None)
+            return await host.connect(url, None)
         except TokenRefused as error:
             raise TokenRefused(error.happened, _ANOTHER_TOKEN, **error.detail) from error
         except UnknownServer as error:  # it is connected already, under another URL

@@ -9,13 +9,16 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ImageContent
 from PIL import Image
 
 from tests.harness import notebooks
-from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, text_of
+from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, mcp_address, text_of
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import KernelApi
 from tests.tools.conftest import MakeGate, New, Tab, Warm
@@ -479,6 +482,30 @@ async def test_a_url_that_is_not_a_jupyter_server_connects_nothing(
     assert await kim.say("list_notebook") == "No notebook is currently connected"
     command = "" if server.standalone is None else server.standalone.log
     assert "s3cret" not in server.log + command
+
+
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+async def test_the_url_that_the_client_has_used_is_that_of_the_server(
+    server: JupyterProcess, new: New, era: str
+) -> None:
+    """A prompt has the URL that people know, which may lead through a proxy or another port."""
+    url, headers = mcp_address(server)
+    inside = server.standalone is None
+    if inside:
+        headers = {**headers, "Host": "localhost:9"}
+    async with (
+        httpx2.AsyncClient(headers=headers, verify=False) as http,
+        Client(
+            streamable_http_client(f"{url}?toolsets=connect", http_client=http), mode=era
+        ) as kim,
+    ):
+        arguments = {"notebook_name": f"proxied {era}", "notebook_path": new("x")}
+        for there in "http://localhost:9", "https://127.0.0.1:9/lab":
+            arguments |= {"server_url": there, "mode": "reconnect"}
+            result = await kim.call_tool("connect_notebook", arguments)
+            assert result.is_error is not inside, text_of(result)
+        arguments["server_url"] = "http://localhost:10"
+        assert (await kim.call_tool("connect_notebook", arguments)).is_error
 
 
 async def test_a_token_that_none_can_be_is_not_repeated(kim: AgentClient, new: New) -> None:
