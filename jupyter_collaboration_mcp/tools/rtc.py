@@ -201,7 +201,7 @@ class RtcTools(SiteTools):
         for site in self._sites if not root_path else (only,):
             folder = (await call.permit_listing(site, local if root_path else "")).path
             for each in notebook_sessions(site.workspace, call.agent.key):
-                below = not folder or each.path.startswith(f"{folder}/")
+                below = not folder or f"{each.path}/".startswith(f"{folder}/")
                 if below and await call.may_see(site.workspace, each.path):
                     sessions.append(_session(site, each))
         sessions.sort(key=lambda session: str(session["path"]))

@@ -152,6 +152,8 @@ async def test_query_nb_sessions_counts_and_describes_sessions_below_a_folder(
     )
     assert TIME.fullmatch(active["last_activity"])
     assert (ended["path"], ended["status"]) == ("queried/b.ipynb", "disconnected")
+    one = await parsed(rtc, "query_nb_sessions", root_path="queried/a.ipynb")
+    assert [each["path"] for each in one["sessions"]] == ["queried/a.ipynb"]
     everything = await parsed(rtc, "query_nb_sessions")
     assert everything["root_path"] == ""
     assert "beside.ipynb" in [each["path"] for each in everything["sessions"]]
