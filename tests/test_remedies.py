@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,19 @@ def test_a_dialect_words_every_intent_with_its_own_tools(name: str) -> None:
         assert called <= known | {"server_url"}, words
         facts = set(re.findall(r"\{(\w+)\}", words))
         assert facts <= set(re.findall(r"\{(\w+)\}", intent.value)), words
+
+
+@pytest.mark.parametrize("name", ["rtc", "connect"])
+def test_the_list_of_a_dialect_names_no_tool_that_it_lacks(name: str) -> None:
+    async def connect(url: str, alias: str | None) -> Site:
+        raise AssertionError
+
+    every = all_tools(Parts(Sites(), None, Standalone(connect)))
+    chosen = select(name, every)
+    lacking = tool_names() - {tool.name for tool in chosen}
+    names = re.compile(rf"\b({'|'.join(sorted(lacking, key=len, reverse=True))})\b")
+    for tool in chosen:
+        assert not names.search(json.dumps([tool.description, tool.schema])), tool.name
 
 
 @pytest.mark.parametrize("intent", Intent)

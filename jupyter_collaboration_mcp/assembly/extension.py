@@ -145,13 +145,19 @@ class ExtensionAssembly:
         self._server = make_server(self._settings, self._sites, host, self._log, observers)
         return self._server
 
-    def _find(self, url: str) -> Site | None:
-        """The site, if a URL leads to the server that this runs in."""
+    def _find(self, url: str, reached: str) -> Site | None:
+        """The site, if a URL leads to the server that this runs in.
+
+        Args:
+            reached: Where the client has reached it, perhaps through a proxy or another port.
+        """
         from ..standalone.addresses import has_base, leads_to
 
         app = self._serverapp
         own = any(leads_to(url, each) for each in (app.connection_url, app.local_url))
         own = own or leads_to(url, app.public_url) or has_base(url, app.base_url)
+        # A proxy may speak HTTPS to the client, and HTTP to us.
+        own = own or leads_to(url, reached) or leads_to(url, reached.replace("http:", "https:", 1))
         return self._sites.default if own else None
 
 

@@ -7,6 +7,7 @@ have lines of their own, go between fences instead (`render.fenced`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -65,3 +66,8 @@ def _is_plain(text: str) -> bool:
         and text[0] not in "'\"`"
         and ", " not in text
     )
+
+
+def without_secrets(url: str) -> str:
+    """A URL, even one that makes no sense, without the query and the user info that it may have."""
+    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0])

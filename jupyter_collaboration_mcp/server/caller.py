@@ -122,6 +122,8 @@ class Caller:
     """What the caller's own token allows, beside what the server does."""
     bound: bool = False
     """Whether the caller is there as long as this process is, and never leaves without a word."""
+    reached: str = ""
+    """The URL that the client has used, as far as it says; empty over stdio."""
     after_answer: Callable[[Callable[[], None]], None] = at_once
     """Takes what need not delay the answer to this request, and does it when that has left."""
 

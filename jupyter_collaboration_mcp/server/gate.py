@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,7 +14,9 @@ from ..backends.disk.template_files import TemplateFiles
 from ..documents.images import ImageLimits
 from ..errors import PermissionRefused, RateLimited
 from ..panics import contained
+from ..remedies import Intent
 from ..tools import DEFAULT
+from ..tools.dialects import Dialect
 from ..tools.registry import RegisteredTool, select
 from ..tools.wording import WORDING
 from ..workspace.agent import Agent
@@ -123,20 +125,23 @@ class Gate:
     def _adapt(self, result: dict[str, Any], visible: Sequence[RegisteredTool]) -> None:
         """Show the tools of a connection as it uses them, and what a model is told about them."""
         if "tools" in result:
-            chosen = {tool.name: tool for tool in visible}
-            hidden = {tool.name for tool in self._tools} - chosen.keys()
+            chosen = {tool.name: tool.schema for tool in visible}
+            usual = {tool.name: tool.schema for tool in self._tools}
+            hidden = usual.keys() - chosen.keys()
             result["tools"] = [
-                {**tool, "inputSchema": chosen[tool["name"]].schema}
-                if tool["name"] in chosen and chosen[tool["name"]].defaults
+                {**tool, "inputSchema": chosen[name]}
+                if name in chosen and chosen[name] is not usual[name]
                 else tool
                 for tool in result["tools"]
-                if tool["name"] not in hidden
+                if (name := tool["name"]) not in hidden
             ]
-        spoken = {tool.dialect.name if tool.dialect else "": tool.dialect for tool in visible}
-        if "instructions" in result and len(spoken) == 1:
-            (dialect,) = spoken.values()
-            if dialect is not None:
-                result["instructions"] = dialect.instructions
+        if "instructions" in result and (dialects := _dialects(visible)):
+            result["instructions"] = "\n\n".join(each.instructions for each in dialects)
+
+    def wording(self, ctx: ServerRequestContext[Any, Any]) -> Mapping[Intent, str]:
+        """How a connection is told what it can do about an error that no tool has raised."""
+        dialects = _dialects(self._visible(_caller(ctx)))
+        return dialects[0].wording if dialects else WORDING
 
     def names(self, ctx: ServerRequestContext[Any, Any]) -> list[str]:
         """The tools that a connection sees."""
@@ -163,7 +168,7 @@ class Gate:
             self.rates.call(request.agent.key)
         except RateLimited as error:
             self.calls.tell(CallRecord(agent=request.agent, name=ctx.method, outcome=error.code))
-            said = f"{error.code}: {error.said_in(WORDING)}"
+            said = f"{error.code}: {error.said_in(self.wording(ctx))}"
             raise MCPError(RATE_LIMITED, said, error.detail) from error
 
     def tool_call(
@@ -188,7 +193,7 @@ class Gate:
             )
         if tool.declaration.runs and arguments.get("exec", True):
             self.rates.run(request.agent.key)
-        if tool.declaration.level is Level.write:
+        if tool.declaration.level >= Level.write:  # one that runs cells may write them first
             self.rates.write(request.agent.key, size)
         return self.call(request, tool.name, tool.declaration.up_to)
 
@@ -211,6 +216,7 @@ class Gate:
             *(name, agent, level, declared, caller.authorize, by_path, report),
             proposes=proposes,
             rules=caller.rules,
+            reached=caller.reached,
         )
 
     @asynccontextmanager
@@ -269,6 +275,16 @@ class Gate:
         configured = self._options.permission
         asked_for = caller.options.permission
         return configured if asked_for is None else min(configured, asked_for)
+
+
+def _dialects(tools: Iterable[RegisteredTool]) -> list[Dialect]:
+    """The dialects that all these tools speak; none if one of them speaks none."""
+    spoken: dict[str, Dialect] = {}
+    for tool in tools:
+        if tool.dialect is None:
+            return []
+        spoken.setdefault(tool.dialect.name, tool.dialect)
+    return list(spoken.values())
 
 
 def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller:

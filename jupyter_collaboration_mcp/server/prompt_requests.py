@@ -28,7 +28,6 @@ from ..panics import contained
 from ..prompts.kinds import Embedded, Message, Prompt
 from ..tools import limits
 from ..tools.limits import Echoes
-from ..tools.wording import WORDING
 from .gate import Gate
 from .resource_requests import LASTING, Context, failure
 from .results import error_text
@@ -80,7 +79,7 @@ class PromptRequests:
             is_ours = isinstance(error, ServerError | InternalError)
             raise MCPError(
                 code=INTERNAL_ERROR if is_ours else INVALID_PARAMS,
-                message=Echoes(arguments).cut(error_text(error, WORDING)),
+                message=Echoes(arguments).cut(error_text(error, self._gate.wording(ctx))),
             ) from error
         except Exception as error:
             raise failure(f"fill in the prompt {params.name[:100]}") from error

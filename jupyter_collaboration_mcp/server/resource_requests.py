@@ -28,8 +28,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..errors import CollaborationError, InternalError, InvalidArgument, PathRefused, ServerError
 from ..panics import contained
+from ..remedies import Intent
 from ..resources.kinds import Content, Listed, ResourceKind
-from ..tools.wording import WORDING
 from ..workspace.permits import Call
 from .gate import Gate
 from .results import error_text
@@ -114,7 +114,7 @@ class ResourceRequests:
                 await self._gate.ready()
                 contents = await self._read(ctx, uri)
         except CollaborationError as error:
-            raise refusal(error, uri, ctx.protocol_version) from error
+            raise refusal(error, uri, ctx.protocol_version, self._gate.wording(ctx)) from error
         except MCPError:
             raise
         except Exception as error:  # clients of the older era would be told what it says
@@ -141,7 +141,9 @@ class ResourceRequests:
         )
 
 
-def refusal(error: CollaborationError, uri: str, protocol_version: str) -> MCPError:
+def refusal(
+    error: CollaborationError, uri: str, protocol_version: str, wording: Mapping[Intent, str]
+) -> MCPError:
     """An error about a resource, as a version of the protocol has it."""
     if isinstance(error, InvalidArgument | PathRefused):
         code = INVALID_PARAMS
@@ -149,7 +151,7 @@ def refusal(error: CollaborationError, uri: str, protocol_version: str) -> MCPEr
         code = INTERNAL_ERROR
     else:
         code = INVALID_PARAMS if protocol_version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND
-    return MCPError(code=code, message=error_text(error, WORDING), data={"uri": uri})
+    return MCPError(code=code, message=error_text(error, wording), data={"uri": uri})
 
 
 def failure(what: str, data: Mapping[str, Any] | None = None) -> MCPError:

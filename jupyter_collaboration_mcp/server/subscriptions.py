@@ -375,7 +375,7 @@ class Subscriptions:
                 tell = partial(subscriber.tell, subscription)
                 subscription.watch = await self._watch(subscription.call(), uri, tell)
         except CollaborationError as error:
-            raise refusal(error, uri, ctx.protocol_version) from error
+            raise refusal(error, uri, ctx.protocol_version, self._gate.wording(ctx)) from error
         finally:
             subscriber.reserved -= 1
         subscriber.add(subscription)

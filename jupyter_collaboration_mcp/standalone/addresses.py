@@ -6,6 +6,7 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 from ..backends.remote.server_address import ServerAddress, is_address
+from ..documents.foreign_text import without_secrets
 from ..errors import InvalidArgument
 from .discovery import owner_of, place_of, token_for
 
@@ -46,7 +47,7 @@ class Addresses:
         """
         if not is_address(url):
             raise InvalidArgument(
-                f"{url.partition('?')[0]!r} is not the URL of a server.",
+                f"{without_secrets(url)!r} is not the URL of a server.",
                 "Give one like http://127.0.0.1:8888/.",
             )
         given = parse_qs(urlsplit(url).query, keep_blank_values=True).get("token")

@@ -18,6 +18,9 @@ Schema = Mapping[str, Any]
 _PROBLEMS = 5
 _LISTED = 30
 
+#: The argument that no answer repeats, whatever was given.
+_SECRET = "token"
+
 #: Longer collections are rarely allowed, and are not searched before that is checked.
 _LOOKED_INTO = 5_000
 
@@ -101,7 +104,8 @@ def invalid(tool: str, error: ValidationError, schema: Schema) -> InvalidArgumen
         wanted = problem["msg"].removeprefix("Input ")
         if problem["type"].endswith(("_type", "_parsing", "_from_float")):
             wanted = f"should be {_kind(node)}"
-        problems.setdefault(place, f"{place} {wanted} (given: {shown(problem['input'])}).")
+        given = "" if place == _SECRET else f" (given: {shown(problem['input'])})"
+        problems.setdefault(place, f"{place} {wanted}{given}.")
         if len(problems) == _PROBLEMS:
             break
     return InvalidArgument(

@@ -113,6 +113,9 @@ CONNECT_WORDING: Mapping[Intent, str] = {
     ),
 }
 
+#: How a proposal reaches the document: neither dialect has a tool for it.
+MERGING = "an agent with the default tools can show and merge it if they agree."
+
 RTC_RUNS = RunWords(
     whole="{uri}",
     working="get_nb_stat shows whether it still runs, restart_nb_kernel stops it.",

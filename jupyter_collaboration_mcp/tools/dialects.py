@@ -20,9 +20,13 @@ class Dialect:
     """What a model is told about the server if these are the only tools that it sees."""
 
 
-def with_defaults(schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON schema of arguments, some of which have other defaults."""
+def adapted(
+    schema: Mapping[str, Any], defaults: Mapping[str, Any], said: Mapping[str, str]
+) -> dict[str, Any]:
+    """A JSON schema of arguments, some of which have other defaults or other descriptions."""
     changed = deepcopy(dict(schema))
     for name, value in defaults.items():
         changed["properties"][name]["default"] = value
+    for name, description in said.items():
+        changed["properties"][name]["description"] = description
     return changed

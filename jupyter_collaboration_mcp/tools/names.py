@@ -106,6 +106,14 @@ _OTHER_ARGUMENTS: Mapping[str, str] = {
     "names": "variable variables name",
     "url": "address server uri",
     "alias": "name server",
+    "server_url": "url address server uri host",
+    "notebook_name": "name notebook alias path",
+    "notebook_path": "path file",
+    "cell_index": "index cell position cell_id number",
+    "cell_content": "content source code cell_source text new_source",
+    "ranges": "cells indexes indices start end",
+    "modifications": "updates edits changes cells",
+    "clear_contents": "clear_outputs clear",
 }
 
 
@@ -126,7 +134,7 @@ def _closest(
     scores = {each: _likeness(name, each, others.get(each, "").split(), same) for each in known}
     best = max(scores.values(), default=0.0)
     fitting = [each for each in known if scores[each] and scores[each] >= best - _AS_WELL]
-    return sorted(fitting, key=lambda each: -scores[each])[:_SUGGESTED]
+    return sorted(fitting, key=lambda each: (-scores[each], -_in_letters(name, each)))[:_SUGGESTED]
 
 
 def _likeness(name: str, known: str, others: Collection[str], same: Mapping[str, str]) -> float:
@@ -136,11 +144,15 @@ def _likeness(name: str, known: str, others: Collection[str], same: Mapping[str,
     in_words = 2 * len(words & known_words) / max(1, len(words) + len(known_words))
     if words & set(others):
         in_words = max(in_words, 0.9)
-    in_letters = SequenceMatcher(None, name.casefold(), known.casefold()).ratio()
+    in_letters = _in_letters(name, known)
     return max(
         in_words if in_words >= _ALIKE_IN_WORDS else 0.0,
         in_letters if in_letters >= _ALIKE_IN_LETTERS else 0.0,
     )
+
+
+def _in_letters(name: str, known: str) -> float:
+    return SequenceMatcher(None, name.casefold(), known.casefold()).ratio()
 
 
 def _words(name: str, same: Mapping[str, str]) -> set[str]:

@@ -15,8 +15,11 @@ Connect = Callable[[str, str | None], Awaitable[Site]]
 Find = Callable[[str], Site | None]
 """The site that a URL leads to, if it is connected; nothing is sent anywhere."""
 
+FindOwn = Callable[[str, str], Site | None]
+"""The same inside a Jupyter server, which may be known by the URL that a client has used, too."""
 
-def _nowhere(url: str) -> None:
+
+def _nowhere(url: str, reached: str = "") -> None:
     """Where nothing is known about URLs."""
 
 
@@ -24,7 +27,7 @@ def _nowhere(url: str) -> None:
 class Extension:
     """Served inside a Jupyter server, the only one that agents work on."""
 
-    find: Find = field(default=_nowhere)
+    find: FindOwn = field(default=_nowhere)
     url: Callable[[], str] = field(default=str)
     """Where the server can be reached."""
 

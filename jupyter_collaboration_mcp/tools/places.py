@@ -38,6 +38,9 @@ class Place(NamedTuple):
 class SiteTools:
     """Tools that work on the documents of one or several servers."""
 
+    #: How a proposal reaches the document, with the names of a toolset's tools.
+    merging = "merge_document_fork shows it with preview=true, and {merges} it if they agree."
+
     def __init__(self, parts: Parts) -> None:
         self._sites = parts.sites
 
@@ -122,10 +125,10 @@ class SiteTools:
             )
         fork = await forking.proposal(root, title, call.agent)
         here = await site.open(permit, kind, fork)
-        who = "an agent that is not in propose mode merges it" if call.proposes else "merges it"
+        merges = "an agent that is not in propose mode merges" if call.proposes else "merges"
         note = (
             f"Proposed in {here.label}; {root.label} is unchanged. Tell the person: "
-            f"merge_document_fork shows it with preview=true, and {who} if they agree."
+            f"{self.merging.format(merges=merges)}"
         )
         if edits and note not in here.seat.notes:  # a call that failed has left it there
             here.seat.notes.append(note)

@@ -18,7 +18,7 @@ from ..remedies import Intent
 from ..workspace.permissions import Level
 from . import DEFAULT, TOOLSETS, toolset_names
 from .arguments import invalid, respelled
-from .dialects import Dialect, with_defaults
+from .dialects import Dialect, adapted
 from .parts import Parts
 from .registration import Registration, make_all
 from .wording import WORDING
@@ -69,6 +69,8 @@ class Borrowed:
     """The answer as the dialect's users expect it, if they expect it otherwise."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Arguments whose defaults differ."""
+    said: Mapping[str, str] = field(default_factory=dict)
+    """What is said about arguments, where the usual words name a tool that the dialect lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class RegisteredTool:
         return replace(
             self,
             wording=dialect.wording,
-            schema=with_defaults(self.schema, how.defaults),
+            schema=adapted(self.schema, how.defaults, how.said),
             dialect=dialect,
             borrowed={},
             render=how.render,

@@ -352,6 +352,7 @@ class MCPHandler(JupyterHandler):
                 authorize=self._authorize if by_path else allow_all,
                 by_path=by_path,
                 rules=NO_RULES if self._agent_token is None else self._agent_token.rules,
+                reached=f"{request.protocol}://{request.host}{request.path}",
                 after_answer=self._after_answer,
             ),
         }

@@ -44,17 +44,25 @@ def show(here: SiteDocument, indexes: Iterable[int]) -> None:
 async def insert_at(
     here: SiteDocument, cells: Sequence[editing.NewCell], position: int, running: RunRequest
 ) -> list[str]:
-    """Insert cells before the one at a position, or at the end for -1; returns their ids."""
+    """Insert cells before the one at a position, or at the end for -1; returns their ids.
+
+    At the top or the end of a new notebook, the first fills its empty cell.
+    """
     notebook = here.peer.notebook
     place = insertion_point(notebook, position, None)
     guard_places(here, [place])
-    after = notebook.id_at(place - 1) if place else None
-    # By the cell before it: others may insert something until it is done.
-    positions = [0] * len(cells) if after is None else None
+    only = notebook.id_at(0) if len(notebook) == 1 else None
+    start, after = None, None
+    if place == 0 or position == -1:
+        start = 0 if place == 0 else -1
+    else:  # by the cell before it: others may insert something until it is done
+        after = notebook.id_at(place - 1)
     limits = here.site.workspace.limits
-    made = editing.insert_cells(here, cells, positions, None, after, limits, running)
+    made = editing.insert_cells(here, cells, None, start, after, limits, running)
     ids = await here.perform(made)
-    here.seat.places.insert(place, len(ids))
+    filled = only is not None and only in ids
+    place = 0 if filled else place
+    here.seat.places.insert(place + filled, len(ids) - filled)
     here.seat.places.show((place + number, cell_id) for number, cell_id in enumerate(ids))
     return ids
 

@@ -245,8 +245,16 @@ def undo(
     return Edit(begin, large, merges=True)
 
 
-def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits) -> list[int]:
+def to_clear(
+    notebook: Notebook,
+    cells: Sequence[CellRef] | None,
+    limits: Limits,
+    fewer: str = "Name fewer cells in each call, by cell_ids.",
+) -> list[int]:
     """The code cells with outputs or a count, among all cells or those named.
+
+    Args:
+        fewer: What helps if there are too many.
 
     Raises:
         NotCode: A named cell is not a code cell.
@@ -272,7 +280,7 @@ def to_clear(notebook: Notebook, cells: Sequence[CellRef] | None, limits: Limits
             Intent.WAIT_OR_INTERRUPT,
         )
     found = [index for index in indexes if index in running or notebook.was_run(index)]
-    check_count(limits, len(found), "Name fewer cells in each call, by cell_ids.")
+    check_count(limits, len(found), fewer)
     return [index for index in found if index not in running]
 
 
@@ -283,7 +291,8 @@ def check_clear(here: OpenDocument, limits: Limits) -> None:
         CollaborationError: They may not.
     """
     notebook = here.peer.notebook
-    indexes = to_clear(notebook, None, limits)
+    fewer = "Leave the outputs as they are; the person can clear them in Jupyter's menu."
+    indexes = to_clear(notebook, None, limits, fewer)
     here.check_cells(notebook, CallRecord(), dict.fromkeys(indexes, (CellAction.CLEAR,)))
 
 

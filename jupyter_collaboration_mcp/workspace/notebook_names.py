@@ -101,7 +101,8 @@ def require_free(known: NamedNotebook | None, name: str, same: bool, reconnect: 
             f"{name!r} is connected to this notebook already. Nothing was done.",
             Intent.USE_NAME,
         )
+    where = f" on {known.url}" if known.url else ""
     raise InvalidArgument(
-        f"{name!r} is the name of another notebook, {known.path!r}. Nothing was done.",
+        f"{name!r} is the name of another notebook, {known.path!r}{where}. Nothing was done.",
         "Choose another name for this one.",
     )

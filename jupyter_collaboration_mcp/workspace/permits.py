@@ -112,6 +112,8 @@ class Call:
     """Whether its edits go to a fork, which a person merges."""
     rules: PathRules = NO_RULES
     """What the caller's own token allows, beside what the server does."""
+    reached: str = ""
+    """The URL that the client has used, as far as it says."""
     visits: list[Visit] = field(default_factory=list)
     """What it was permitted to use so far."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)

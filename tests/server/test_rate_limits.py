@@ -120,6 +120,18 @@ async def test_an_agent_that_writes_too_much_is_refused_and_can_still_read(
         await writer.ask("create_document", path="short.md", type="file", content="x")
 
 
+async def test_a_tool_that_writes_what_it_runs_is_limited_by_what_it_writes(
+    server: JupyterProcess,
+) -> None:
+    async with agent(server, "Appender", toolsets="connect") as appender:
+        name = {"notebook_name": "nb"}
+        await appender.ask("connect_notebook", notebook_path="written.ipynb", mode="create", **name)
+        new = {**name, "cell_type": "markdown"}
+        await appender.ask("append_execute_cell", cell_content="x" * (BYTES - 100), **new)
+        error = await appender.refused("append_execute_cell", cell_content="x" * 1_000, **new)
+        assert (error["code"], error["limit"]) == ("rate_limited", "write_rate_limit")
+
+
 async def test_an_agent_has_so_many_documents_open_and_may_leave_one_for_another(
     server: JupyterProcess,
 ) -> None:

@@ -22,6 +22,24 @@ class Documented:
     """The parameters inside of lists and objects, by the name of what has them."""
     example: Any
     """What it answers, if there is an example."""
+    columns: list[str]
+    """Of the table in its answer, if it has one."""
+
+    def check_schema(self, schema: dict[str, Any], more: bool = False) -> None:
+        """Check that a tool has these parameters and defaults.
+
+        Args:
+            more: Whether it may have others, too, if they are optional.
+        """
+        properties = schema["properties"]
+        named = self.required | self.defaults.keys()
+        assert properties.keys() >= named
+        assert more or properties.keys() == named
+        assert set(schema.get("required", ())) == self.required
+        for name, default in self.defaults.items():
+            shown = properties[name].get("default")
+            # What a model expects where nothing is given goes without saying.
+            assert shown == default or (shown is None and not default), name
 
 
 def documented(name: str) -> dict[str, Documented]:
@@ -47,7 +65,14 @@ def _tool(part: str) -> Documented:
             found = re.search(r"\(optional, default: ([^)]+)\)", rest)
             defaults[name] = json.loads(found[1]) if found else None
     example = re.search(r"```json\n(.*?)```", answer, re.DOTALL)
-    return Documented(required, defaults, nested, json.loads(example[1]) if example else None)
+    table = re.search(r"```tsv\n(.*?)\n```", answer, re.DOTALL)
+    return Documented(
+        required,
+        defaults,
+        nested,
+        json.loads(example[1]) if example else None,
+        table[1].split("\t") if table else [],
+    )
 
 
 def same_shape(example: Any, answer: Any, optional: frozenset[str] = frozenset()) -> None:

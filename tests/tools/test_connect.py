@@ -9,59 +9,33 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ImageContent
 from PIL import Image
 
 from tests.harness import notebooks
-from tests.harness.agents import AgentClient, agent, text_of
+from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, mcp_address, text_of
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import KernelApi
 from tests.tools.conftest import MakeGate, New, Tab, Warm
+from tests.tools.seed_documents import documented
 
 pytestmark = pytest.mark.anyio
 
-#: The names, parameters and defaults of that server; `...` where there is no default.
-SHOWN: dict[str, dict[str, Any]] = {
-    "connect_notebook": {
-        "server_url": None,
-        "token": None,
-        "notebook_name": ...,
-        "notebook_path": ...,
-        "mode": "connect",
-    },
-    "list_notebook": {},
-    "restart_notebook": {"notebook_name": ...},
-    "read_notebook": {"notebook_name": ..., "start_index": 0, "limit": 20},
-    "list_cell": {"notebook_name": ..., "start_index": 0, "limit": 50},
-    "read_cell": {"notebook_name": ..., "cell_index": ..., "return_output": True},
-    "delete_cell": {"notebook_name": ..., "cell_index": ...},
-    "insert_cell": {
-        "notebook_name": ...,
-        "cell_index": ...,
-        "cell_type": ...,
-        "cell_content": ...,
-    },
-    "execute_cell": {"notebook_name": ..., "cell_index": ..., "timeout": 60},
-    "overwrite_cell": {"notebook_name": ..., "cell_index": ..., "cell_content": ...},
-    "append_execute_cell": {
-        "notebook_name": ...,
-        "cell_type": ...,
-        "cell_content": ...,
-        "timeout": 60,
-    },
-    "append_execute_code_cell": {"notebook_name": ..., "cell_content": ..., "timeout": 60},
-    "execute_temporary_cell": {"notebook_name": ..., "cell_content": ..., "timeout": 60},
-    "execute_temporary_code": {"notebook_name": ..., "cell_content": ..., "timeout": 60},
-}
+SHOWN = documented("connect.md")
 
 
 @pytest.fixture
 async def kim(server: JupyterProcess, request: pytest.FixtureRequest) -> AsyncIterator[AgentClient]:
-    """An agent of this toolset who has connected nothing yet."""
+    """An agent of this toolset who has connected nothing yet: of the newer era in Jupyter, and of
+    the older one beside it."""
     name = f"Kim {abs(hash(request.node.name)) % 10**8}"
-    async with agent(server, name, toolsets="connect") as client:
+    era = MODERN if server.standalone is None else LEGACY
+    async with agent(server, name, era, toolsets="connect") as client:
         yield client
 
 
@@ -75,10 +49,11 @@ async def refused(kim: AgentClient, tool: str, **arguments: Any) -> str:
     return text_of(result)
 
 
-def table_in(text: str) -> list[list[str]]:
-    """The rows of the table in an answer, below its headers."""
+def table_in(text: str, tool: str = "list_cell") -> list[list[str]]:
+    """The rows of the table in an answer, below the headers that the document of a tool has."""
     lines = text.splitlines()
-    start = next(n for n, line in enumerate(lines) if line.count("\t") >= 3)
+    headers = "\t".join(SHOWN[tool].columns)
+    start = next(n for n, line in enumerate(lines) if line.startswith(headers))
     rows = []
     for line in lines[start + 1 :]:
         if "\t" not in line:
@@ -90,15 +65,11 @@ def table_in(text: str) -> list[list[str]]:
 async def test_the_toolset_has_the_names_parameters_and_defaults(kim: AgentClient) -> None:
     tools = {tool.name: tool for tool in (await kim.client.list_tools()).tools}
     assert tools.keys() == SHOWN.keys()
+    assert len(tools) == 11 + 3
     for name, shown in SHOWN.items():
-        schema = tools[name].input_schema
-        assert schema["properties"].keys() == shown.keys(), name
-        required = {parameter for parameter, default in shown.items() if default is ...}
-        assert set(schema.get("required", ())) == required, name
-        for parameter, default in shown.items():
-            if default is not ...:
-                shown_default = schema["properties"][parameter].get("default")
-                assert (shown_default or None) == (default or None), name  # 0 goes without saying
+        shown.check_schema(tools[name].input_schema)
+    modes = tools["connect_notebook"].input_schema["properties"]["mode"]["enum"]
+    assert modes == ["connect", "create", "reconnect"]
 
 
 # -- notebooks -------------------------------------------------------------------------------
@@ -108,7 +79,8 @@ async def test_connect_notebook_gives_a_notebook_a_name_and_shows_its_first_cell
     server: JupyterProcess, kim: AgentClient, new: New, api: KernelApi
 ) -> None:
     path = new(*[f"cell {n}" for n in range(25)])
-    said = await connect(kim, path, "analysis", server_url=server.url, token=server.token)
+    page = f"{server.url.replace('127.0.0.1', 'localhost')}lab?token={server.token}"
+    said = await connect(kim, f"./{path}", "analysis", server_url=page, token=server.token)
     assert said.startswith("analysis connection successful!\nIndex\tType\tCount\tFirst Line\n")
     assert table_in(said)[3] == ["3", "code", "N/A", "cell 3"]
     assert len(table_in(said)) == 20
@@ -131,6 +103,10 @@ async def test_connect_notebook_creates_a_notebook_only_if_there_is_none(
     made = f"made/{path}"
     await connect(kim, made, mode="create")
     assert (server.root / made).exists()
+    meta = {"notebook_name": "nb", "cell_index": 0, "cell_content": "- **Author**: Kim"}
+    await kim.say("overwrite_cell", **meta)  # as users of that server begin their notebooks
+    rows = table_in(await kim.say("list_cell", notebook_name="nb"))
+    assert rows == [["0", "markdown", "N/A", "- **Author**: Kim"]]
     missing = await refused(
         kim, "connect_notebook", notebook_name="other", notebook_path="missing.ipynb"
     )
@@ -166,7 +142,7 @@ async def test_list_notebook_shows_server_notebook_and_kernel(
     await connect(kim, cold, "cold")
     said = await kim.say("list_notebook")
     assert said.splitlines()[0] == "Name\tJupyter URL\tPath\tKernel"
-    rows = {row[0]: row[1:] for row in table_in(said)}
+    rows = {row[0]: row[1:] for row in table_in(said, "list_notebook")}
     (session,) = await api.sessions(path)
     assert rows["warm"][1] == path
     assert rows["warm"][2].startswith(f"python3 {session['kernel']['id']} ")  # and its state
@@ -264,6 +240,9 @@ async def test_read_cell_shows_source_count_outputs_and_images(
     Image.new("RGB", (1400, 200), "red").save(picture, "PNG")
     outputs = [
         {"output_type": "stream", "name": "stdout", "text": "printed\n"},
+        {"output_type": "execute_result", "data": {"text/plain": "42"}, "metadata": {}}
+        | {"execution_count": 3},
+        {"output_type": "error", "ename": "E", "evalue": "no", "traceback": ["Traceback", "E: no"]},
         {
             "output_type": "display_data",
             "data": {"image/png": base64.b64encode(picture.getvalue()).decode()},
@@ -277,6 +256,8 @@ async def test_read_cell_shows_source_count_outputs_and_images(
     said = text_of(result)
     assert said.startswith("Cell 0 (code, execution count 3):\n```\nplot()\n```\nOutputs:\n")
     assert "printed" in said
+    assert "42" in said
+    assert "Traceback" in said
     (shown,) = [part for part in result.content if isinstance(part, ImageContent)]
     with Image.open(io.BytesIO(base64.b64decode(shown.data))) as image:
         assert image.width <= 700
@@ -444,34 +425,98 @@ async def test_unknown_names_and_indexes_change_nothing(kim: AgentClient, new: N
     assert "No notebook is connected under the name 'nobody'; connected: none." in said
     assert "Next: Call connect_notebook first; list_notebook shows the names." in said
     await connect(kim, new(*"abc"))
+    calls: list[tuple[str, dict[str, str]]] = [
+        *[("delete_cell", {}), ("read_cell", {}), ("execute_cell", {})],
+        ("overwrite_cell", {"cell_content": "x"}),
+    ]
     for index in (3, -4, 99):
-        for tool, more in (("delete_cell", {}), ("overwrite_cell", {"cell_content": "x"})):
+        for tool, more in calls:
             said = await refused(kim, tool, notebook_name="nb", cell_index=index, **more)
             assert said.startswith("cell_not_found: ")
             assert "list_cell" in said
     arguments = {"cell_index": 4, "cell_type": "code", "cell_content": "x"}
     said = await refused(kim, "insert_cell", notebook_name="nb", **arguments)
     assert said.startswith("invalid_argument: ")
-    assert len(table_in(await kim.say("list_cell", notebook_name="nb"))) == 3
+    rows = table_in(await kim.say("list_cell", notebook_name="nb"))
+    assert [row[3] for row in rows] == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a\nb", "tab\there", "x" * 201])
-async def test_a_name_that_no_table_can_hold_is_refused(
-    kim: AgentClient, new: New, name: str
-) -> None:
-    arguments = {"notebook_name": name, "notebook_path": new("x")}
-    assert "cannot have the name" in await refused(kim, "connect_notebook", **arguments)
+async def test_long_code_is_written_and_run(kim: AgentClient, warm: Warm) -> None:
+    """Whatever a cell holds may be longer than a name."""
+    await connect(kim, await warm("x = 1"))
+    long = "\n".join([*[f"# {n} {'.' * 70}" for n in range(60)], "print(6 * 7)"])
+    new = {"notebook_name": "nb", "cell_content": long}
+    await kim.say("overwrite_cell", cell_index=0, **new)
+    await kim.say("insert_cell", cell_index=1, cell_type="markdown", **new)
+    for tool, more in (
+        ("append_execute_cell", {"cell_type": "code"}),
+        ("append_execute_code_cell", {}),
+        ("execute_temporary_cell", {}),
+        ("execute_temporary_code", {}),
+    ):
+        assert "42" in await kim.say(tool, **new, **more), tool
+    for index in range(4):
+        assert long in await kim.say("read_cell", notebook_name="nb", cell_index=index)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9/", "not a url", "ftp://x/", "http://[bad"])
+async def test_a_name_that_no_table_can_hold_is_refused(kim: AgentClient, new: New) -> None:
+    path = new("x")
+    for name in "", "  ", "a\nb", "tab\there", "x" * 201:
+        arguments = {"notebook_name": name, "notebook_path": path}
+        assert "cannot have the name" in await refused(kim, "connect_notebook", **arguments)
+    assert await kim.say("list_notebook") == "No notebook is currently connected"
+
+
 async def test_a_url_that_is_not_a_jupyter_server_connects_nothing(
-    server: JupyterProcess, kim: AgentClient, new: New, url: str
+    server: JupyterProcess, kim: AgentClient, new: New
 ) -> None:
-    arguments = {"notebook_name": "nb", "notebook_path": new("x"), "server_url": url}
-    said = await refused(kim, "connect_notebook", token="s3cret", **arguments)
-    assert "s3cret" not in said
-    if server.standalone is None:
-        assert "no other can be reached from inside it. Nothing was connected." in said
+    path = new("x")
+    for url in "http://127.0.0.1:9/", "not a url", "ftp://x/", "http://[bad":
+        arguments = {"notebook_name": "nb", "notebook_path": path, "server_url": url}
+        said = await refused(kim, "connect_notebook", token="s3cret", **arguments)
+        assert "s3cret" not in said
+        arguments["server_url"] = f"{url}?token=s3cret"
+        assert "s3cret" not in await refused(kim, "connect_notebook", **arguments)
+        if server.standalone is None:
+            assert "no other can be reached from inside it. Nothing was connected." in said
+    assert await kim.say("list_notebook") == "No notebook is currently connected"
+    command = "" if server.standalone is None else server.standalone.log
+    assert "s3cret" not in server.log + command
+
+
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+async def test_the_url_that_the_client_has_used_is_that_of_the_server(
+    server: JupyterProcess, new: New, era: str
+) -> None:
+    """A prompt has the URL that people know, which may lead through a proxy or another port."""
+    url, headers = mcp_address(server)
+    inside = server.standalone is None
+    if inside:
+        headers = {**headers, "Host": "localhost:9"}
+    async with (
+        httpx2.AsyncClient(headers=headers, verify=False) as http,
+        Client(
+            streamable_http_client(f"{url}?toolsets=connect", http_client=http), mode=era
+        ) as kim,
+    ):
+        arguments = {"notebook_name": f"proxied {era}", "notebook_path": new("x")}
+        for there in "http://localhost:9", "https://127.0.0.1:9/lab":
+            arguments |= {"server_url": there, "mode": "reconnect"}
+            result = await kim.call_tool("connect_notebook", arguments)
+            assert result.is_error is not inside, text_of(result)
+        arguments["server_url"] = "http://localhost:10"
+        assert (await kim.call_tool("connect_notebook", arguments)).is_error
+
+
+async def test_a_token_that_none_can_be_is_not_repeated(kim: AgentClient, new: New) -> None:
+    arguments = {"notebook_name": "nb", "notebook_path": new("x"), "server_url": "http://there/"}
+    assert "12345" not in await refused(kim, "connect_notebook", token=12345, **arguments)
+    assert "s3cret" not in await refused(kim, "connect_notebook", token="s3cret\n", **arguments)
+    for url in "http://kim:s3cret@[bad/", "ftp://s3cret@there/", "http://kim:s3cret@127.0.0.1:9/":
+        arguments["server_url"] = url
+        said = await refused(kim, "connect_notebook", **arguments)
+        assert "s3cret" not in said
+        assert not said.startswith("internal_error: ")
     assert await kim.say("list_notebook") == "No notebook is currently connected"
 
 

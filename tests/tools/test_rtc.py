@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from tests.harness import notebooks
-from tests.harness.agents import LEGACY, AgentClient, agent, text_of
+from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, text_of
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import KernelApi
 from tests.tools.conftest import New, Tab, Warm
@@ -28,12 +29,14 @@ BORROWED = {
     *("rename_document", "copy_document", "document_exists"),
 }
 
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
 @pytest.fixture
 async def rtc(server: JupyterProcess) -> AsyncIterator[AgentClient]:
-    async with agent(server, "Rita", toolsets="rtc", structured="false") as client:
+    """An agent of this toolset: of the newer era in Jupyter, and of the older one beside it."""
+    era = MODERN if server.standalone is None else LEGACY
+    async with agent(server, "Rita", era, toolsets="rtc", structured="false") as client:
         yield client
 
 
@@ -41,16 +44,24 @@ def blocks(result: CallToolResult) -> list[str]:
     return [part.text for part in result.content if isinstance(part, TextContent)]
 
 
-async def message(client: AgentClient, tool: str, **arguments: Any) -> str:
-    """The first block of an answer."""
-    result = await client.call(tool, **arguments)
-    assert not result.is_error, text_of(result)
-    return blocks(result)[0]
-
-
 async def parsed(client: AgentClient, tool: str, **arguments: Any) -> Any:
     """The JSON in the first block of an answer."""
-    return json.loads(await message(client, tool, **arguments))
+    result = await client.call(tool, **arguments)
+    assert not result.is_error, text_of(result)
+    return json.loads(blocks(result)[0])
+
+
+async def message(client: AgentClient, tool: str, **arguments: Any) -> str:
+    """The message in an answer that has nothing else."""
+    return message_of(await client.call(tool, **arguments))
+
+
+def message_of(result: CallToolResult) -> str:
+    assert not result.is_error, text_of(result)
+    facts = json.loads(blocks(result)[0])
+    assert facts.keys() == {"message"}
+    said: str = facts["message"]
+    return said
 
 
 async def refused(client: AgentClient, tool: str, **arguments: Any) -> str:
@@ -73,15 +84,8 @@ async def test_the_toolset_has_the_documented_tools_parameters_and_defaults(
     assert tools.keys() == SHOWN.keys()
     assert len(tools) == 17
     for name, shown in SHOWN.items():
-        schema = tools[name].input_schema
-        properties = schema["properties"]
-        assert set(schema.get("required", ())) == shown.required, name
-        if name in BORROWED:
-            assert properties.keys() >= shown.required | shown.defaults.keys(), name
-        else:
-            assert properties.keys() == shown.required | shown.defaults.keys(), name
-        for parameter, default in shown.defaults.items():
-            assert (properties[parameter].get("default") or None) == (default or None), name
+        shown.check_schema(tools[name].input_schema, more=name in BORROWED)
+        properties = tools[name].input_schema["properties"]
         for owner, inner in shown.nested.items():
             found = (
                 properties.get(owner) or properties["modifications"]["items"]["properties"][owner]
@@ -129,12 +133,13 @@ async def test_query_nb_sessions_counts_and_describes_sessions_below_a_folder(
     notebooks.write(server.root / "beside.ipynb", notebooks.numbered(1))
     for path in ("queried/a.ipynb", "queried/b.ipynb", "beside.ipynb"):
         await parsed(rtc, "begin_nb_session", path=path)
-    await parsed(rtc, "end_nb_session", path="queried/b.ipynb")
-    found = await parsed(rtc, "query_nb_sessions", root_path="queried")
+    ended = await parsed(rtc, "end_nb_session", path="/queried/b.ipynb")  # as its examples do
+    assert ended["path"] == "queried/b.ipynb"
+    found = await parsed(rtc, "query_nb_sessions", root_path="/queried")
     gone = frozenset({"session_id", "cell_count"})  # "if active"
     same_shape(SHOWN["query_nb_sessions"].example, found, gone)
     assert (found["root_path"], found["total_sessions"], found["active_sessions"]) == (
-        "queried",
+        "/queried",
         2,
         1,
     )
@@ -147,6 +152,8 @@ async def test_query_nb_sessions_counts_and_describes_sessions_below_a_folder(
     )
     assert TIME.fullmatch(active["last_activity"])
     assert (ended["path"], ended["status"]) == ("queried/b.ipynb", "disconnected")
+    one = await parsed(rtc, "query_nb_sessions", root_path="queried/a.ipynb")
+    assert [each["path"] for each in one["sessions"]] == ["queried/a.ipynb"]
     everything = await parsed(rtc, "query_nb_sessions")
     assert everything["root_path"] == ""
     assert "beside.ipynb" in [each["path"] for each in everything["sessions"]]
@@ -205,9 +212,8 @@ async def test_modify_nb_cells_gives_ranges_new_content_and_runs_them(
         {"range": {"start": 2, "end": 4}, "content": "print('many')"},
     ]
     result = await rtc.call("modify_nb_cells", path=path, modifications=changes)
-    said, outputs = blocks(result)
-    assert said == "Successfully modified 2 cell ranges (3 cells); executed"
-    assert outputs.count("many") >= 2  # what they printed
+    assert message_of(result) == "Successfully modified 2 cell ranges (3 cells); executed"
+    assert blocks(result)[1].count("many") >= 2  # what they printed
     assert await contents(rtc, path) == ["print('one')", "b = 2", *["print('many')"] * 2]
     unrun = [{"range": {"start": 1}, "content": "1 / 0"}]
     said = await message(rtc, "modify_nb_cells", path=path, modifications=unrun, exec=False)
@@ -228,10 +234,32 @@ async def test_insert_nb_cells_returns_the_ids_of_the_new_cells(
     assert [each["content"] for each in found] == ["first", "print(6 * 7)", "# Title", "last"]
     assert [each["id"] for each in found[1:3]] == made["cell_ids"]
     assert found[1]["type"] == "code"
+    stat = await parsed(rtc, "get_nb_stat", path=path)
+    assert TIME.fullmatch(stat["last_modified"])
     quiet = await parsed(
         rtc, "insert_nb_cells", path=path, position=0, cells=[{"content": "1/0"}], exec=False
     )
     assert quiet["message"] == "Successfully inserted 1 cell; not executed"
+
+
+@pytest.mark.parametrize("position", [0, -1])
+async def test_the_first_cells_of_a_new_notebook_are_all_that_it_has(
+    rtc: AgentClient, position: int
+) -> None:
+    path = f"first-cells{position}.ipynb"
+    await message(rtc, "create_document", path=path)
+    cells = [{"type": "markdown", "content": "# Title"}, {"content": "x = 1"}]
+    arguments = {"path": path, "position": position, "cells": cells, "exec": False}
+    made = await parsed(rtc, "insert_nb_cells", **arguments)
+    found = (await parsed(rtc, "read_nb_cells", path=path))["cells"]
+    assert [(each["type"], each["content"]) for each in found] == [
+        ("markdown", "# Title"),
+        ("code", "x = 1"),
+    ]
+    assert [each["id"] for each in found] == made["cell_ids"]
+    # What it knows of their places is right, too.
+    await message(rtc, "delete_nb_cells", path=path, ranges=[{"start": 0}])
+    assert await contents(rtc, path) == ["x = 1"]
 
 
 async def test_delete_nb_cells_deletes_the_cells_of_several_ranges(
@@ -249,13 +277,23 @@ async def test_restart_nb_kernel_runs_all_cells_and_clears_outputs_only(
 ) -> None:
     path = await warm("print('ran')", "fresh = 'x' not in globals()\nx = 1\nprint(fresh)")
     result = await rtc.call("restart_nb_kernel", path=path)
-    assert blocks(result)[0] == "Kernel restarted successfully; executed"
+    assert message_of(result) == "Kernel restarted successfully; executed"
     assert "True" in blocks(result)[1]
     said = await message(rtc, "restart_nb_kernel", path=path, clear_contents=True, exec=False)
     assert said == ("Kernel restarted successfully; outputs were cleared; cells were not executed")
     ana = await tab(path)
     assert [ana.cell(n)["outputs"] for n in range(2)] == [[], []]
     assert ana.source(0) == "print('ran')"
+
+
+async def test_more_outputs_than_a_call_may_clear_stay_with_the_kernel(
+    rtc: AgentClient, server: JupyterProcess
+) -> None:
+    cells = [notebooks.code(f"c{n}", "1", execution_count=1) for n in range(1_001)]
+    notebooks.write(server.root / "many.ipynb", notebooks.notebook(cells))
+    said = await refused(rtc, "restart_nb_kernel", path="many.ipynb", clear_contents=True)
+    assert said.startswith("too_large: 1,001 cells in one call; ")
+    assert "Next: Leave the outputs as they are; the person can clear them" in said
 
 
 # -- its document tools ----------------------------------------------------------------------
@@ -283,26 +321,65 @@ async def test_list_documents_lists_one_level_as_an_array(
     assert "level" in [each["path"] for each in await parsed(rtc, "list_documents")]
 
 
-async def test_documents_are_created_described_renamed_copied_and_deleted(
-    rtc: AgentClient,
+async def test_create_document_creates_each_type_with_content_and_notebooks_by_default(
+    server: JupyterProcess, rtc: AgentClient
 ) -> None:
-    said = await message(
-        rtc, "create_document", path="made.md", type="markdown", content="# Document Content"
-    )
-    assert said.startswith("Created")
-    info = await parsed(rtc, "get_document_info", path="made.md")
+    said = await message(rtc, "create_document", path="/made/plain.ipynb")
+    assert said == "Created the notebook made/plain.ipynb, and created the folders made."
+    assert notebooks.sources(server.root / "made" / "plain.ipynb") == []
+    for path, kind, content in (
+        ("made/cells.ipynb", "notebook", "x = 1"),
+        ("made/script.py", "file", "print()\n"),
+        ("made/text.md", "markdown", "# Title"),
+    ):
+        made = {"path": path, "type": kind, "content": content}
+        assert (await message(rtc, "create_document", **made)).startswith("Created the ")
+    assert notebooks.sources(server.root / "made" / "cells.ipynb") == ["x = 1"]
+    assert (server.root / "made" / "script.py").read_text() == "print()\n"
+    assert (server.root / "made" / "text.md").read_text() == "# Title"
+    assert (await refused(rtc, "create_document", **made)).startswith("already_exists: ")
+
+
+async def test_get_document_info_describes_a_document_with_its_content(
+    server: JupyterProcess, rtc: AgentClient
+) -> None:
+    (server.root / "described.md").write_text("# Document Content")
+    info = await parsed(rtc, "get_document_info", path="/described.md")
     same_shape(SHOWN["get_document_info"].example, info)
+    assert (info["name"], info["path"], info["type"]) == ("described.md", "described.md", "file")
     assert info["content"] == "# Document Content"
     assert (info["format"], info["mimetype"]) == ("text", "text/markdown")
-    assert (await message(rtc, "create_document", path="plain.ipynb")).startswith("Created")
-    assert (await parsed(rtc, "get_document_info", path="plain.ipynb"))["type"] == "notebook"
-    said = await message(rtc, "rename_document", path="made.md", newPath="renamed.md")
-    assert said.startswith("Renamed")
-    said = await message(rtc, "copy_document", path="renamed.md", copyPath="copied.md")
-    assert said.startswith("Copied")
-    assert await parsed(rtc, "document_exists", path="copied.md") == {"exists": True}
-    assert (await message(rtc, "delete_document", path="copied.md")).startswith("Deleted")
-    assert await parsed(rtc, "document_exists", path="copied.md") == {"exists": False}
+    assert (info["size"], info["writable"]) == (18, True)
+    assert all(TIME.fullmatch(info[name]) for name in ("created", "last_modified"))
+
+
+async def test_rename_document_moves_a_document(server: JupyterProcess, rtc: AgentClient) -> None:
+    (server.root / "old.md").write_text("text")
+    said = await message(rtc, "rename_document", path="old.md", newPath="new.md")
+    assert said == "Renamed old.md to new.md."
+    assert not (server.root / "old.md").exists()
+    assert (server.root / "new.md").read_text() == "text"
+
+
+async def test_copy_document_leaves_the_first_one(server: JupyterProcess, rtc: AgentClient) -> None:
+    (server.root / "one.md").write_text("text")
+    said = await message(rtc, "copy_document", path="one.md", copyPath="two.md")
+    assert said == "Copied one.md to two.md."
+    assert (server.root / "one.md").read_text() == "text"
+    assert (server.root / "two.md").read_text() == "text"
+
+
+async def test_delete_document_deletes_and_document_exists_says_so(
+    server: JupyterProcess, rtc: AgentClient
+) -> None:
+    (server.root / "gone.md").write_text("text")
+    assert await parsed(rtc, "document_exists", path="gone.md") == {"exists": True}
+    assert (await message(rtc, "delete_document", path="gone.md")).startswith("Deleted the ")
+    assert not (server.root / "gone.md").exists()
+    assert await parsed(rtc, "document_exists", path="gone.md") == {"exists": False}
+    said = await refused(rtc, "delete_document", path="gone.md")
+    assert said.startswith("document_not_found: ")
+    assert "list_documents" in said
 
 
 async def test_in_other_connections_our_document_tools_answer_as_before(
@@ -329,18 +406,27 @@ async def test_an_end_of_0_is_no_cell_and_not_the_rest(rtc: AgentClient, new: Ne
     nothing = [{"start": 0, "end": 0}]
     assert (await parsed(rtc, "read_nb_cells", path=path, ranges=nothing))["cells"] == []
     assert "start < end" in await refused(rtc, "delete_nb_cells", path=path, ranges=nothing)
+    changes = [{"range": each, "content": "new"} for each in nothing]
+    said = await refused(rtc, "modify_nb_cells", path=path, modifications=changes)
+    assert "start < end" in said
     assert await contents(rtc, path) == ["a", "b", "c"]
 
 
 async def test_a_kernel_that_was_never_started_can_be_restarted(
-    rtc: AgentClient, new: New, api: KernelApi
+    rtc: AgentClient, new: New, api: KernelApi, tab: Tab
 ) -> None:
-    path = new("print('started')")
+    old = {"output_type": "stream", "name": "stdout", "text": "old"}
+    path = new(notebooks.code("c", "print('started')", outputs=[old], execution_count=1))
+    ana = await tab(path)
     said = await message(rtc, "restart_nb_kernel", path=path, exec=False)
     assert said.startswith("No kernel was running, so there was none to restart")
+    assert len(ana.cell(0)["outputs"]) == 1  # unless they are to be cleared
+    said = await message(rtc, "restart_nb_kernel", path=path, clear_contents=True, exec=False)
+    assert "; outputs were cleared; " in said
+    await ana.until(lambda: ana.cell(0)["outputs"] == [])
     assert await api.sessions(path) == []
     result = await rtc.call("restart_nb_kernel", path=path)
-    assert blocks(result)[0].endswith("; executed")
+    assert message_of(result).endswith("; executed")
     assert "started" in blocks(result)[1]
 
 
@@ -439,36 +525,42 @@ async def test_long_documents_and_folders_stay_json(
 # -- what goes wrong -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "ranges",
-    [
-        [{"start": 2, "end": 1}],
-        [{"start": 3}],
-        [{"start": 0, "end": 4}],
-        [{"start": -4}],
-        [{"start": 0, "end": 2}, {"start": 1}],
-        [],
-    ],
-    ids=["turned round", "out of range", "beyond", "before", "overlapping", "none"],
-)
-async def test_a_range_that_makes_no_sense_changes_nothing(
-    rtc: AgentClient, new: New, ranges: list[dict[str, int]]
-) -> None:
+async def test_ranges_that_make_no_sense_change_nothing(rtc: AgentClient, new: New) -> None:
     path = new(*"abc")
-    said = await refused(rtc, "delete_nb_cells", path=path, ranges=ranges)
-    assert said.startswith("invalid_argument: ")
-    changes = [{"range": each, "content": "new"} for each in ranges]
-    said = await refused(rtc, "modify_nb_cells", path=path, modifications=changes)
-    assert said.startswith("invalid_argument: ")
+    wrong: dict[str, list[dict[str, int]]] = {
+        "turned round": [{"start": 2, "end": 1}],
+        "out of range": [{"start": 3}],
+        "beyond": [{"start": 0, "end": 4}],
+        "before": [{"start": -4}],
+        "overlapping": [{"start": 0, "end": 2}, {"start": 1}],
+        "none": [],
+    }
+    for name, ranges in wrong.items():
+        said = await refused(rtc, "delete_nb_cells", path=path, ranges=ranges)
+        assert said.startswith("invalid_argument: "), name
+        changes = [{"range": each, "content": "new"} for each in ranges]
+        said = await refused(rtc, "modify_nb_cells", path=path, modifications=changes)
+        assert said.startswith("invalid_argument: "), name
     assert await contents(rtc, path) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("wrong", [{"start": 2, "end": 1}, {"start": 3}, {"start": 7, "end": 9}])
-async def test_reading_a_range_that_is_not_there_is_an_error(
-    rtc: AgentClient, new: New, wrong: dict[str, int]
+async def test_a_position_outside_of_the_notebook_inserts_and_runs_nothing(
+    rtc: AgentClient, warm: Warm
 ) -> None:
-    said = await refused(rtc, "read_nb_cells", path=new(*"abc"), ranges=[wrong])
-    assert "the notebook has 3" in said
+    path = await warm(*"abc")
+    for position in (4, -5):
+        cells = [{"content": "1 / 0"}]
+        said = await refused(rtc, "insert_nb_cells", path=path, position=position, cells=cells)
+        assert said.startswith("invalid_argument: ")
+        assert "has 3 cells" in said
+    assert await contents(rtc, path) == ["a", "b", "c"]
+
+
+async def test_reading_a_range_that_is_not_there_is_an_error(rtc: AgentClient, new: New) -> None:
+    path = new(*"abc")
+    for wrong in {"start": 2, "end": 1}, {"start": 3}, {"start": 7, "end": 9}:
+        said = await refused(rtc, "read_nb_cells", path=path, ranges=[wrong])
+        assert "the notebook has 3" in said, wrong
 
 
 async def test_a_cell_that_moved_since_it_was_read_is_not_taken_for_another(
@@ -501,9 +593,36 @@ async def test_errors_name_the_tools_of_this_toolset(rtc: AgentClient, new: New)
     assert "not among this connection's toolsets" in said
 
 
+async def test_resources_are_refused_in_the_words_of_this_toolset(
+    rtc: AgentClient, new: New
+) -> None:
+    began = await parsed(rtc, "begin_nb_session", path=new("a"))
+    cell = f"notebook://{began['session_id']}/{began['file_id']}/cells/missing"
+    with pytest.raises(MCPError, match="Next: Call read_nb_cells to see the cells"):
+        await rtc.client.read_resource(cell)
+
+
+async def test_a_proposal_names_no_tool_that_is_not_there(
+    server: JupyterProcess, rtc: AgentClient, new: New
+) -> None:
+    path = new("a")
+    async with agent(server, "Pat", toolsets="rtc", works="propose", structured="false") as pat:
+        changes = [{"range": {"start": 0}, "content": "proposed"}]
+        result = await pat.call("modify_nb_cells", path=path, modifications=changes, exec=False)
+        assert message_of(result).startswith("Successfully modified 1 cell range")
+        assert "an agent with the default tools can show and merge it" in blocks(result)[1]
+        assert await contents(pat, path) == ["a"]
+    assert await contents(rtc, path) == ["a"]
+
+
 @pytest.mark.parametrize("era", ["auto", LEGACY])
 async def test_a_model_is_told_about_these_tools_only(server: JupyterProcess, era: str) -> None:
-    for toolsets, tells in ("rtc", "JSON"), ("connect", "connect_notebook"), ("all", "get_run"):
+    for toolsets, tells in (
+        ("rtc", "JSON"),
+        ("connect", "connect_notebook"),
+        ("rtc,connect", "connect_notebook"),
+        ("all", "get_run"),
+    ):
         async with agent(server, mode=era, toolsets=toolsets) as client:
             told = client.client.instructions or ""
             assert tells in told

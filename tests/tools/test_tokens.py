@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from mcp import Client
+from mcp_types import Tool
 
 from bench.tokens import ALL, CORE, DIALECTS, TOOLS, cost
 from docs.generate import _tools as every_tool
@@ -17,10 +18,14 @@ async def connect(url: str, alias: str | None) -> Site:
     raise NotImplementedError("only to have the tools of the command, too")
 
 
-async def _cost(toolsets: str) -> dict[str, float]:
+async def _tools(toolsets: str) -> list[Tool]:
     server = build_server(Sites([]), ServerOptions(toolsets=toolsets), Standalone(connect))
     async with Client(server) as client:
-        return cost((await client.list_tools()).tools)
+        return (await client.list_tools()).tools
+
+
+async def _cost(toolsets: str) -> dict[str, float]:
+    return cost(await _tools(toolsets))
 
 
 @pytest.mark.anyio
@@ -43,10 +48,21 @@ async def test_only_those_who_ask_for_a_dialect_pay_for_it(dialect: str) -> None
     own = costs.keys() - (await _cost("core,document,files")).keys()
     assert own
     assert not own & (await _cost("default")).keys()
-    everything = list(await _cost("all"))
-    assert everything == list(await _cost("all"))
-    assert set(own) < set(everything)
+
+
+@pytest.mark.anyio
+async def test_all_lists_every_tool_once_in_one_order() -> None:
+    everything = [tool.name for tool in await _tools("all")]
+    assert everything == [tool.name for tool in await _tools("all")]
     assert len(set(everything)) == len(everything)  # no name means two things
+    parts = ("default", *DIALECTS)
+    chosen = [[tool.name for tool in await _tools(name)] for name in parts]
+    assert set(everything) == set().union(*chosen)
+    for names in chosen:  # and each of them has the order that it has in all
+        assert names == [name for name in everything if name in names]
+    # Whichever way they are named.
+    named = [tool.name for tool in await _tools(",".join(reversed(parts)))]
+    assert named == everything
 
 
 def test_a_description_says_when_to_use_the_tool_in_under_60_words() -> None:
