@@ -55,6 +55,9 @@ class Paths(Protocol):
     def visible(self, path: str) -> bool:
         """Whether agents may know about a path, and about what it leads to."""
 
+    def may_enter(self, path: str) -> bool:
+        """Whether agents may know about a folder, which may contain what they may touch."""
+
     @property
     def ephemeral(self) -> Ownership:
         """Whose ephemeral notebooks are."""
@@ -209,6 +212,19 @@ class Call:
         """Whether its token allows the caller to know about a path, and it is nobody else's."""
         return self.rules.visible(path) and self.knows(paths, path)
 
+    def require_shown(self, paths: Paths, path: str) -> None:
+        """Refuse what the path rules keep from a caller who has found it by something else than its
+        path, and may not learn where it is.
+
+        Raises:
+            PermissionRefused: They keep it.
+        """
+        if not (paths.visible(path) and self.rules.visible(path)):
+            raise PermissionRefused(
+                "The document that this belongs to is kept from agents.",
+                "Work on another document, or ask the person to allow this one.",
+            )
+
     def knows(self, paths: Paths, path: str) -> bool:
         """Whether a path is anything but an ephemeral notebook that is kept from the caller."""
         names = paths.path_and_target(path) if "~" in path else (path,)
@@ -263,6 +279,10 @@ class Permit:
     def sees(self, path: str) -> bool:
         """Whether the path rules show a path, and it is not another agent's alone."""
         return self.paths.visible(path) and self.call.shows(self.paths, path)
+
+    def may_enter(self, path: str) -> bool:
+        """Whether the path rules show a folder, which may contain what they show."""
+        return self.paths.may_enter(path) and self.call.rules.may_enter(path)
 
     def require_known(self, name: str) -> None:
         """Refuse another agent's ephemeral notebook, as if there were nothing.
