@@ -82,7 +82,7 @@ def test_every_client_is_named() -> None:
 def test_every_documented_option_exists() -> None:
     """Of our command; what has a capital letter, or stands behind another program, is another's."""
     known = {option for action in command_parser()._actions for option in action.option_strings}
-    known |= {"--http", "--with-token"}
+    known |= {"--http", "--without-token"}
     for name, page in PAGES.items():
         others = r"^claude .*$|^curl (?:.*\\\n)*.*$|`(?:jupyter|uvx|\./scripts\/\w+) [^`]*`"
         ours = re.sub(others, "", page, flags=re.MULTILINE)
