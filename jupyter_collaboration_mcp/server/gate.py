@@ -188,7 +188,7 @@ class Gate:
             )
         if tool.declaration.runs and arguments.get("exec", True):
             self.rates.run(request.agent.key)
-        if tool.declaration.level is Level.write:
+        if tool.declaration.level >= Level.write:  # one that runs code may insert the cell for it
             self.rates.write(request.agent.key, size)
         return self.call(request, tool.name, tool.declaration.up_to)
 
