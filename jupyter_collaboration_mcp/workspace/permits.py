@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from ..errors import DocumentNotFound, PermissionRefused
+from ..errors import CollaborationError, DocumentNotFound, PermissionRefused
 from .agent import Agent
 from .permissions import NO_RULES, Level, PathRules
 
@@ -121,6 +121,7 @@ class Call:
     _visible: dict[str, bool] = field(default_factory=dict)
     _rechecks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     _endings: list[Callable[[], None]] = field(default_factory=list)
+    _reversals: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     async def permit(self, server: Server, level: Level, path: str) -> Permit:
         """Decide whether the call may do something at a path.
@@ -238,11 +239,19 @@ class Call:
         """Register a function to call when the call is over, however it ends."""
         self._endings.append(ending)
 
+    def if_refused(self, reverse: Callable[[], Awaitable[None]]) -> None:
+        """Register what takes back something that the call has done by the way, if it fails."""
+        self._reversals.append(reverse)
+
     @asynccontextmanager
     async def recheck_before_answer(self) -> AsyncIterator[None]:
         """Withhold an answer, or an error that may quote a document, that is no longer allowed."""
         try:
             yield
+        except CollaborationError:
+            for reverse in self._reversals:
+                await reverse()
+            raise
         finally:
             for ending in self._endings:
                 ending()
