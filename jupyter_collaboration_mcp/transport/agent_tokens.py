@@ -14,8 +14,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from logging import Logger
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,8 @@ class AgentToken:
     """Who made it, as Jupyter knows them: the authorizer is asked about this user."""
     display_name: str
     digest: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else the identity provider knew of them, which its authorizer may need."""
 
     @property
     def level(self) -> Level:
@@ -74,7 +76,7 @@ class AgentToken:
     def described(self) -> dict[str, Any]:
         """What anybody may know of it who may make tokens."""
         known = asdict(self)
-        del known["digest"]
+        del known["digest"], known["more"]
         return {**known, "paths": list(self.paths), "expired": self.expired}
 
 
@@ -140,6 +142,7 @@ class AgentTokens:
         expires_in: float | None = None,
         user: str = "",
         display_name: str = "",
+        more: Mapping[str, Any] | None = None,
     ) -> tuple[AgentToken, str]:
         """Make a token. It can be seen now, and never again.
 
@@ -180,6 +183,7 @@ class AgentTokens:
                 user,
                 display_name,
                 _digest(token),
+                more or {},
             )
             await self._store({**self._tokens, token_id: made})
         return made, token

@@ -16,7 +16,6 @@ from urllib.parse import unquote
 from jupyter_server._tz import utcnow
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from jupyter_server.auth.decorator import allow_unauthenticated
-from jupyter_server.auth.identity import User
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import ensure_async, origin_matches_pat
 from tornado.iostream import StreamClosedError
@@ -43,6 +42,7 @@ from jupyter_collaboration_mcp.transport.request_secrets import (
     normalise_authorization,
     take_agent_token,
 )
+from jupyter_collaboration_mcp.transport.token_users import user_of
 from jupyter_collaboration_mcp.workspace.permissions import NO_RULES
 
 if TYPE_CHECKING:
@@ -156,9 +156,7 @@ class MCPHandler(JupyterHandler):
         self._agent_token = found
         if found is None:
             raise HTTPError(401, _WORTHLESS)
-        name = found.display_name or found.user
-        user = User(username=found.user, name=name, display_name=name)
-        self.current_user = self._jupyter_current_user = user
+        self.current_user = self._jupyter_current_user = user_of(found)
 
     def _is_local(self) -> bool:
         """Whether the server can be reached from this machine only."""
