@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from jupyter_server.auth import passwd
+from jupyter_server.auth.security import passwd
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks

@@ -30,7 +30,7 @@ class HubUser(User):
 class HubIdentity(IdentityProvider):
     """Asks the Hub about each token."""
 
-    token = "of the server itself"  # type: ignore[assignment]
+    token = "of the server itself"
     token_generated = False
 
     async def get_user(self, handler: JupyterHandler) -> User | None:  # type: ignore[override]
