@@ -25,6 +25,7 @@ BENCHMARKS = (
     "standalone",
     "noop",
     "rates",
+    "crowd",
     "agents",
     "presence",
     "watching",

@@ -173,6 +173,11 @@ async def test_a_token_with_paths_shows_and_opens_nothing_else(server: JupyterPr
         }.items():
             assert "secret" not in await ada.say(tool, **arguments), tool
         assert "secret" not in await ada.say("list_documents", path_filter="*")
+        (Path(server.root) / "secrets").mkdir(exist_ok=True)
+        folders = (await ada.ask("list_documents", path=""))["documents"]
+        assert [each["path"] for each in folders] == ["reports"]
+        error = await ada.refused("list_documents", path="secrets")
+        assert error["code"] == "permission_refused"
         assert "secret" not in str(await ada.client.list_resources())
         for tool, arguments in {
             "get_notebook": {"path": secret},

@@ -479,14 +479,17 @@ async def test_an_http_configuration_reaches_the_extensions_endpoint(
             ((), "", runtime),
         ):
             asked = ("config", "cursor", "--http", *words)
+            code, said, complaints = await ran(tmp_path, *asked, "--without-token", **more)
+            assert (code, complaints) == (0, "")
+            assert server.token not in said
+            entry = json.loads(said.split("\n", 1)[1])["mcpServers"]["jupyter"]
+            assert entry["url"] == f"{server.url}agents/mcp2{query}"
+            assert entry["headers"]["Authorization"] == "Bearer ${env:JUPYTER_MCP_TOKEN}"
             code, said, complaints = await ran(tmp_path, *asked, **more)
             assert (code, complaints) == (0, "")
             assert server.token not in said
             entry = json.loads(said.split("\n", 1)[1])["mcpServers"]["jupyter"]
             assert entry["url"] == f"{server.url}agents/mcp2{query}"
-            _, said, _ = await ran(tmp_path, *asked, "--with-token", **more)
-            assert server.token not in said
-            entry = json.loads(said.split("\n", 1)[1])["mcpServers"]["jupyter"]
             assert entry["headers"]["Authorization"].startswith("Bearer jcm_")
             async with (
                 httpx2.AsyncClient(headers=entry["headers"], timeout=60) as http,
@@ -505,9 +508,10 @@ async def test_an_http_configuration_says_what_it_cannot_know(
         assert code == 0
         assert '"url": "http://127.0.0.1:1/mcp"' in said
         assert "does not report where its endpoint is" in complaints
+        assert "put one into JUPYTER_MCP_TOKEN" in complaints
+        assert "${env:JUPYTER_MCP_TOKEN}" in said
     for words, more, complaint in (
         ([stock.url], {"JUPYTER_TOKEN": stock.token}, "does not serve MCP itself"),
-        (["http://127.0.0.1:1/", "--with-token"], {}, "No token is known"),
         (["ftp://somewhere/"], {}, "not the URL of a server"),
         ([], {}, "no Jupyter server is running here"),
         (["http://127.0.0.1:1/", "--permission=read"], {}, "?permission=read"),
@@ -515,8 +519,10 @@ async def test_an_http_configuration_says_what_it_cannot_know(
         code, said, complaints = await ran(tmp_path, *http, *words, **more)
         assert (code, said) == (2, "")
         assert complaint in complaints.splitlines()[-1]
-    code, _, complaints = await ran(tmp_path, "config", "cursor", "--with-token")
-    assert (code, "--with-token needs --http" in complaints) == (2, True)
+    code, _, complaints = await ran(tmp_path, "config", "cursor", "--without-token")
+    assert (code, "--without-token needs --http" in complaints) == (2, True)
+    code, _, complaints = await ran(tmp_path, "config", "claude-desktop", "--http", stock.url)
+    assert (code, "takes no URLs" in complaints) == (2, True)
 
 
 async def test_a_configuration_with_unknown_options_is_refused(tmp_path: Path) -> None:

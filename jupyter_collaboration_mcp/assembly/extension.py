@@ -99,6 +99,7 @@ class ExtensionAssembly:
         self._runs = runs
         self.tokens = AgentTokens(data / "agent-tokens.json", log)
         self.tokens.on_revoked = self._revoked
+        self._closing.push_async_callback(self.tokens.close)
         self.token_service = TokenService(self.tokens, settings.permission.highest)
         self.mcp = {
             "endpoint": self.endpoint,

@@ -53,6 +53,7 @@ class Documents:
             )
         site, path = found
         path = await site.workspace.find(notebook, path)
+        call.require_shown(site.workspace, path)
         permit = await call.permit(site, Level.read, path)
         return Found(site, permit, await site.workspace.forking.find(notebook))
 

@@ -80,6 +80,7 @@ class NotebookLists(Kind):
     async def read(self, call: Call, uri: str) -> Sequence[Content] | None:
         if NotebookList.parse(uri) is None:
             return None
+        await call.authorize(Level.read)
         rows = [
             {
                 "id": each.meta["notebookId"],

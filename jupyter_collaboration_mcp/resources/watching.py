@@ -44,8 +44,10 @@ async def watch(documents: Documents, call: Call, uri: str, tell: Tell) -> Watch
             case None:
                 continue
             case addresses.NotebookList():
+                await call.authorize(Level.read)
                 return ListWatch(documents.sites, tell)
             case addresses.CurrentDocument():
+                await call.authorize(Level.read)
                 return CurrentWatch(documents.sites, call.agent.key, tell)
             case addresses.Document(session, notebook):
                 return await watch_document(documents, call, session, notebook, tell)

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR
+from pydantic import ValidationError
 
 from ..backends.disk.template_files import TemplateFiles
 from ..documents.images import ImageLimits
-from ..errors import PermissionRefused, RateLimited
+from ..errors import CollaborationError, PermissionRefused, RateLimited
 from ..panics import contained
 from ..remedies import Intent
 from ..tools import DEFAULT
@@ -31,6 +33,7 @@ from .call_record import OK, CallRecord, CallRecords, Observer
 from .caller import SCOPE_KEY, Caller
 from .rates import RateLimits, Rates
 from .redaction import Redactor
+from .results import error_text, fault
 from .tracing import annotate
 
 #: Choices of tools by connections that are remembered.
@@ -116,8 +119,15 @@ class Gate:
         """Show a connection the tools that it may call, and refuse those who are too fast."""
         if ctx.method in _COUNTED:
             self._count(ctx)
-        with contained():  # of all requests; a tool says more of its own
-            result = await call_next(ctx)
+        try:
+            with contained():  # of all requests; a tool says more of its own
+                result = await call_next(ctx)
+        except (MCPError, ValidationError):
+            raise
+        except CollaborationError as error:
+            raise MCPError(INTERNAL_ERROR, error_text(error, WORDING), error.detail) from error
+        except Exception as error:  # clients of the older era would be told what it says
+            raise fault(f"answer {ctx.method}") from error
         if isinstance(result, dict) and ctx.method in _ABOUT:
             self._adapt(result, self._visible(_caller(ctx)))
         return result
@@ -168,7 +178,7 @@ class Gate:
             self.rates.call(request.agent.key)
         except RateLimited as error:
             self.calls.tell(CallRecord(agent=request.agent, name=ctx.method, outcome=error.code))
-            said = f"{error.code}: {error.said_in(self.wording(ctx))}"
+            said = error_text(error, self.wording(ctx))
             raise MCPError(RATE_LIMITED, said, error.detail) from error
 
     def tool_call(
@@ -193,7 +203,7 @@ class Gate:
             )
         if tool.declaration.runs and arguments.get("exec", True):
             self.rates.run(request.agent.key)
-        if tool.declaration.level >= Level.write:  # one that runs cells may write them first
+        if tool.declaration.level >= Level.write:  # one that runs code may insert the cell for it
             self.rates.write(request.agent.key, size)
         return self.call(request, tool.name, tool.declaration.up_to)
 

@@ -29,8 +29,8 @@ from ..prompts.kinds import Embedded, Message, Prompt
 from ..tools import limits
 from ..tools.limits import Echoes
 from .gate import Gate
-from .resource_requests import LASTING, Context, failure
-from .results import error_text
+from .resource_requests import LASTING, Context
+from .results import error_text, fault
 
 #: Filling in a prompt is a call, too; it has no tool.
 GET = "prompts/get"
@@ -82,7 +82,7 @@ class PromptRequests:
                 message=Echoes(arguments).cut(error_text(error, self._gate.wording(ctx))),
             ) from error
         except Exception as error:
-            raise failure(f"fill in the prompt {params.name[:100]}") from error
+            raise fault(f"fill in the prompt {params.name[:100]}") from error
         return GetPromptResult(
             description=prompt.description,
             messages=[PromptMessage(role="user", content=_content(each)) for each in messages],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ from ..remedies import Intent
 from ..resources.kinds import Content, Listed, ResourceKind
 from ..workspace.permits import Call
 from .gate import Gate
-from .results import error_text
+from .results import error_text, fault
 
 Context = ServerRequestContext[Any, Any]
 
@@ -47,9 +46,6 @@ LASTING = 3_600_000
 
 #: The code for a resource that is not there; the newer era uses that of invalid parameters.
 _NOT_FOUND = -32002
-
-
-_log = logging.getLogger(__name__)
 
 
 class ResourceRequests:
@@ -118,7 +114,7 @@ class ResourceRequests:
         except MCPError:
             raise
         except Exception as error:  # clients of the older era would be told what it says
-            raise failure(f"read {uri[:300]}", {"uri": uri}) from error
+            raise fault(f"read {uri[:300]}", {"uri": uri}) from error
         lasting = bool(contents) and all(each.lasting for each in contents)
         return ReadResourceResult(
             contents=[_contents(each.uri or uri, each) for each in contents],
@@ -152,13 +148,6 @@ def refusal(
     else:
         code = INVALID_PARAMS if protocol_version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND
     return MCPError(code=code, message=error_text(error, wording), data={"uri": uri})
-
-
-def failure(what: str, data: Mapping[str, Any] | None = None) -> MCPError:
-    """The error for a fault of ours, which is logged."""
-    _log.exception("Could not %s", what)
-    said = "internal_error: Internal error in this server; its log says more."
-    return MCPError(code=INTERNAL_ERROR, message=said, data=data)
 
 
 def _resource(each: Listed) -> Resource:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mcp_types import CallToolResult, ContentBlock, ImageContent, ResourceLink, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    CallToolResult,
+    ContentBlock,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
 
 from ..documents.text import clip_bytes, size
 from ..errors import CollaborationError
 from ..remedies import Intent
 from ..tools.limits import Echoes
 from ..tools.registry import MOST_LENGTH, Answer
+
+_log = logging.getLogger(__name__)
 
 #: Bytes that are left for what stands beside a text that programs parse.
 _LEAST = 1_000
@@ -63,6 +74,13 @@ def failure(
         structured_content=_error_facts(error, echoes, wording),
         is_error=True,
     )
+
+
+def fault(what: str, data: Mapping[str, Any] | None = None) -> MCPError:
+    """The error for a fault of ours, which is logged and not shown."""
+    _log.exception("Could not %s", what)
+    said = "internal_error: Internal error in this server; its log says more."
+    return MCPError(code=INTERNAL_ERROR, message=said, data=data)
 
 
 def error_text(error: CollaborationError, wording: Mapping[Intent, str]) -> str:

@@ -1,9 +1,10 @@
 """What a person pastes into an MCP client: to start the standalone command, or to use the endpoint
 of a Jupyter server that has the extension.
 
-It contains no token unless the person asked for it. A client that can read one from its environment
-is configured to; otherwise the first line says where the token goes. docs/clients.md says which
-documentation each format was checked against, and when.
+It never contains Jupyter's own token: an endpoint gets one that the server has made for this agent.
+Where there is none, a client that can read one from its environment is configured to; otherwise the
+first line says where the token goes. docs/clients.md says which documentation each format was
+checked against, and when.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from ..errors import InvalidArgument
 _NAME = "jupyter"
 
 _TOKEN = "JUPYTER_TOKEN"
+
+#: That of an agent, which opens nothing but its endpoint.
+AGENT_TOKEN = "JUPYTER_MCP_TOKEN"
 
 _SECRET_NAME = re.compile(r"TOKEN|PASSWORD|SECRET|KEY", re.IGNORECASE)
 _TOKEN_IN_URL = re.compile(r"(?<=[?&])token=[^&#\s]*&?")
@@ -64,15 +68,15 @@ class Endpoint:
 
     url: str
     token: str | None = None
-    """None if the client gets it from elsewhere."""
+    """One of the agent's own; None if the client gets it from elsewhere."""
 
     @property
     def secrets(self) -> list[str]:
         """The variables that replace what is not shown."""
-        return [] if self.token else [_TOKEN]
+        return [] if self.token else [AGENT_TOKEN]
 
     def headers(self, secret: Callable[[str], str]) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token or secret(_TOKEN)}"}
+        return {"Authorization": f"Bearer {self.token or secret(AGENT_TOKEN)}"}
 
 
 Server = Launch | Endpoint
@@ -168,13 +172,23 @@ _DESKTOP_JSON = _JsonFile(
 )
 
 
-def _claude_desktop(server: Server) -> str:
-    if isinstance(server, Endpoint):
+def require_endpoints(client: str) -> None:
+    """Refuse a client that only starts commands.
+
+    Raises:
+        InvalidArgument: It is one.
+    """
+    if client == "claude-desktop":
         raise InvalidArgument(
             "Claude Desktop takes no URLs in its configuration file, and its connectors, which "
             "are set up in the app, send no Jupyter token.",
             "Leave out --http: Claude Desktop then starts the command, which finds the server.",
         )
+
+
+def _claude_desktop(server: Server) -> str:
+    if isinstance(server, Endpoint):
+        require_endpoints("claude-desktop")
     return _DESKTOP_JSON(server)
 
 
@@ -216,7 +230,7 @@ def _codex(server: Server) -> str:
             pairs = ", ".join(f"{k} = {_toml(v)}" for k, v in server.headers(_blank).items())
             lines.append(f"http_headers = {{ {pairs} }}")
         else:
-            lines.append(f"bearer_token_env_var = {_toml(_TOKEN)}")
+            lines.append(f"bearer_token_env_var = {_toml(AGENT_TOKEN)}")
     else:
         lines += [f"command = {_toml(server.command)}", f"args = {_toml(list(server.arguments))}"]
         if server.secrets:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def config(arguments: Sequence[str]) -> int:
     """Print the configuration of an MCP client."""
-    from .clients import CLIENTS, Launch, configuration
+    from .clients import CLIENTS, Launch, configuration, require_endpoints
 
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} config",
@@ -41,14 +41,15 @@ def config(arguments: Sequence[str]) -> int:
         "server that is running here",
     )
     parser.add_argument(
-        "--with-token",
+        "--without-token",
         action="store_true",
-        help="with --http: include a token that the server makes for this agent",
+        help="with --http: refer to a variable instead of the token that the server makes for this "
+        "agent",
     )
     options, passed_on = parser.parse_known_args(arguments)
     if options.http is None:
-        if options.with_token:
-            parser.error("--with-token needs --http")
+        if options.without_token:
+            parser.error("--without-token needs --http")
         read_settings(command_parser().parse_args(passed_on), {})  # refuses invalid options
         launch = Launch.of([*_this_command(), *_with_absolute_root(passed_on)], {})
         print(configuration(options.client, launch), end="")
@@ -57,7 +58,8 @@ def config(arguments: Sequence[str]) -> int:
         parser.error(
             "with --http, limits and names are part of the URL: ?permission=read&agent=Ada"
         )
-    token_for = options.client if options.with_token else None
+    require_endpoints(options.client)  # before a token is made for nothing
+    token_for = None if options.without_token else options.client
     endpoint = asyncio.run(_endpoint(options.http, token_for))
     print(configuration(options.client, endpoint), end="")
     return 0

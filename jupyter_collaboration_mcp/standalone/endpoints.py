@@ -12,7 +12,7 @@ from ..backends.remote.server_address import ServerAddress
 from ..backends.remote.server_errors import Refused
 from ..errors import InvalidArgument, ServerError
 from .agent_token_api import new_token
-from .clients import Endpoint, without_secrets
+from .clients import AGENT_TOKEN, Endpoint, without_secrets
 
 #: Seconds that a server has to answer where its endpoint is.
 _LIMIT = 5.0
@@ -30,13 +30,9 @@ async def endpoint_of(
         say: Prints a line for the person.
 
     Raises:
-        InvalidArgument: The server has no endpoint, or no token is known.
+        InvalidArgument: The server has no endpoint, or makes no such token.
     """
-    token = None
-    if token_for is not None and address.token is None:
-        raise InvalidArgument(
-            f"No token is known for {address.base}.", "Put it into JUPYTER_TOKEN."
-        )
+    token, info = None, None
     parts = urlsplit(without_secrets(url))
     itself = parts.path.rstrip("/").endswith("/mcp")
     where = f"{parts.scheme}://{parts.netloc}{parts.path}" if itself else f"{address.base}mcp"
@@ -44,9 +40,8 @@ async def endpoint_of(
     try:
         async with asyncio.timeout(_LIMIT):
             info = await extension_info(api)
-            if token_for is not None:  # where it makes none, the token is the endpoint's own
-                wanted = _token_request(token_for, parts.query)
-                token = address.token if info is None else (await new_token(api, wanted))["token"]
+            if info is not None and token_for is not None:
+                token = (await new_token(api, _token_request(token_for, parts.query)))["token"]
     except (ServerError, Refused, TimeoutError):
         say(f"{address.base} does not report where its endpoint is; assuming {where}.")
     else:
@@ -58,6 +53,10 @@ async def endpoint_of(
         where = where if info is None else info.url
     finally:
         await api.close()
+    if token is None and token_for is not None:
+        say(
+            f"No token was made for this agent: see `token --help`, and put one into {AGENT_TOKEN}."
+        )
     query = f"?{parts.query}" if parts.query else ""
     return Endpoint(f"{where}{query}", token)
 

@@ -118,6 +118,7 @@ class AwarenessTools(SiteTools):
         """Set the status and message that people see beside your name in JupyterLab. offline hides
         you until your next call about a document."""
         message = _one_line(message, _MESSAGE, "message")
+        await call.authorize(Level.read)
         for site in self._sites:
             site.workspace.rooms.lobby.visit(call.agent).set_status(status, message)
         said = f": {quoted(message)}" if message else ""

@@ -32,7 +32,7 @@ from .connect_answers import Page, cell_table, table
 from .dialect_wording import CONNECT_RUNS, CONNECT_WORDING, MERGING
 from .dialects import Dialect
 from .parts import Extension, Parts, Standalone
-from .places import SiteTools
+from .places import SiteTools, names_fork
 from .registry import Answer, tool
 from .running import RunAnswers
 
@@ -83,7 +83,10 @@ class NamedTools(SiteTools):
                 f"The server of {name!r}, {known.url}, is not connected any more.",
                 Intent.NAME_FIRST,
             )
-        path = named(site.alias, await self._path_of(site, known))
+        found = await self._path_of(site, known)
+        if not names_fork(self._sites, found):
+            call.require_shown(site.workspace, found)
+        path = named(site.alias, found)
         return await self._open(call, level, path, edits=edits)
 
     def _site_of(self, known: NamedNotebook) -> Site | None:
@@ -126,7 +129,10 @@ class ConnectTools(NamedTools):
             site = sites[name]
             path, kernel = known.path, "server not connected"
             if site is not None:
-                path = site.workspace.path_of(known.file_id) or path
+                now = site.workspace.path_of(known.file_id) or path
+                if not await call.may_see(site.workspace, now):
+                    continue  # it has been moved to where the agent may not look
+                path = now
                 if site.alias in kernels:
                     kernel = _kernel_words(kernels[site.alias].get(path))
                 else:

@@ -209,6 +209,7 @@ class KernelTools(SiteTools):
         path = await site.workspace.find(run.room_id.file_id, run.path)
         if not call.knows(site.workspace, path):
             raise RunNotFound.among_last(KEPT, run_id)
+        call.require_shown(site.workspace, path)
         await call.permit(site, level, path)
         return site, run
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from ..backends.protocols.forks import DESCRIPTION, PREFIX, TITLE, Fork
 from ..backends.protocols.room_ids import Kind
 from ..documents.handles import parse_path
 from ..documents.notebook import Notebook
-from ..errors import DocumentNotFound, ForkNotFound, ForkRefused, InvalidArgument, ReadOnly
+from ..errors import (
+    CollaborationError,
+    DocumentNotFound,
+    ForkNotFound,
+    ForkRefused,
+    InvalidArgument,
+    ReadOnly,
+)
 from ..workspace.open_document import named
 from ..workspace.permissions import Level, clean_path
 from ..workspace.permits import Call, Permit
@@ -123,8 +132,11 @@ class SiteTools:
                 "Edit or run cells first; that creates the fork.",
                 path=root.name,
             )
+        is_new = await forking.proposed(root, title, call.agent) is None
         fork = await forking.proposal(root, title, call.agent)
         here = await site.open(permit, kind, fork)
+        if is_new:
+            call.if_refused(partial(_discard_unused, call, here, fork, here.peer.version))
         merges = "an agent that is not in propose mode merges" if call.proposes else "merges"
         note = (
             f"Proposed in {here.label}; {root.label} is unchanged. Tell the person: "
@@ -188,6 +200,13 @@ class SiteTools:
                 "Read it there and create it here, or choose a path on the same server.",
             )
         return await call.permit(site, Level.write, target if other is site else new_path)
+
+
+async def _discard_unused(call: Call, here: SiteDocument, fork: Fork, version: int) -> None:
+    """End a fork that was made for edits of which there are none."""
+    if here.peer.version == version:
+        with suppress(CollaborationError):  # somebody else has ended it
+            await here.site.workspace.forking.end(fork, "discarded", call.agent)
 
 
 def names_fork(sites: Sites, path: str) -> bool:

@@ -14,13 +14,14 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from logging import Logger
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidArgument
+from ..owned_tasks import OwnedTasks
 from ..workspace.permissions import NO_RULES, Level, PathRules
 
 #: How each of them begins, so that people and secret scanners recognize it.
@@ -29,8 +30,8 @@ PREFIX = "jcm_"
 #: Tokens that are kept, characters of a name and of a path, paths of one token.
 _MOST, _LONGEST, _PATHS = 500, 200, 100
 
-#: Seconds that a token may be good for, at most.
-_LONGEST_LIFE = 10 * 365 * 86400.0
+#: Seconds that a token may be good for, at most; and that pass until a clock is looked at again.
+_LONGEST_LIFE, _LONGEST_WAIT = 10 * 365 * 86400.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class AgentToken:
     """Who made it, as Jupyter knows them: the authorizer is asked about this user."""
     display_name: str
     digest: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else the identity provider knew of them, which its authorizer may need."""
 
     @property
     def level(self) -> Level:
@@ -73,7 +76,7 @@ class AgentToken:
     def described(self) -> dict[str, Any]:
         """What anybody may know of it who may make tokens."""
         known = asdict(self)
-        del known["digest"]
+        del known["digest"], known["more"]
         return {**known, "paths": list(self.paths), "expired": self.expired}
 
 
@@ -87,7 +90,7 @@ def is_agent_token(text: str) -> bool:
 
 
 class AgentTokens:
-    """The tokens of one Jupyter server.
+    """The tokens of one Jupyter server, and of others that serve the same directory.
 
     Args:
         path: The file in which they are kept.
@@ -97,7 +100,11 @@ class AgentTokens:
         self._path = path
         self._log = log
         self._changing = asyncio.Lock()
-        self._read: dict[str, AgentToken] | None = None  # by id
+        self._read: dict[str, AgentToken] = {}  # by id
+        self._stamp: tuple[int, ...] | None = ()  # of the file as it was read
+        self._revoked: set[str] = set()  # ids, whatever the file says
+        self._expiring: dict[str, asyncio.TimerHandle] = {}  # by id
+        self._tasks = OwnedTasks()
         self.on_revoked: Callable[[str], Awaitable[None]] | None = None
         """Called with the credential of a token that is not good any more."""
 
@@ -107,7 +114,21 @@ class AgentTokens:
         found = self._tokens.get(token_id)
         if found is None or found.expired:
             return None
-        return found if secrets.compare_digest(found.digest, _digest(token)) else None
+        if not secrets.compare_digest(found.digest, _digest(token)):
+            return None
+        self._watch(found)
+        return found
+
+    def is_good(self, token: AgentToken) -> bool:
+        """Whether a token that was found is still good."""
+        return not token.expired and self._tokens.get(token.id) == token
+
+    async def close(self) -> None:
+        """Watch no more which tokens expire."""
+        for timer in self._expiring.values():
+            timer.cancel()
+        self._expiring.clear()
+        await self._tasks.close()
 
     def all(self) -> list[AgentToken]:
         """All tokens, the oldest first; those that have expired, too."""
@@ -121,6 +142,7 @@ class AgentTokens:
         expires_in: float | None = None,
         user: str = "",
         display_name: str = "",
+        more: Mapping[str, Any] | None = None,
     ) -> tuple[AgentToken, str]:
         """Make a token. It can be seen now, and never again.
 
@@ -161,6 +183,7 @@ class AgentTokens:
                 user,
                 display_name,
                 _digest(token),
+                more or {},
             )
             await self._store({**self._tokens, token_id: made})
         return made, token
@@ -176,24 +199,58 @@ class AgentTokens:
             if found is None:
                 return None
             left = {key: each for key, each in self._tokens.items() if key != token_id}
-            self._read = left  # whatever becomes of the file
+            self._revoked.add(token_id)  # whatever becomes of the file
+            self._read = left
             try:
                 await self._store(left)
             finally:
-                if self.on_revoked is not None:
-                    await self.on_revoked(found.credential)
+                await self._end(found)
         return found
+
+    async def _end(self, token: AgentToken) -> None:
+        if self.on_revoked is not None:
+            await self.on_revoked(token.credential)
+
+    def _watch(self, token: AgentToken) -> None:
+        """End what an agent does when its token expires."""
+        if token.expires is not None and token.id not in self._expiring:
+            wait = min(max(0.0, token.expires - time.time()), _LONGEST_WAIT)
+            loop = asyncio.get_running_loop()
+            self._expiring[token.id] = loop.call_later(wait, self._look_again, token)
+
+    def _look_again(self, token: AgentToken) -> None:
+        del self._expiring[token.id]
+        if not token.expired:
+            self._watch(token)
+            return
+        self._tasks.start(self._end(token))
 
     @property
     def _tokens(self) -> dict[str, AgentToken]:
-        if self._read is None:
+        """All tokens by id; read again where another server has changed the file."""
+        stamp = self._look()
+        if stamp != self._stamp:
+            before, self._stamp = self._read, stamp
             self._read = self._load()
+            for gone in before.keys() - self._read.keys():  # another server has revoked it
+                self._tasks.start(self._end(before[gone]))
         return self._read
+
+    def _look(self) -> tuple[int, ...] | None:
+        """What tells that the file is another one; None if there is none."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError:  # nobody can know
+            return self._stamp
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def _load(self) -> dict[str, AgentToken]:
         try:
             rows = json.loads(self._path.read_text(encoding="utf-8"))
-            return {row["id"]: _token(row) for row in rows}
+            found = {row["id"]: _token(row) for row in rows}
+            return {key: each for key, each in found.items() if key not in self._revoked}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -206,7 +263,7 @@ class AgentTokens:
     async def _store(self, tokens: dict[str, AgentToken]) -> None:
         rows = [asdict(each) for each in tokens.values()]
         await asyncio.to_thread(_write, self._path, json.dumps(rows, indent=1))
-        self._read = tokens
+        self._read, self._stamp = tokens, self._look()
 
 
 def _token(row: dict[str, Any]) -> AgentToken:

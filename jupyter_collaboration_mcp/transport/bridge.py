@@ -16,7 +16,6 @@ from urllib.parse import unquote
 from jupyter_server._tz import utcnow
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from jupyter_server.auth.decorator import allow_unauthenticated
-from jupyter_server.auth.identity import User
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import ensure_async, origin_matches_pat
 from tornado.iostream import StreamClosedError
@@ -36,12 +35,14 @@ from jupyter_collaboration_mcp.transport.agent_tokens import (
     AgentTokens,
 )
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
+from jupyter_collaboration_mcp.transport.open_requests import TooManyRequests
 from jupyter_collaboration_mcp.transport.origins import authority, is_loopback, is_origin
 from jupyter_collaboration_mcp.transport.request_secrets import (
     forget_secrets,
     normalise_authorization,
     take_agent_token,
 )
+from jupyter_collaboration_mcp.transport.token_users import user_of
 from jupyter_collaboration_mcp.workspace.permissions import NO_RULES
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ _NO_CREDENTIAL = (
 )
 #: What pages of allowed origins may read of an answer's headers.
 _EXPOSED = "Mcp-Session-Id, Retry-After, WWW-Authenticate"
+
+_WORTHLESS = "This agent token was revoked, has expired, or never was one."
 
 _ERRORS = {
     401: (
@@ -152,10 +155,8 @@ class MCPHandler(JupyterHandler):
         found = None if self._tokens is None else self._tokens.find(token)
         self._agent_token = found
         if found is None:
-            raise HTTPError(401, "This agent token was revoked, has expired, or never was one.")
-        name = found.display_name or found.user
-        user = User(username=found.user, name=name, display_name=name)
-        self.current_user = self._jupyter_current_user = user
+            raise HTTPError(401, _WORTHLESS)
+        self.current_user = self._jupyter_current_user = user_of(found)
 
     def _is_local(self) -> bool:
         """Whether the server can be reached from this machine only."""
@@ -307,21 +308,27 @@ class MCPHandler(JupyterHandler):
             self._wait = wait
             raise HTTPError(429)
         options = self._options()
+        try:
+            with self._endpoint.requests.open(credential, self._drop):
+                await self._answer(credential, options)
+        except TooManyRequests:
+            self._wait = 1.0
+            raise HTTPError(429, "Too many requests at once with this credential.") from None
+        finally:
+            self._finish_up()  # also if the client has gone
+
+    async def _answer(self, credential: str, options: ConnectionOptions) -> None:
         if await has_too_many_values(self.request.body):
             raise HTTPError(413, f"More than {MOST_VALUES:,} values in one request.")
         try:
             application = await self._endpoint.application()
         except EndpointStopped:
             raise HTTPError(503) from None
-        scope = self._scope(credential, options)
-        try:
-            if self._agent_token is None:
-                await application(scope, self._receive, self._send)
-            else:
-                with self._endpoint.requests.open(self._agent_token.credential, self._drop):
-                    await application(scope, self._receive, self._send)
-        finally:
-            self._finish_up()  # also if the client has gone
+        # It may have been revoked while we waited; from here on, that ends the request.
+        token = self._agent_token
+        if token is not None and (self._tokens is None or not self._tokens.is_good(token)):
+            raise HTTPError(401, _WORTHLESS)
+        await application(self._scope(credential, options), self._receive, self._send)
         if not (self._headers_written or self._gone.is_set()):
             raise RuntimeError("The MCP application ended without an answer")
 

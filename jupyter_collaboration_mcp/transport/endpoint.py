@@ -71,7 +71,7 @@ class MCPEndpoint:
         self._event_store_size = event_store_size
         self._modules = (*_MODULES, *preload)
         self.requests = OpenRequests()
-        """What is being answered to agents with tokens of their own."""
+        """What is being answered."""
         self._manager: StreamableHTTPSessionManager | None = None
         self._application: ASGIApp | None = None
         self._ready: asyncio.Future[ASGIApp] | None = None

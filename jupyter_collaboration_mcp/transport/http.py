@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import hmac
@@ -13,17 +14,22 @@ from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from ..documents.json_values import MOST_VALUES, has_too_many_values
 from ..errors import InvalidArgument
 from ..server.caller import SCOPE_KEY, Caller, ConnectionOptions, allow_all
 from ..server.rates import Buckets, retry_after
 from .endpoint import MAX_REQUEST_BODY_SIZE
+from .open_requests import OpenRequests, TooManyRequests
 from .origins import authority, host_name
 from .resumption import make_resumable
 from .sessions import bound_sessions
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+#: Seconds for the body of a request to come.
+_BODY_LIMIT = 60.0
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -106,7 +112,8 @@ def application(
     )
     bound_sessions(server.session_manager)
     make_resumable(server.session_manager, event_store_size)
-    return _OriginGate(_BearerGate(app, token, floods), (*_LOOPBACK, *map(bracketed, hosts)))
+    inner = _BearerGate(_BodyGate(app), token, floods)
+    return _OriginGate(inner, (*_LOOPBACK, *map(bracketed, hosts)))
 
 
 class _OriginGate:
@@ -141,6 +148,7 @@ class _BearerGate:
     def __init__(self, app: ASGIApp, token: str, floods: Buckets | None) -> None:
         self._app = app
         self._floods = floods
+        self._requests = OpenRequests()
         self._token = token.encode()
         self._credential = f"token:{hashlib.sha256(self._token).hexdigest()[:16]}"
 
@@ -174,7 +182,55 @@ class _BearerGate:
         )
         # The token goes no further.
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
-        await self._app({**scope, "headers": headers, SCOPE_KEY: caller}, receive, send)
+        try:
+            with self._requests.open(self._credential, lambda: None):
+                await self._app({**scope, "headers": headers, SCOPE_KEY: caller}, receive, send)
+        except TooManyRequests:
+            said, after = "Too many requests at once with this token.", (b"retry-after", b"1")
+            await _answer(send, 429, "rate_limited", said, after)
+
+
+class _BodyGate:
+    """Hands on requests whose body has come whole, in time, and can be parsed at once."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(_BODY_LIMIT):
+                body = await _read_body(receive)
+        except TimeoutError:
+            await _answer(send, 408, "request_timeout", "The body of the request did not come.")
+            return
+        if body is None:
+            return  # the client has gone: nobody is there to be told
+        if len(body) > MAX_REQUEST_BODY_SIZE or await has_too_many_values(body):
+            said = f"At most {MAX_REQUEST_BODY_SIZE:,} bytes and {MOST_VALUES:,} values are taken."
+            await _answer(send, 413, "too_large", said)
+            return
+        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_whole() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, receive_whole, send)
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body of a request, or more of it than is taken; None if the client leaves before."""
+    body = bytearray()
+    while len(body) <= MAX_REQUEST_BODY_SIZE:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            break
+    return bytes(body)
 
 
 async def _answer(

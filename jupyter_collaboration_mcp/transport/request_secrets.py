@@ -38,8 +38,9 @@ def take_agent_token(request: HTTPServerRequest) -> str | None:
 
     It is taken away with all other credentials: with it, a login cookie must not count.
     """
-    _, _, sent = request.headers.get("Authorization", "").partition(" ")
-    candidates = [sent.strip(), *(each.decode() for each in request.arguments.get("token", ()))]
+    sent = request.headers.get("Authorization", "").split(maxsplit=1)[1:]
+    sent += [each.decode(errors="replace") for each in request.arguments.get("token", ())]
+    candidates = [each.strip() for each in sent]
     token = next(filter(is_agent_token, candidates), None)
     if token is not None:
         for name in ("Authorization", "Cookie"):

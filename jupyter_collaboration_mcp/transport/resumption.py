@@ -33,6 +33,11 @@ _GONE = (
     "look before you repeat it."
 )
 
+#: Headers that decide whose stream is meant. The SDK reads the first of several.
+_ONCE = (b"mcp-session-id", b"mcp-protocol-version", b"last-event-id")
+
+_TWICE = "A header that names the session, the version or the last event is there more than once."
+
 
 def make_resumable(manager: StreamableHTTPSessionManager, size: int) -> None:
     """Let clients of a manager's sessions resume their streams.
@@ -56,6 +61,9 @@ class Resumption:
         self.streams = Streams(EventStore(size))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not _is_clear(scope):  # or the SDK would check one session, and we would serve another
+            await _refuse(send, _TWICE)
+            return
         session, version, last = _headers(scope)
         if session is None or version > _LATEST:
             await self._app(scope, receive, send)
@@ -107,7 +115,7 @@ class Resumption:
                     await stream.replay(event.number, receive, send)
                     return
             if event is None or not event.standalone:
-                await _refuse(send)
+                await _refuse(send, _GONE)
                 return
         # Notifications go on, without those that are no longer kept.
         await self._give_up(self.streams.continued(session))
@@ -142,6 +150,11 @@ class Resumption:
         await self._app(scope, receive, note)
 
 
+def _is_clear(scope: Scope) -> bool:
+    sent = [name for name, _ in scope.get("headers", ()) if name in _ONCE]
+    return len(sent) == len(set(sent))
+
+
 def _headers(scope: Scope) -> tuple[str | None, str, str | None]:
     """The session, the version of the protocol, and the last event that the client has got."""
     session: str | None = None
@@ -166,8 +179,8 @@ def _without_last_event_id(scope: Scope) -> Scope:
     return {**scope, "headers": headers}
 
 
-async def _refuse(send: Send) -> None:
-    error: dict[str, Any] = {"code": -32600, "message": _GONE}
+async def _refuse(send: Send, why: str) -> None:
+    error: dict[str, Any] = {"code": -32600, "message": why}
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 400, "headers": headers})

@@ -13,6 +13,7 @@ from tornado.web import HTTPError, authenticated
 from ..errors import InvalidArgument
 from ..workspace.permissions import Level
 from .agent_tokens import AgentTokens
+from .token_users import more_about
 
 #: What a request for a token may have in it.
 _FIELDS = ("agent", "permission", "paths", "expires_in")
@@ -58,7 +59,10 @@ class Tokens(_TokenHandler):
             wanted = _parse(self.get_json_body(), self.service.highest)
             user = self.current_user
             made, token = await self.service.tokens.create(
-                *wanted, user=user.username, display_name=user.display_name or user.name
+                *wanted,
+                user=user.username,
+                display_name=user.display_name or user.name,
+                more=more_about(user),
             )
         except InvalidArgument as error:
             raise HTTPError(400, f"{error.happened} {error.next_step}") from error

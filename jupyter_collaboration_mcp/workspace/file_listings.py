@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from ..backends.protocols.files import FileQuery, Files, FileType, Listing
 from ..documents import file_types
 from ..errors import InvalidArgument
 from ..remedies import Intent
 from .file_rollback import find_entry
-from .permissions import PathRules
 from .permits import Permit
-
-
-class ListedPaths(Protocol):
-    """What configuration says about the paths of a server."""
-
-    @property
-    def rules(self) -> PathRules: ...
-
-    def path_and_target(self, path: str) -> Sequence[str]: ...
 
 
 class FileListings:
     """The files of a server that a call may see."""
 
-    def __init__(self, paths: ListedPaths, files: Files) -> None:
-        self._paths = paths
+    def __init__(self, files: Files) -> None:
         self._files = files
 
     async def notebooks(self, permit: Permit, limit: int) -> Listing:
@@ -57,7 +43,7 @@ class FileListings:
         await self._require_folder(permit)
         return await self._files.children(
             path,
-            lambda at, kind: permit.sees(at) or (kind == "directory" and self._may_enter(at)),
+            lambda at, kind: permit.sees(at) or (kind == "directory" and permit.may_enter(at)),
             limit,
         )
 
@@ -108,10 +94,6 @@ class FileListings:
         entry = await find_entry(self._files, prefix)
         is_folder = entry is not None and entry.type == "directory"
         return prefix if is_folder else prefix.rpartition("/")[0]
-
-    def _may_enter(self, path: str) -> bool:
-        """Whether agents may look into a folder: one that is not allowed may contain what is."""
-        return not any(map(self._paths.rules.denies, self._paths.path_and_target(path)))
 
 
 def _everywhere(path: str) -> bool:

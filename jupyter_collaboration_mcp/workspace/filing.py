@@ -90,7 +90,7 @@ class Filing:
     def __init__(self, workspace: OpenDocuments, files: Files) -> None:
         self._workspace = workspace
         self._files = files
-        self.listings = FileListings(workspace, files)
+        self.listings = FileListings(files)
         """What is where."""
         # Checking that a path is free and writing to it must not be interrupted by another call.
         self._changing = asyncio.Lock()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -56,9 +57,22 @@ class PathRules:
             raise self._withheld(path)
 
     def check_folder(self, path: str, target: str) -> None:
-        """Refuse to look into a folder. One that is not allowed may contain what is."""
-        if self.denies(path) or self.denies(target):
+        """Refuse to look into a folder. One that is not allowed may contain what is.
+
+        Args:
+            path: Perhaps only the beginning of its name.
+        """
+        if not all(self._may_enter(each, _may_begin) for each in (path, target)):
             raise self._withheld(path)
+
+    def may_enter(self, folder: str) -> bool:
+        """Whether agents may know about a folder: it may contain what they may know about."""
+        return self._may_enter(folder, _may_contain)
+
+    def _may_enter(self, folder: str, fits: Callable[[str, str], bool]) -> bool:
+        if self.denies(folder):
+            return False
+        return not self.allowed or any(fits(folder, glob) for glob in self.allowed)
 
     def denies(self, path: str) -> bool:
         """Whether a path is denied, even if it is also allowed."""
@@ -74,6 +88,24 @@ class PathRules:
             "Work on another path, or ask the person to allow this one.",
             path=path,
         )
+
+
+def _may_contain(folder: str, glob: str) -> bool:
+    """Whether a folder fits a glob, or some path below it may."""
+    if not folder or fnmatch.fnmatchcase(folder, glob):
+        return True
+    below, plain = f"{folder}/", _plain(glob)
+    return below.startswith(plain) or plain.startswith(below)
+
+
+def _may_begin(beginning: str, glob: str) -> bool:
+    """The same, where the name of the folder may go on."""
+    return _may_contain(beginning, glob) or _plain(glob).startswith(beginning)
+
+
+def _plain(glob: str) -> str:
+    """What every path that fits a glob begins with."""
+    return re.split(r"[*?[]", glob, maxsplit=1)[0]
 
 
 def _fits(path: str, globs: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from ..errors import DocumentNotFound, PermissionRefused
+from ..errors import CollaborationError, DocumentNotFound, PermissionRefused
 from .agent import Agent
 from .permissions import NO_RULES, Level, PathRules
 
@@ -54,6 +54,9 @@ class Paths(Protocol):
 
     def visible(self, path: str) -> bool:
         """Whether agents may know about a path, and about what it leads to."""
+
+    def may_enter(self, path: str) -> bool:
+        """Whether agents may know about a folder, which may contain what they may touch."""
 
     @property
     def ephemeral(self) -> Ownership:
@@ -120,6 +123,7 @@ class Call:
     _visible: dict[str, bool] = field(default_factory=dict)
     _rechecks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     _endings: list[Callable[[], None]] = field(default_factory=list)
+    _reversals: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     async def permit(self, server: Server, level: Level, path: str) -> Permit:
         """Decide whether the call may do something at a path.
@@ -211,6 +215,19 @@ class Call:
         """Whether its token allows the caller to know about a path, and it is nobody else's."""
         return self.rules.visible(path) and self.knows(paths, path)
 
+    def require_shown(self, paths: Paths, path: str) -> None:
+        """Refuse what the path rules keep from a caller who has found it by something else than its
+        path, and may not learn where it is.
+
+        Raises:
+            PermissionRefused: They keep it.
+        """
+        if not (paths.visible(path) and self.rules.visible(path)):
+            raise PermissionRefused(
+                "The document that this belongs to is kept from agents.",
+                "Work on another document, or ask the person to allow this one.",
+            )
+
     def knows(self, paths: Paths, path: str) -> bool:
         """Whether a path is anything but an ephemeral notebook that is kept from the caller."""
         names = paths.path_and_target(path) if "~" in path else (path,)
@@ -224,11 +241,19 @@ class Call:
         """Register a function to call when the call is over, however it ends."""
         self._endings.append(ending)
 
+    def if_refused(self, reverse: Callable[[], Awaitable[None]]) -> None:
+        """Register what takes back something that the call has done by the way, if it fails."""
+        self._reversals.append(reverse)
+
     @asynccontextmanager
     async def recheck_before_answer(self) -> AsyncIterator[None]:
         """Withhold an answer, or an error that may quote a document, that is no longer allowed."""
         try:
             yield
+        except CollaborationError:
+            for reverse in self._reversals:
+                await reverse()
+            raise
         finally:
             for ending in self._endings:
                 ending()
@@ -265,6 +290,10 @@ class Permit:
     def sees(self, path: str) -> bool:
         """Whether the path rules show a path, and it is not another agent's alone."""
         return self.paths.visible(path) and self.call.shows(self.paths, path)
+
+    def may_enter(self, path: str) -> bool:
+        """Whether the path rules show a folder, which may contain what they show."""
+        return self.paths.may_enter(path) and self.call.rules.may_enter(path)
 
     def require_known(self, name: str) -> None:
         """Refuse another agent's ephemeral notebook, as if there were nothing.

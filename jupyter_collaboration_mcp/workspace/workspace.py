@@ -113,6 +113,11 @@ class Workspace:
             return True  # this is called for thousands of paths
         return rules.visible(path) and rules.visible(self._backend.files.link_target(path))
 
+    def may_enter(self, path: str) -> bool:
+        """Whether agents may know about a folder, which may contain what they may touch."""
+        rules = self.rules
+        return not rules or all(map(rules.may_enter, self.path_and_target(path)))
+
     async def open(
         self,
         permit: Permit,

@@ -1,7 +1,9 @@
-"""Authorizers that decide by path, for requests to `/mcp` and to Jupyter's own API."""
+"""Authorizers for tests: some decide by path, for requests to `/mcp` and to Jupyter's own API."""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from urllib.parse import unquote
 
 from jupyter_server.auth import Authorizer, User
@@ -22,3 +24,22 @@ class KeepsPrivate(Authorizer):
         if "private" in names or {"sealed", "shelf"} <= names:
             return False
         return ("unreadable" if action == "read" else "locked") not in names
+
+
+class Switched(Authorizer):
+    """Lets whoever sends the header `X-Deny` in at `/mcp`, and do nothing there; says in the log
+    what it is asked for a request with the header `X-Ask`; and waits for the file that `X-Wait`
+    names."""
+
+    async def is_authorized(
+        self, handler: JupyterHandler, user: User, action: str, resource: str
+    ) -> bool:
+        headers = handler.request.headers
+        if (file := headers.get("X-Wait")) is not None:
+            handler.log.warning("waiting for %s", file)
+            while not Path(file).exists():
+                await asyncio.sleep(0.01)
+        if (asked := headers.get("X-Ask")) is not None:
+            path = getattr(handler, "collaboration_mcp_path", None)
+            handler.log.warning("asked %s: %s %s %s", asked, action, resource, path)
+        return "X-Deny" not in headers or (action, resource) == ("read", "mcp")

@@ -162,17 +162,18 @@ def test_each_client_gets_an_endpoint_in_its_format_with_a_token_reference(
 ) -> None:
     text = configuration(client, Endpoint(URL))
     key, more = ENDPOINTS[client]
-    bearer = f"Bearer {PLACEHOLDERS[client]}"
-    assert entry(client, text) == {**more, key: URL, "headers": {"Authorization": bearer}}
+    own = PLACEHOLDERS[client].replace("JUPYTER", "JUPYTER_MCP").replace("jupyter", "jupyter-mcp")
+    assert entry(client, text) == {**more, key: URL, "headers": {"Authorization": f"Bearer {own}"}}
+    assert "JUPYTER_TOKEN" not in text  # which opens all of Jupyter
     if client != "vscode":  # which asks
-        assert "JUPYTER_TOKEN" in split(text)[0]
+        assert "JUPYTER_MCP_TOKEN" in split(text)[0]
 
 
 @pytest.mark.parametrize("client", sorted(set(ENDPOINTS) - {"claude-code"}))
 def test_a_requested_token_is_in_the_header_of_an_endpoint(client: str) -> None:
     text = configuration(client, Endpoint(URL, "abc123secret"))
     assert entry(client, text)["headers"] == {"Authorization": "Bearer abc123secret"}
-    assert "JUPYTER_TOKEN" not in text
+    assert "TOKEN" not in text
     assert "inputs" not in text
 
 
@@ -190,7 +191,7 @@ def test_codex_gets_the_endpoint_with_a_token_variable_or_a_header() -> None:
     text = configuration("codex", Endpoint(URL))
     assert tomllib.loads(split(text)[1])["mcp_servers"]["jupyter"] == {
         "url": URL,
-        "bearer_token_env_var": "JUPYTER_TOKEN",
+        "bearer_token_env_var": "JUPYTER_MCP_TOKEN",
     }
     text = configuration("codex", Endpoint(URL, 'a"b'))
     assert tomllib.loads(split(text)[1])["mcp_servers"]["jupyter"] == {

@@ -147,6 +147,24 @@ async def test_one_edit_is_proposed_by_an_argument(server: JupyterProcess) -> No
         assert (await ada.ask("get_document", path="argument.txt"))["content"] == "1\n"
 
 
+async def test_a_call_that_is_refused_leaves_no_fork(server: JupyterProcess) -> None:
+    (cell,) = write(server, "refused.ipynb", "a = 1")
+    (server.root / "refused.md").write_text("text")
+    wrong = {"cell_id": cell, "old_text": "not there", "new_text": "x"}
+    async with agent(server, "Bob", works="propose") as bob, agent(server, "Ada") as ada:
+        for who, more in ((bob, {}), (ada, {"propose": "A title"})):
+            arguments = {"path": "refused.ipynb", "updates": [wrong], **more}
+            await who.refused("batch_update_notebook_cells", **arguments)
+            await who.refused("batch_delete_text", path="refused.md", operations=[], **more)
+            for path in ("refused.ipynb", "refused.md"):
+                assert await forks_of(ada, path) == []
+        await bob.write("refused.ipynb", cell, "proposed")
+        arguments = {"path": "refused.ipynb", "updates": [wrong]}
+        await bob.refused("batch_update_notebook_cells", **arguments)
+        (fork,) = await forks_of(ada, "refused.ipynb")  # it was there before
+        assert await ada.sources(fork) == ["proposed"]
+
+
 async def test_two_agents_propose_in_two_forks(server: JupyterProcess) -> None:
     ids = write(server, "two.ipynb", "a = 1")
     async with (

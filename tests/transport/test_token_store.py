@@ -12,6 +12,7 @@ import pytest
 from jupyter_collaboration_mcp.errors import InvalidArgument
 from jupyter_collaboration_mcp.transport.agent_tokens import AgentTokens, is_agent_token
 from jupyter_collaboration_mcp.workspace.permissions import Level
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +67,49 @@ async def test_a_token_that_has_expired_or_was_revoked_is_worthless(file: Path) 
     assert tokens.find(token) is None
     assert AgentTokens(file, log).find(token) is None
     assert ended == [made.credential]
+
+
+async def test_what_an_agent_does_ends_when_its_token_expires(file: Path) -> None:
+    tokens = AgentTokens(file, log)
+    ended: list[str] = []
+
+    async def note(credential: str) -> None:
+        ended.append(credential)
+
+    tokens.on_revoked = note
+    made, token = await tokens.create("Ada", Level.read, expires_in=0.2)
+    _, lasting = await tokens.create("Bob", Level.read, expires_in=3600)
+    assert tokens.find(token) == made  # somebody has used it
+    assert tokens.find(lasting)
+    assert tokens.is_good(made)
+    await until(lambda: ended)
+    assert ended == [made.credential]
+    assert not tokens.is_good(made)
+    await tokens.close()
+
+
+async def test_servers_of_one_directory_share_their_tokens(file: Path) -> None:
+    one, two = AgentTokens(file, log), AgentTokens(file, log)
+    ended: list[str] = []
+
+    async def note(credential: str) -> None:
+        ended.append(credential)
+
+    two.on_revoked = note
+    made, token = await one.create("Ada", Level.read)
+    _, other = await two.create("Bob", Level.read)
+    for tokens in (one, two):
+        assert tokens.find(token)
+        assert tokens.find(other)
+    await one.revoke(made.id)
+    assert not two.is_good(made)
+    assert two.find(token) is None
+    await until(lambda: ended)
+    assert ended == [made.credential]
+    await two.create("Eve", Level.read)  # which brings nothing back
+    assert one.find(token) is None
+    file.unlink()
+    assert one.find(other) is None
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,24 @@ class TestRules:
         assert caught.value.detail["path"] == path
 
     def test_a_folder_that_is_not_allowed_may_contain_allowed_paths(self) -> None:
-        RULES.check_folder("", "")
-        RULES.check_folder("elsewhere", "work")
+        for folder in ("", "work", "work/deep", "wor"):  # this may be the beginning of a name
+            RULES.check_folder(folder, "work")
+        assert RULES.may_enter("work/deep")
+        assert not RULES.may_enter("wor")
+
+    @pytest.mark.parametrize("folder", ["elsewhere", "works", "works/deep", "work2"])
+    def test_a_folder_that_can_contain_nothing_allowed_is_not_known(self, folder: str) -> None:
+        with pytest.raises(PermissionRefused):
+            RULES.check_folder(folder, "work")
+        with pytest.raises(PermissionRefused):
+            RULES.check_folder("work", folder)
+        assert not RULES.may_enter(folder)
+
+    @pytest.mark.parametrize("glob", ["*.md", "a*/x", "?/a", "[a-b]/x", "ab/*", "a*"])
+    def test_a_folder_that_a_glob_may_lead_to_is_known(self, glob: str) -> None:
+        rules = PathRules(allowed=[glob])
+        rules.check_folder("ab", "ab")
+        assert rules.may_enter("ab")
 
 
 class TestCleanPath:
