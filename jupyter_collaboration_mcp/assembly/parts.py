@@ -45,7 +45,10 @@ def make_workspace(
         backend,
         PathRules(settings.allowed_paths, settings.denied_paths),
         Limits(
-            settings.max_cells_per_call, settings.max_source_length, settings.max_open_documents
+            settings.max_cells_per_call,
+            settings.max_source_length,
+            settings.max_open_documents,
+            settings.max_notebook_cells,
         ),
         settings.idle_timeout,
         log,

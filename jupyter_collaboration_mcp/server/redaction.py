@@ -23,8 +23,8 @@ _QUOTING = ("tools/call", "resources/read", "resources/list", "prompts/get", "co
 _SECRET = re.compile(r"TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY", re.I)
 _SHORTEST = 8
 
-#: Fields that are never text of a document.
-_BINARY = frozenset({"data", "blob", "mimeType", "type"})
+#: Blocks of content that have no text but `data`.
+_PICTURES = ("image", "audio")
 
 
 class Redactor:
@@ -53,21 +53,43 @@ class Redactor:
             found += count
         return text, found
 
-    def mask_all(self, value: Any) -> tuple[Any, int]:
-        """The same for all texts in a result."""
+    def mask_all(self, value: Any, names: bool = False) -> tuple[Any, int]:
+        """The same for all texts in a result.
+
+        Args:
+            names: Whether names of fields come from documents, too.
+        """
         if isinstance(value, str):
             return self.mask(value)
         found = 0
         if isinstance(value, dict):
             masked = {}
             for name, each in value.items():
-                masked[name], count = (each, 0) if name in _BINARY else self.mask_all(each)
-                found += count
+                own, count = self.mask(name) if names else (name, 0)
+                masked[own], more = (
+                    (each, 0)
+                    if _is_plain(value, name, names)
+                    else (self.mask_all(each, names or name in _OF_DOCUMENTS))
+                )
+                found += count + more
             return masked, found
         if isinstance(value, list):
-            pairs = [self.mask_all(each) for each in value]
+            pairs = [self.mask_all(each, names) for each in value]
             return [each for each, _ in pairs], sum(count for _, count in pairs)
         return value, 0
+
+
+#: Fields whose values come from documents as they are.
+_OF_DOCUMENTS = ("structuredContent", "metadata")
+
+
+def _is_plain(value: Mapping[str, Any], name: str, of_document: bool) -> bool:
+    """Whether a field of a result, and not of what a document has, is no text of a document."""
+    if of_document:
+        return False
+    return name in ("type", "mimeType", "blob") or (
+        name == "data" and value.get("type") in _PICTURES
+    )
 
 
 def secrets_in(environment: Mapping[str, str]) -> list[str]:
@@ -94,7 +116,8 @@ class Redaction:
             message, found = self._redactor.mask(error.error.message)
             if not found:
                 raise
-            data = ErrorData(code=error.error.code, message=message, data=error.error.data)
+            known, _ = self._redactor.mask_all(error.error.data, names=True)
+            data = ErrorData(code=error.error.code, message=message, data=known)
             raise MCPError(**data.model_dump()) from None
         if ctx.method not in _QUOTING or not isinstance(result, dict):
             return result

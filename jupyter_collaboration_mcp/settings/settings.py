@@ -183,6 +183,11 @@ class Settings:
     max_open_documents: int = setting(
         200, "Documents that one agent may have open at once; 0: any number.", metavar="COUNT"
     )
+    max_notebook_cells: int = setting(
+        20_000,
+        "Cells up to which agents may insert more into a notebook; 0: any number.",
+        metavar="COUNT",
+    )
     rate_limit: int = setting(
         3_000,
         "Calls of one agent in a minute, of tools, resources and prompts; ten times as many HTTP "

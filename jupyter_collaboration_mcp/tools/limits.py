@@ -15,6 +15,7 @@ from ..errors import InvalidArgument, TooLarge
 #: What arguments with these names are. All others are names of something: paths, ids, queries.
 _KINDS = {
     "content": "text of a document",
+    "cell_content": "text of a document",
     "old_text": "text of a document",
     "new_text": "text of a document",
     "code": "text of a document",

@@ -18,6 +18,8 @@ class Limits:
     """Characters of source in one cell, and in all cells of a call."""
     open_documents: int = 0
     """Documents that one agent may have open; 0: any number."""
+    notebook_cells: int = 0
+    """Cells that a notebook may have after a call that inserts some; 0: any number."""
 
 
 _CELL_TYPES = ("code", "markdown", "raw")
@@ -47,6 +49,21 @@ def check_count(limits: Limits, count: int, next_step: str = "Split the call.") 
             f"{count:,} cells in one call; at most {limits.cells_per_call:,} are allowed. "
             "Nothing was changed.",
             next_step,
+        )
+
+
+def check_room(limits: Limits, has: int, more: int) -> None:
+    """Refuse to insert more cells than a notebook may have.
+
+    Raises:
+        TooLarge: There would be too many.
+    """
+    if limits.notebook_cells and has + more > limits.notebook_cells:
+        raise TooLarge(
+            f"The notebook has {has:,} cells; with {more:,} more it would have more than "
+            f"{limits.notebook_cells:,} (max_notebook_cells). Nothing was changed.",
+            "Begin another notebook, or delete cells that nobody needs.",
+            cell_count=has,
         )
 
 

@@ -23,7 +23,14 @@ from ..documents.shared_cells import new_cell
 from ..documents.text_document import WHOLE, Document, TextDocument
 from ..errors import InvalidArgument, KernelBusy, NotCode, StepNotFound
 from ..remedies import Intent
-from .call_limits import Limits, check_cell_type, check_contents, check_count, check_source
+from .call_limits import (
+    Limits,
+    check_cell_type,
+    check_contents,
+    check_count,
+    check_room,
+    check_source,
+)
 from .cell_selection import (
     CellRef,
     Targets,
@@ -63,6 +70,7 @@ def insert_cells(
         running.check(cell.cell_type)
 
     def work(notebook: Notebook, record: CallRecord) -> list[str]:
+        check_room(limits, len(notebook), len(cells))
         places = insertion_points(notebook, len(cells), positions, start_position, after_cell)
         ids: list[str] = [""] * len(cells)
         groups: dict[int, list[int]] = {}

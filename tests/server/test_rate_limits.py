@@ -21,13 +21,14 @@ from tests.transport.conftest import HEADERS
 
 pytestmark = pytest.mark.anyio
 
-CALLS, RUNS, BYTES, DOCUMENTS = 12, 4, 2_000, 3
+CALLS, RUNS, BYTES, DOCUMENTS, CELLS = 12, 4, 2_000, 3, 8
 
 SETTINGS = {
     "rate_limit": str(CALLS),
     "execution_rate_limit": str(RUNS),
     "write_rate_limit": str(BYTES),
     "max_open_documents": str(DOCUMENTS),
+    "max_notebook_cells": str(CELLS),
 }
 
 
@@ -136,6 +137,35 @@ async def test_an_agent_has_so_many_documents_open_and_may_leave_one_for_another
         await other.ask("get_document", path=paths[-1])
         await collector.ask("leave_session", session_id=last["session_id"])
         await collector.ask("get_document", path=paths[-1])
+
+
+async def test_nobody_inserts_cells_into_a_notebook_without_end(server: JupyterProcess) -> None:
+    path = "growing.ipynb"
+    notebooks.write(Path(server.root) / path, notebooks.numbered(CELLS - 2))
+    new: dict[str, Any] = {"path": path, "exec": False}
+    async with agent(server, "Gardener", toolsets="default,rtc") as gardener:
+        three = [{"content": "x"}] * 3
+        for tool, more in (
+            ("batch_insert_notebook_cells", {}),
+            ("insert_nb_cells", {"position": 0}),
+        ):
+            error = await gardener.refused(tool, cells=three, **new, **more)
+            assert error["code"] == "too_large"
+            assert "max_notebook_cells" in error["message"]
+        assert len(await gardener.sources(path)) == CELLS - 2
+        await gardener.ask("batch_insert_notebook_cells", cells=three[:2], **new)
+        assert len(await gardener.sources(path)) == CELLS
+
+
+async def test_a_call_that_runs_code_counts_what_it_writes(server: JupyterProcess) -> None:
+    path = "written.ipynb"
+    notebooks.write(Path(server.root) / path, notebooks.numbered(1))
+    async with agent(server, "Scribe", toolsets="connect") as scribe:
+        await scribe.ask("connect_notebook", notebook_name="n", notebook_path=path)
+        arguments = {"notebook_name": "n", "cell_content": f"x = {'1' * (BYTES - 200)}"}
+        await scribe.ask("append_execute_code_cell", **arguments)
+        error = await scribe.refused("append_execute_code_cell", **arguments)
+        assert (error["code"], error["limit"]) == ("rate_limited", "write_rate_limit")
 
 
 async def test_a_flood_of_requests_is_answered_with_429_and_says_when_to_come_back(

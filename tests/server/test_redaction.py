@@ -101,6 +101,15 @@ def test_only_texts_of_documents_are_masked() -> None:
     assert count == 1
 
 
+def test_no_name_of_a_field_hides_a_secret_of_a_document() -> None:
+    redactor = Redactor(["hunter2-long"])
+    kept = {"data": "hunter2-long", "type": "image", "blob": ["hunter2-long"], "hunter2-long": 1}
+    masked, count = redactor.mask_all({"structuredContent": {"cells": [{"metadata": kept}]}})
+    (cell,) = masked["structuredContent"]["cells"]
+    assert cell["metadata"] == {"data": MASK, "type": "image", "blob": [MASK], MASK: 1}
+    assert count == 3
+
+
 def test_secrets_are_found_by_the_names_of_variables() -> None:
     environment = {
         "GITHUB_TOKEN": "long-enough",

@@ -157,12 +157,12 @@ async def _away_to_the_end(server: JupyterProcess, seconds: float) -> tuple[list
 async def _cut_at_the_first_line(server: JupyterProcess, seconds: float) -> tuple[list[float], str]:
     notebooks.write(Path(server.root) / "cut.ipynb", notebooks.numbered(1))
     url, headers = mcp_address(server)
-    progress: list[float] = []
+    lines: list[float] = []
     async with Proxy(url) as proxy, httpx2.AsyncClient(headers=headers, timeout=60) as http:
 
-        async def note(done: float, total: float | None, message: str | None) -> None:
-            progress.append(done)
-            if len(progress) == 1:  # the client gives up after a few
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            lines.append(progress)
+            if len(lines) == 1:  # the client gives up after a few
                 proxy.cut()
                 proxy.resume()
 
@@ -173,7 +173,7 @@ async def _cut_at_the_first_line(server: JupyterProcess, seconds: float) -> tupl
             said = await client.call_tool("run_code", arguments, progress_callback=note)
             assert proxy.connections > before
             assert isinstance(said.content[0], TextContent)
-            return progress, said.content[0].text
+            return lines, said.content[0].text
 
 
 async def test_a_server_that_keeps_nothing_sends_plain_answers(
