@@ -214,12 +214,18 @@ async def revoke(stage: Stage, token_id: str) -> None:
 
 
 async def answers(
-    stage: Stage, headers: dict[str, str], sessions: bool = False, query: str = ""
+    stage: Stage, headers: dict[str, str], sessions: bool = False, everything: bool = True
 ) -> AsyncIterator[tuple[str, httpx2.Response]]:
-    """What each request is answered with, and what else this address is asked for."""
-    url = f"{mcp_address(stage.server)[0]}{query}"
+    """What each request is answered with, and what else this address is asked for.
+
+    Args:
+        everything: Whether all is requested that the server offers; otherwise only lists.
+    """
+    url = mcp_address(stage.server)[0]
     async with httpx2.AsyncClient(headers={**HEADERS, **headers}, timeout=30, verify=False) as http:
         for request in catalogue.requests(stage.allowed, stage.standalone):
+            if not (everything or request.method.endswith("/list")):
+                continue
             more = {} if sessions else request.headers
             yield request.name, await http.post(url, json=request.body(sessions), headers=more)
         for method in ("GET", "DELETE"):
@@ -253,6 +259,19 @@ async def test_nothing_is_served_to_a_foreign_page(stage: Stage) -> None:
             assert answer.status_code == 403, name
             assert "Requests from this Origin are not allowed" in answer.text
             assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+async def test_every_answer_tells_browsers_to_show_and_keep_nothing(stage: Stage) -> None:
+    own = mcp_address(stage.server)[1]
+    foreign = {**own, "Origin": "https://evil.example"}
+    for headers in (own, {}, foreign):
+        async for name, answer in answers(stage, headers, everything=False):
+            said = answer.headers
+            assert "default-src 'none'" in said["Content-Security-Policy"], name
+            assert "frame-ancestors 'none'" in said["Content-Security-Policy"], name
+            assert said["X-Content-Type-Options"] == "nosniff", name
+            assert said["Referrer-Policy"] == "no-referrer", name
+            assert "no-store" in said["Cache-Control"] or "no-cache" in said["Cache-Control"]
 
 
 @extension
