@@ -544,6 +544,43 @@ async def test_no_resource_or_prompt_shows_a_denied_path(stage: Stage) -> None:
                     await ada.client.subscribe_resource(catalogue.uri_of(kind, hidden))
 
 
+@extension
+async def test_a_token_for_other_paths_shows_and_opens_nothing(stage: Stage) -> None:
+    scene = stage.allowed
+    made = await make_token(stage, paths=["elsewhere*"])
+    own = {"Authorization": f"Bearer {made['token']}"}
+    about = {scene.notebook, scene.text, scene.run, scene.fork, scene.name, *scene.sessions}
+    async with stage.agent(headers=own, agent="Eve") as eve, stage.unchanged():
+        for tool in catalogue.tools(stage.standalone):
+            plain = catalogue.arguments_of(tool, scene)
+            optional = [name for name in _PATHS if name in tool.schema["properties"]]
+            calls = [plain, *({**plain, name: scene.notebook} for name in optional)]
+            if more := catalogue.more_of(tool, scene):
+                calls.append(more[0])
+            for given in calls:
+                result = await eve.call(tool.name, **given)
+                values = {str(value) for value in given.values()}
+                if values & about or any(value.startswith(scene.new) for value in values):
+                    # Names that an agent gives belong to it alone.
+                    assert _code(result) in {*_UNSEEN, "notebook_unknown"}, (tool.name, given)
+                if scene.notebook not in str(given):
+                    said = f"{text_of(result)} {result.structured_content}"
+                    assert scene.notebook not in said, (tool.name, given, said)
+        for name, kind in RESOURCE_KINDS.items():
+            uri = catalogue.uri_of(kind, scene)
+            if name not in _GENERAL:
+                with pytest.raises(MCPError, match="|".join(_UNSEEN)):
+                    await eve.client.read_resource(uri)
+        assert scene.notebook not in str(await eve.client.read_resource("notebook://list"))
+        for name, prompt in PROMPT_KINDS.items():
+            with pytest.raises(MCPError, match="permission_refused"):
+                await eve.client.get_prompt(name, catalogue.prompt_arguments(prompt, scene))
+        assert scene.notebook not in str(await eve.client.list_resources())
+        for params in catalogue.completions(scene):
+            assert scene.notebook not in str(await _completed(eve, params)), params
+    await revoke(stage, made["id"])
+
+
 # -- and who may -----------------------------------------------------------------------------
 
 #: What the authorizer may be asked, as docs/security.md has it, and for which level.
