@@ -14,12 +14,14 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from jupyter_collaboration_mcp.cli import main
+from jupyter_collaboration_mcp.documents.addresses import Document
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import Gate, eventually
+from tests.harness.subscribers import address
 
 pytestmark = pytest.mark.anyio
 
@@ -133,6 +135,85 @@ async def test_it_opens_nothing_else_of_jupyter(server: JupyterProcess) -> None:
         ):
             assert response.status_code in (401, 403)
         assert (await ping(server, made["token"])).status_code != 401
+
+
+#: What Jupyter and its extensions serve, and how it is asked for.
+ROUTES = (
+    *(
+        "api",
+        "api/status",
+        "api/me",
+        "api/kernels",
+        "api/kernelspecs",
+        "api/sessions",
+        "api/config/x",
+    ),
+    *("api/contents/secret.ipynb", "api/contents/secret.ipynb/checkpoints", "api/spec.yaml"),
+    *("files/secret.ipynb", "view/secret.ipynb", "nbconvert/html/secret.ipynb", "tree", "lab"),
+    *("api/nbconvert", "api/security/csp-report", "api/shutdown", "api/terminals", "metrics"),
+    *("api/collaboration/session/secret.ipynb", "api/collaboration/fork/x", "api/fileid/id"),
+    *("api/collaboration/undo_redo/x", "api/collaboration/timeline/secret.ipynb", "logout"),
+    *("api/collaboration-mcp", "api/collaboration-mcp/forks", "api/collaboration-mcp/tokens"),
+    *("api/collaboration-mcp/tokens/00000000", "api/collaboration-mcp/history/json:notebook:x"),
+)
+
+SOCKETS = (
+    *("api/kernels/x/channels", "api/events/subscribe", "terminals/websocket/1"),
+    "api/collaboration/room/json:notebook:{id}",
+    "api/collaboration/room/JupyterLab:globalAwareness",
+)
+
+#: What anybody may see, with or without a token.
+_PUBLIC = {"api", "logout"}
+
+
+def files(server: JupyterProcess) -> set[str]:
+    """What is in a server's directory, without what it keeps there itself."""
+    found = Path(server.root).rglob("*")
+    return {str(path) for path in found if not path.name.startswith(".")}
+
+
+def forms(token: str) -> list[tuple[dict[str, str], str]]:
+    """All ways to send a token: headers and a query."""
+    return [
+        ({"Authorization": f"Bearer {token}"}, ""),
+        ({"Authorization": f"token {token}"}, ""),
+        ({"Authorization": f"Identity.token {token}"}, ""),
+        ({"Authorization": token}, ""),
+        ({}, f"?token={token}"),
+        ({"Cookie": f"token={token}; username-127-0-0-1={token}"}, ""),
+    ]
+
+
+async def test_no_other_route_of_jupyter_is_opened_by_it(server: JupyterProcess) -> None:
+    made = await make(server, permission="admin")
+    found = Document.parse(await address(server, "secret.ipynb"))
+    assert found is not None
+    socket = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "x3JJHMbDL1EzLkh9GBhXDw==",
+    }
+    before = files(server)
+    async with httpx2.AsyncClient(timeout=30, follow_redirects=False) as http:
+        for headers, query in forms(made["token"]):
+            for route in ROUTES:
+                for method in ("GET", "POST", "DELETE"):
+                    if route in _PUBLIC and method == "GET":
+                        continue
+                    said = await http.request(
+                        method, f"{server.url}{route}{query}", headers=headers, json={}
+                    )
+                    refused = said.status_code in (401, 403, 404, 405)
+                    to_login = said.status_code == 302 and "/login" in said.headers["Location"]
+                    assert refused or to_login, (method, route, headers, said.status_code)
+            for route in SOCKETS:
+                url = f"{server.url}{route.format(id=found.notebook)}{query}"
+                said = await http.get(url, headers={**headers, **socket})
+                assert said.status_code in (302, 403, 404), (route, said.status_code)
+    assert files(server) == before
+    assert (await ping(server, made["token"])).status_code != 401
 
 
 async def test_its_agent_cannot_take_another_name_or_a_higher_level(

@@ -214,12 +214,18 @@ async def revoke(stage: Stage, token_id: str) -> None:
 
 
 async def answers(
-    stage: Stage, headers: dict[str, str], sessions: bool = False, query: str = ""
+    stage: Stage, headers: dict[str, str], sessions: bool = False, everything: bool = True
 ) -> AsyncIterator[tuple[str, httpx2.Response]]:
-    """What each request is answered with, and what else this address is asked for."""
-    url = f"{mcp_address(stage.server)[0]}{query}"
+    """What each request is answered with, and what else this address is asked for.
+
+    Args:
+        everything: Whether all is requested that the server offers; otherwise only lists.
+    """
+    url = mcp_address(stage.server)[0]
     async with httpx2.AsyncClient(headers={**HEADERS, **headers}, timeout=30, verify=False) as http:
         for request in catalogue.requests(stage.allowed, stage.standalone):
+            if not (everything or request.method.endswith("/list")):
+                continue
             more = {} if sessions else request.headers
             yield request.name, await http.post(url, json=request.body(sessions), headers=more)
         for method in ("GET", "DELETE"):
@@ -253,6 +259,19 @@ async def test_nothing_is_served_to_a_foreign_page(stage: Stage) -> None:
             assert answer.status_code == 403, name
             assert "Requests from this Origin are not allowed" in answer.text
             assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+async def test_every_answer_tells_browsers_to_show_and_keep_nothing(stage: Stage) -> None:
+    own = mcp_address(stage.server)[1]
+    foreign = {**own, "Origin": "https://evil.example"}
+    for headers in (own, {}, foreign):
+        async for name, answer in answers(stage, headers, everything=False):
+            said = answer.headers
+            assert "default-src 'none'" in said["Content-Security-Policy"], name
+            assert "frame-ancestors 'none'" in said["Content-Security-Policy"], name
+            assert said["X-Content-Type-Options"] == "nosniff", name
+            assert said["Referrer-Policy"] == "no-referrer", name
+            assert "no-store" in said["Cache-Control"] or "no-cache" in said["Cache-Control"]
 
 
 @extension
@@ -523,6 +542,43 @@ async def test_no_resource_or_prompt_shows_a_denied_path(stage: Stage) -> None:
             if name not in _GENERAL:
                 with legacy(), pytest.raises(MCPError, match="|".join(_UNSEEN)):
                     await ada.client.subscribe_resource(catalogue.uri_of(kind, hidden))
+
+
+@extension
+async def test_a_token_for_other_paths_shows_and_opens_nothing(stage: Stage) -> None:
+    scene = stage.allowed
+    made = await make_token(stage, paths=["elsewhere*"])
+    own = {"Authorization": f"Bearer {made['token']}"}
+    about = {scene.notebook, scene.text, scene.run, scene.fork, scene.name, *scene.sessions}
+    async with stage.agent(headers=own, agent="Eve") as eve, stage.unchanged():
+        for tool in catalogue.tools(stage.standalone):
+            plain = catalogue.arguments_of(tool, scene)
+            optional = [name for name in _PATHS if name in tool.schema["properties"]]
+            calls = [plain, *({**plain, name: scene.notebook} for name in optional)]
+            if more := catalogue.more_of(tool, scene):
+                calls.append(more[0])
+            for given in calls:
+                result = await eve.call(tool.name, **given)
+                values = {str(value) for value in given.values()}
+                if values & about or any(value.startswith(scene.new) for value in values):
+                    # Names that an agent gives belong to it alone.
+                    assert _code(result) in {*_UNSEEN, "notebook_unknown"}, (tool.name, given)
+                if scene.notebook not in str(given):
+                    said = f"{text_of(result)} {result.structured_content}"
+                    assert scene.notebook not in said, (tool.name, given, said)
+        for name, kind in RESOURCE_KINDS.items():
+            uri = catalogue.uri_of(kind, scene)
+            if name not in _GENERAL:
+                with pytest.raises(MCPError, match="|".join(_UNSEEN)):
+                    await eve.client.read_resource(uri)
+        assert scene.notebook not in str(await eve.client.read_resource("notebook://list"))
+        for name, prompt in PROMPT_KINDS.items():
+            with pytest.raises(MCPError, match="permission_refused"):
+                await eve.client.get_prompt(name, catalogue.prompt_arguments(prompt, scene))
+        assert scene.notebook not in str(await eve.client.list_resources())
+        for params in catalogue.completions(scene):
+            assert scene.notebook not in str(await _completed(eve, params)), params
+    await revoke(stage, made["id"])
 
 
 # -- and who may -----------------------------------------------------------------------------

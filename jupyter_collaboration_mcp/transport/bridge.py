@@ -36,7 +36,12 @@ from jupyter_collaboration_mcp.transport.agent_tokens import (
 )
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.open_requests import TooManyRequests
-from jupyter_collaboration_mcp.transport.origins import authority, is_loopback, is_origin
+from jupyter_collaboration_mcp.transport.origins import (
+    SECURE_HEADERS,
+    authority,
+    is_loopback,
+    is_origin,
+)
 from jupyter_collaboration_mcp.transport.request_secrets import (
     forget_secrets,
     normalise_authorization,
@@ -230,7 +235,12 @@ class MCPHandler(JupyterHandler):
             return "user:anonymous"
         return f"user:{self.current_user.username}"
 
-    # CORS
+    # What browsers are told
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        for name, value in SECURE_HEADERS.items():
+            self.set_header(name, value)
 
     def set_cors_headers(self) -> None:
         """Let the origins of `ServerApp.allow_origin` read the answer, and no others.

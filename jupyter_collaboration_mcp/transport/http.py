@@ -20,7 +20,7 @@ from ..server.caller import SCOPE_KEY, Caller, ConnectionOptions, allow_all
 from ..server.rates import Buckets, retry_after
 from .endpoint import MAX_REQUEST_BODY_SIZE
 from .open_requests import OpenRequests, TooManyRequests
-from .origins import authority, host_name
+from .origins import SECURE_HEADERS, authority, host_name
 from .resumption import make_resumable
 from .sessions import bound_sessions
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Seconds for the body of a request to come.
 _BODY_LIMIT = 60.0
+
+_SECURE = [(name.lower().encode(), value.encode()) for name, value in SECURE_HEADERS.items()]
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -125,6 +127,7 @@ class _OriginGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            send = _securely(send)
             if not all(map(self._is_known, _sent(scope, b"host") or [""])):
                 await _answer(send, 421, "invalid_host", "Name this host with --allowed-host.")
                 return
@@ -136,6 +139,20 @@ class _OriginGate:
 
     def _is_known(self, host: str | None) -> bool:
         return host is not None and not self._hosts.isdisjoint({host.lower(), host_name(host)})
+
+
+def _securely(send: Send) -> Send:
+    """Add what every answer says to a browser, unless it says otherwise."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            said = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in said}
+            more = [each for each in _SECURE if each[0] not in names]
+            message = {**message, "headers": [*said, *more]}
+        await send(message)
+
+    return send_with_headers
 
 
 def _sent(scope: Scope, header: bytes) -> list[str]:

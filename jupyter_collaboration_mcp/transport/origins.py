@@ -1,4 +1,5 @@
 """What a browser may send as Origin or Host: `scheme://host[:port]`, `host[:port]`, nothing else.
+And what every answer tells it.
 
 `http://localhost:x@evil.example` begins like an origin of this machine, but is not one.
 """
@@ -7,6 +8,14 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
+
+#: What every answer says to a browser: show it nowhere, guess nothing, keep nothing, tell nobody.
+SECURE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+}
 
 _HOST = r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z._-]+)(?::[0-9]{1,5})?"
 

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
+from jupyter_collaboration_mcp.transport import http as http_module
 from jupyter_collaboration_mcp.transport import streams
 from jupyter_collaboration_mcp.transport.http import application, bind
 from jupyter_collaboration_mcp.transport.resumption import Resumption
@@ -323,6 +324,23 @@ async def test_a_server_that_keeps_nothing_sends_no_ids(name: str) -> None:
         assert await ada.refused("1-1") == 400
         async with ada.listen("n1-1") as notifications:
             assert notifications.status == 200
+
+
+async def test_a_client_that_does_not_send_its_request_is_not_waited_for(
+    here: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_module, "_BODY_LIMIT", 0.1)
+    url = httpx2.URL(here.url)
+    sent = f"POST /mcp HTTP/1.1\r\nHost: {url.netloc.decode()}\r\nContent-Length: 9\r\n"
+    sent += "".join(f"{name}: {value}\r\n" for name, value in here.headers.items())
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(f"{sent}\r\n{{".encode())
+    assert b" 408 " in await asyncio.wait_for(reader.readline(), 10)
+    writer.close()
+    monkeypatch.undo()
+    async with httpx2.AsyncClient(headers=here.headers, timeout=30) as http:
+        values = b"[" + b"0," * 600_001 + b"0]"
+        assert (await http.post(here.url, content=values)).status_code == 413
 
 
 async def test_jupyter_stops_in_time_while_clients_are_away(
