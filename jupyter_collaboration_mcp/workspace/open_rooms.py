@@ -278,8 +278,7 @@ class OpenRooms:
 
     def observe(self, room_id: RoomId) -> None:
         """Join a room that people have opened, if agents have used its document before."""
-        known = room_id in self._open or room_id in self._joining
-        if self.activity.enabled and not known:
+        if self.activity.enabled and not (room_id in self._open or room_id in self._joining):
             self._observing.ensure(room_id, lambda: self._observe(room_id))
 
     async def _observe(self, room_id: RoomId) -> None:
@@ -360,8 +359,7 @@ class OpenRooms:
             opened.peer.seat(seat)
             opened.activity.agent_joined(seat.member)
             self.undo_steps.limit_seats()
-        seat.bound = agent.bound
-        seat.used = time.monotonic()
+        seat.bound, seat.used = agent.bound, time.monotonic()
         self.watchers.on_agent(agent.key)
         if came or self._current.get(agent.key) != room_id:
             self._current[agent.key] = room_id
@@ -377,6 +375,7 @@ class OpenRooms:
                     seats.setdefault(key, []).append((seat, opened.peer.link))
         self._current = {key: room for key, room in self._current.items() if key in seats}
         self.lobby.update(_attendance(each) for each in seats.values())
+        self.watchers.on_list()
 
     def leave(self, agent: str) -> None:
         """Hide an agent that has ended its session. Its runs continue, and its seats are kept for a

@@ -269,6 +269,8 @@ async def test_the_list_is_heard_to_change_only_for_what_may_be_read(
             before = heard.count(uris[0]), heard.count(LIST)
             async with tab(server, secret):
                 await settled(heard, other, ana)
+            await _rename(server, new(server, "closed"), "still-closed.ipynb")
+            await settled(heard, other, ana)
             assert (heard.count(uris[0]), heard.count(LIST)) == before
             async with tab(server, new(server, "another")):
                 await until(
@@ -295,10 +297,16 @@ async def test_the_list_changes_when_people_open_and_close_a_notebook(
         (found,) = (await heard.client.read_resource(uri)).contents
         return path in found.model_dump_json()
 
-    async with subscribed(through(server), mode, [uri], lists=True) as heard:
+    other = new(server, f"beside-{mode}")
+    beside = await address(server, other)
+    async with (
+        person(server, other) as bob,
+        subscribed(through(server), mode, [uri, beside], lists=True) as heard,
+    ):
         async with tab(server, path):
             await eventually(partial(listed, heard), bool)
-            assert min(heard.count(uri), heard.count(LIST)) >= 1
+            await until(lambda: min(heard.count(uri), heard.count(LIST)) >= 1)
+            await settled(heard, beside, bob)
             before = heard.count(uri), heard.count(LIST)
         await eventually(partial(listed, heard), lambda found: not found)
         await until(lambda: heard.count(uri) > before[0] and heard.count(LIST) > before[1])
