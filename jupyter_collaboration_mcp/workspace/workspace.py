@@ -211,7 +211,7 @@ class Workspace:
             fork = await self.forking.find(room_id.file_id)
             path = "" if fork is None else await self.forking.path_of(fork)
         path = path or last_path
-        permit = await call.permit(server, Level.read, path)
+        permit = await call.permit(server, Level.read, path, uses=False)
         if any(name != path for name in others):
             await self._require(path, others, permit)
 

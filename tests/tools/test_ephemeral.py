@@ -214,7 +214,13 @@ async def test_it_goes_with_its_kernel_when_nobody_uses_it(
             await ada.ask("batch_execute_notebook_cells", path=path, timeout=0)
             assert len(await people.sessions(path)) == 1
             other = await create(ada, "other")
-            await until(lambda: not there(server, other))
+            await ada.sources(other)
+
+            async def listed() -> bool:
+                await ada.client.list_resources()  # which is no use of what it lists
+                return there(server, other)
+
+            await eventually(listed, lambda found: not found)
             assert there(server, path)  # a person is there, and it runs
         # longer than the idle time since the agent's last call
         await eventually(lambda: people.sessions(path), lambda sessions: not sessions)
