@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
-from tests.harness.kernels import KernelApi, eventually
+from tests.harness.kernels import Gate, KernelApi, eventually
 from tests.harness.standalone import StandaloneProcess
 from tests.harness.waiting import until
 from tests.harness.ways import WAYS, ours, served
@@ -27,6 +29,8 @@ pytestmark = pytest.mark.anyio
 
 #: Seconds without use after which they go.
 IDLE = "2"
+
+HELD = "--ServerApp.kernel_manager_class=tests.harness.held_kernels.HeldKernels"
 
 
 @pytest.fixture(params=WAYS)
@@ -201,32 +205,46 @@ async def test_an_agent_has_at_most_twenty_of_them(server: JupyterProcess) -> No
 
 
 async def test_it_goes_with_its_kernel_when_nobody_uses_it(
-    make_server: MakeServer, way: str
+    make_server: MakeServer, way: str, tmp_path: Path
 ) -> None:
+    start, gate = Gate(tmp_path / "start"), Gate(tmp_path / "gate")
+    settings, env = {"ephemeral_timeout": IDLE}, {"HELD_KERNELS": str(start.path)}
     async with (
-        served(make_server, way, settings={"ephemeral_timeout": IDLE}) as server,
+        served(make_server, way, HELD, settings=settings, env=env) as server,
         agent(server) as ada,
         KernelApi(server) as people,
     ):
-        path = await create(ada, content="import time; time.sleep(3); print('done')")
+        path = await create(ada, content=gate.code)
+        call = partial(ada.ask, "batch_execute_notebook_cells", path=path, timeout=60)
+        running = asyncio.create_task(call())
+        await start.reached()
+        await outlives_another(server, ada, path)  # for what runs soon
+        start.open()
+        await gate.reached()
         async with Collaborator(server.url, server.token, path) as ana:
             await ana.synced()
-            await ada.ask("batch_execute_notebook_cells", path=path, timeout=0)
             assert len(await people.sessions(path)) == 1
-            other = await create(ada, "other")
-            await ada.sources(other)
-
-            async def listed() -> bool:
-                await ada.client.list_resources()  # which is no use of what it lists
-                return there(server, other)
-
-            await eventually(listed, lambda found: not found)
-            assert there(server, path)  # a person is there, and it runs
+            gate.open()
+            assert [run["state"] for run in (await running)["runs"]] == ["completed"]
+            await outlives_another(server, ada, path)  # for a person
         # longer than the idle time since the agent's last call
         await eventually(lambda: people.sessions(path), lambda sessions: not sessions)
         await until(lambda: not there(server, "ephemeral"))
         error = await ada.refused("get_notebook", path=path)
         assert error["code"] == "document_not_found"
+
+
+async def outlives_another(server: JupyterProcess, ada: AgentClient, path: str) -> None:
+    """Wait until one that nobody uses has gone; this one is still there."""
+    other = await create(ada, "other")
+    await ada.sources(other)
+
+    async def listed() -> bool:
+        await ada.client.list_resources()  # which is no use of what it lists
+        return there(server, other)
+
+    await eventually(listed, lambda found: not found)
+    assert there(server, path)
 
 
 async def test_a_person_who_renames_it_keeps_it(make_server: MakeServer, way: str) -> None:
