@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable
 
 from ..backends.protocols.rooms import Backend
-from .open_rooms import OpenRooms
+from ..documents.members import agent_username
+from .open_rooms import OpenRoom, OpenRooms
 from .people import users_in
 from .room_watchers import Stop
 
@@ -69,13 +70,15 @@ class OpenPaths:
             timer.cancel()
 
     def _now(self) -> set[str]:
-        used = (opened.peer.link for opened in self._rooms if opened.agents)
-        paths = {link.path for link in used if not link.room_id.is_fork}
+        used = [opened for opened in self._rooms if opened.agents]
+        paths = {opened.peer.link.path for opened in used if _is_open(opened)}
         others = self._backend.open_paths()
         if others is not None:
             return paths.union(others)
+        own = {agent_username(agent) for opened in used for agent in opened.agents}
         for user in users_in(self._rooms.lobby.states, ()):
-            paths.update(path for path in (user.current, *user.documents) if path)
+            if user.id not in own:
+                paths.update(path for path in (user.current, *user.documents) if path)
         return paths
 
     def _look(self, pause: float) -> None:
@@ -88,3 +91,9 @@ class OpenPaths:
         for path in before ^ self._known:
             for tell in list(self._watchers.values()):
                 tell(path)
+
+
+def _is_open(opened: OpenRoom) -> bool:
+    """Whether a room has a document that is there. From outside, a server may be restarting."""
+    link = opened.peer.link
+    return not (link.room_id.is_fork or opened.gone) and (link.alive or not link.at_once)

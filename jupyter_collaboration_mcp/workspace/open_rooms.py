@@ -213,6 +213,7 @@ class OpenRooms:
             except (TokenRefused, PathError, ForkNotFound) as error:
                 self._log.warning("%s: %s", room_id, error.happened)
                 opened.gone = isinstance(error, DocumentNotFound | ForkNotFound)
+                self.watchers.on_left(room_id)
                 return
             except CollaborationError as error:
                 self._log.info("%s: %s", room_id, error.happened)

@@ -350,6 +350,18 @@ async def test_the_list_changes_when_a_notebook_is_renamed(
         await _rename(server, path, f"renamed-{path}")
 
 
+async def test_a_document_that_is_deleted_is_heard_of_and_not_open_any_more(
+    server: JupyterProcess, path: str
+) -> None:
+    document, cell = await address(server, path), await address(server, path, CELL)
+    uris = [document, cell, "notebook://list"]
+    async with agent(server, "Ada") as ada, both(server, uris) as heard:
+        async with heard.hearing(document), heard.hearing("notebook://list"):
+            await ada.write(path, CELL, "1")
+        async with heard.hearing(document), heard.hearing(cell), heard.hearing("notebook://list"):
+            await ada.ask("delete_document", path=path)
+
+
 async def test_a_document_that_everybody_leaves_is_heard_of_when_it_is_opened_again(
     server: JupyterProcess, path: str
 ) -> None:
