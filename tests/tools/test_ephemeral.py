@@ -48,6 +48,22 @@ async def server(
         yield process
 
 
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Gate:
+    """At which the kernels of the hasty server wait before they start."""
+    return Gate(tmp_path_factory.mktemp("kernels") / "start")
+
+
+@pytest.fixture(scope="module", params=WAYS)
+async def hasty(
+    make_server: MakeServer, request: pytest.FixtureRequest, start: Gate, anyio_backend: str
+) -> AsyncIterator[JupyterProcess]:
+    """One on which they go soon."""
+    settings, env = {"ephemeral_timeout": IDLE}, {"HELD_KERNELS": str(start.path)}
+    async with served(make_server, request.param, HELD, settings=settings, env=env) as process:
+        yield process
+
+
 async def create(ada: AgentClient, name: str = "scratch", **more: Any) -> str:
     made = await ada.ask("create_document", path=name, ephemeral=True, **more)
     assert made["ephemeral"] is True
@@ -199,21 +215,18 @@ async def test_an_agent_has_at_most_twenty_of_them(server: JupyterProcess) -> No
         paths = [await create(ada, f"n{number}") for number in range(20)]
         error = await ada.refused("create_document", path="n20", ephemeral=True)
         assert error["code"] == "too_large"
-        for path in paths:
-            await ada.ask("delete_document", path=path)
+        assert all(there(server, path) for path in paths)
+        await ada.ask("delete_document", path="ephemeral", recursive=True)
+        await ada.ask("delete_document", path=await create(ada, "n20"))
         assert not there(server, "ephemeral")
 
 
 async def test_it_goes_with_its_kernel_when_nobody_uses_it(
-    make_server: MakeServer, way: str, tmp_path: Path
+    hasty: JupyterProcess, start: Gate, tmp_path: Path
 ) -> None:
-    start, gate = Gate(tmp_path / "start"), Gate(tmp_path / "gate")
-    settings, env = {"ephemeral_timeout": IDLE}, {"HELD_KERNELS": str(start.path)}
-    async with (
-        served(make_server, way, HELD, settings=settings, env=env) as server,
-        agent(server) as ada,
-        KernelApi(server) as people,
-    ):
+    server, gate = hasty, Gate(tmp_path / "gate")
+    start.close()
+    async with agent(server) as ada, KernelApi(server) as people:
         path = await create(ada, content=gate.code)
         call = partial(ada.ask, "batch_execute_notebook_cells", path=path, timeout=60)
         running = asyncio.create_task(call())
@@ -247,12 +260,9 @@ async def outlives_another(server: JupyterProcess, ada: AgentClient, path: str) 
     assert there(server, path)
 
 
-async def test_a_person_who_renames_it_keeps_it(make_server: MakeServer, way: str) -> None:
-    async with (
-        served(make_server, way, settings={"ephemeral_timeout": IDLE}) as server,
-        agent(server) as ada,
-        KernelApi(server) as people,
-    ):
+async def test_a_person_who_renames_it_keeps_it(hasty: JupyterProcess) -> None:
+    server = hasty
+    async with agent(server) as ada, KernelApi(server) as people:
         path = await create(ada, content="x = 1")
         other = await create(ada, "other")
         await people.rename(path, "kept.ipynb")
