@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,8 @@ from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.kernels import Gate, eventually
-from tests.harness.subscribers import address
+from tests.harness.subscribers import address, subscribed
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -68,14 +70,20 @@ async def revoke(server: JupyterProcess, token_id: str) -> int:
 
 @asynccontextmanager
 async def holder(
-    server: JupyterProcess, token: str, query: str = "", mode: str = MODERN
+    server: JupyterProcess,
+    token: str,
+    query: str = "",
+    mode: str = MODERN,
+    on_message: Any = None,
 ) -> AsyncIterator[AgentClient]:
     """An agent that has only a token of its own."""
     headers = {"Authorization": f"Bearer {token}"}
     url = f"{server.url}mcp?structured=true{query}"
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60, verify=False) as http,
-        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        Client(
+            streamable_http_client(url, http_client=http), mode=mode, message_handler=on_message
+        ) as client,
     ):
         yield AgentClient(client)
 
@@ -352,6 +360,31 @@ async def test_revoking_ends_requests_sessions_and_runs_at_once(
         status = await bob.ask("get_notebook_status", path=path)
         assert status["kernel"]["state"] == "idle"
     assert (await ping(server, made["token"])).status_code == 401
+
+
+async def test_who_watches_hears_nothing_when_its_token_has_expired(server: JupyterProcess) -> None:
+    path = "reports/a.ipynb"
+    uri, made = await address(server, path), await make(server, expires_in=4)
+
+    def as_eve(mode: str, on_message: Any) -> Any:
+        return holder(server, made["token"], mode=mode, on_message=on_message)
+
+    def as_bob(mode: str, on_message: Any) -> Any:
+        return agent(server, "Bob", mode, on_message=on_message)
+
+    async with (
+        Collaborator(server.url, server.token, path) as ana,
+        subscribed(as_bob, MODERN, [uri]) as bob,
+        subscribed(as_eve, MODERN, [uri]) as eve,
+    ):
+        async with eve.hearing(uri), bob.hearing(uri):
+            ana.insert(0, 0, "x")
+        await until(lambda: time.time() > made["expires"])
+        before = eve.count(uri)
+        for _ in range(3):
+            async with bob.hearing(uri):
+                ana.insert(0, 0, "y")
+        assert eve.count(uri) == before
 
 
 async def test_rest_lists_tokens_without_what_lets_anybody_in(server: JupyterProcess) -> None:

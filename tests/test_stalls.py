@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -26,8 +26,11 @@ from tests.harness import notebooks, stall_meter
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
+from tests.harness.subscribers import address
 
 pytestmark = pytest.mark.anyio
+
+T = TypeVar("T")
 
 #: Milliseconds of CPU time, on a machine on which the meter's piece of work takes this many.
 LIMIT, UNIT = 100, 2.0
@@ -361,13 +364,13 @@ async def typing(person: Collaborator) -> AsyncIterator[None]:
     assert person.source(TYPED) == before + "k" * typed
 
 
-async def measure(
-    client: AgentClient, meter: httpx.AsyncClient, case: Case, refused: str | None
-) -> tuple[float, str]:
-    """Make a call while others ask how the server is, and see that it did what it should.
+async def beside(
+    meter: httpx.AsyncClient, request: Awaitable[T], name: str
+) -> tuple[T, tuple[float, str]]:
+    """Make a request while others ask how the server is.
 
     Returns:
-        How many times the limit its longest callback took, and which one that was.
+        Its answer; how many times the limit its longest callback took, and which one that was.
     """
     waits: list[float] = []
 
@@ -378,17 +381,25 @@ async def measure(
             waits.append(time.monotonic() - start)
             await asyncio.sleep(0.05)
 
-    tool, arguments = case
     before = await longest(meter)
     others = asyncio.ensure_future(ask_on())
-    result = await client.call(tool, **arguments)
+    answer = await request
     others.cancel()
     found = await longest(meter)
+    assert max(waits, default=0) < PATIENCE, name
+    return answer, (excess(before, found), f"{name}: {found}")
+
+
+async def measure(
+    client: AgentClient, meter: httpx.AsyncClient, case: Case, refused: str | None
+) -> tuple[float, str]:
+    """Make a call beside others, and see that it did what it should."""
+    tool, arguments = case
+    result, found = await beside(meter, client.call(tool, **arguments), tool)
     assert result.structured_content is not None
     error = result.structured_content.get("error", {})
     assert (result.is_error, error.get("code")) == (refused is not None, refused), error
-    assert max(waits, default=0) < PATIENCE, tool
-    return excess(before, found), f"{tool}: {found}"
+    return found
 
 
 @pytest.mark.parametrize("call", READS)
@@ -397,6 +408,35 @@ async def test_reads_block_nobody(reader: AgentClient, meter: httpx.AsyncClient,
     while not found or found[-1][0] >= 1:
         assert len(found) < ATTEMPTS, found
         found.append(await measure(reader, meter, READS[call], REFUSED.get(call)))
+
+
+@pytest.mark.parametrize("form", ["srcmd", "json", "cells", "cells/cell-04999-id"])
+async def test_reading_resources_blocks_nobody(
+    large: JupyterProcess, reader: AgentClient, meter: httpx.AsyncClient, form: str
+) -> None:
+    uri = f"{await address(large, NOTEBOOK)}/{form}"
+    found: list[tuple[float, str]] = []
+    while not found or found[-1][0] >= 1:
+        assert len(found) < ATTEMPTS, found
+        result, took = await beside(meter, reader.client.read_resource(uri), form)
+        (content,) = result.contents
+        assert "step = 4999" in getattr(content, "text", "")
+        found.append(took)
+
+
+async def test_listing_resources_and_filling_in_a_prompt_blocks_nobody(
+    reader: AgentClient, meter: httpx.AsyncClient
+) -> None:
+    await reader.ask("get_notebook", path=NOTEBOOK, format="outline")
+    requests: dict[str, Callable[[], Awaitable[object]]] = {
+        "list": reader.client.list_resources,
+        "prompt": lambda: reader.client.get_prompt("review_notebook", {"path": NOTEBOOK}),
+    }
+    for name, request in requests.items():
+        found: list[tuple[float, str]] = []
+        while not found or found[-1][0] >= 1:
+            assert len(found) < ATTEMPTS, found
+            found.append((await beside(meter, request(), name))[1])
 
 
 @pytest.mark.parametrize("calls", WRITES)

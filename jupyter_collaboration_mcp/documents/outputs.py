@@ -85,9 +85,14 @@ def joined(value: Any) -> str:
 
 # Text as it would stand on a screen
 
-# CSI with its parameters, OSC up to its end (links, titles), and the two-character ones.
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# CSI with its parameters, OSC up to its end (links, titles), and the two-character ones; CSI and
+# OSC can also begin with one character.
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[@-Z\\-_=>]"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f]")
 
 
 def as_on_screen(text: str) -> str:

@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping
 from html import escape, unescape
 from typing import Any
-from xml.dom import minidom
-from xml.parsers.expat import ExpatError
+from xml.parsers.expat import ExpatError, ParserCreate
 
 from .outputs import as_on_screen, data_of, joined
 
@@ -45,8 +44,9 @@ _ATTRIBUTE = re.compile(
 )
 
 _NAMES = """
-align alt border class colspan datetime dir headers height id lang open rowspan scope span start
-title type valign value width"""
+align alt border class colspan datetime dir height lang open rowspan scope span start title type
+valign value width"""
+#: Neither `id` nor `name`: by these, markup can stand in for variables of the page that shows it.
 _ATTRIBUTES = frozenset(_NAMES.split())
 
 #: Schemes that links and images may have. What a picture has inside runs nowhere.
@@ -62,20 +62,26 @@ marker symbol use linearGradient radialGradient stop title desc"""
 _SVG_TAGS = frozenset(_SVG_ELEMENTS.split())
 _SVG_REFERENCES = frozenset(("href", "xlink:href"))
 
-#: What an attribute of SVG may not have: functions that load, or what could be one.
+#: What an attribute of SVG may not have: functions that load, what could be one, and a place
+#: outside of the picture.
 _SVG_CODE = re.compile(
-    r"\\|@|javascript:|expression|\b(?:image|image-set|src|cross-fade)\s*\(", re.IGNORECASE
+    r"\\|@|/\*|javascript:|expression|\bposition\s*:|\b(?:image|image-set|src|cross-fade)\s*\(",
+    re.IGNORECASE,
 )
 _SVG_URL = re.compile(r"url\s*\(\s*['\"]?\s*([^\s'\"]?)", re.IGNORECASE)
 
 _MARKDOWN_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
-_MARKDOWN_URL = re.compile(r"\b(?:javascript|vbscript|data)\s*:(?!image/[a-z]+;base64,)", re.I)
+_MARKDOWN_CODE = re.compile(r"\b(?:javascript|vbscript)\s*:", re.IGNORECASE)
 
-#: Where a link of Markdown leads to.
-_MARKDOWN_LINK = re.compile(r"(\]\(\s*<?|\]:\s*<?)([^\s<>)]{1,200})")
+#: Where a link of Markdown leads to, perhaps in the next line of a quotation. It is only looked at:
+#: what is no link after all may have one in it.
+_MARKDOWN_LINK = re.compile(r"\][(:][\s>]*+(?=<([^<>\[\]\n]*+)|([^\s()<>\[\]]++))")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _MARKDOWN_SCHEME = re.compile(r"(?:https?|mailto|attachment|unsafe):", re.IGNORECASE)
+
+#: How often characters of a link are written as entities, of entities.
+_ENCODINGS = 3
 
 
 def safe_html(html: str) -> str:
@@ -86,27 +92,25 @@ def safe_html(html: str) -> str:
 def safe_svg(svg: str) -> str | None:
     """SVG in which nothing runs and nothing is loaded; None if it is not well-formed."""
     try:
-        document = minidom.parseString(svg)
-        root = document.documentElement
-        if root is None or root.tagName != "svg":
-            return None
-        _clean_svg(root)
-        return str(root.toxml())
-    except (ExpatError, ValueError, RecursionError):
+        return _SvgWriter().written(svg)
+    except (ExpatError, ValueError):
         return None
 
 
 def safe_markdown(markdown: str) -> str:
     """Markdown without HTML, and without links that run."""
-    plain = _MARKDOWN_URL.sub("unsafe:", _MARKDOWN_TAG.sub("&lt;", markdown))
+    plain = _MARKDOWN_CODE.sub("unsafe:", _MARKDOWN_TAG.sub("&lt;", markdown))
     return _MARKDOWN_LINK.sub(_safe_link, plain)
 
 
 def _safe_link(link: re.Match[str]) -> str:
     """A link whose scheme may be written in other ways than as it is."""
-    url = _IGNORED.sub("", _ESCAPE.sub("", unescape(link[2])))
-    known = _MARKDOWN_SCHEME.match(url) or _IMAGE.match(url) or not _SCHEME.match(url)
-    return link[0] if known else f"{link[1]}unsafe:{link[2]}"
+    said = link[1] or link[2] or ""
+    for _ in range(_ENCODINGS):
+        said = unescape(said)
+    said = _IGNORED.sub("", _ESCAPE.sub("", said))
+    known = _MARKDOWN_SCHEME.match(said) or _IMAGE.match(said) or not _SCHEME.match(said)
+    return link[0] if known else f"{link[0]}unsafe:"
 
 
 def safe_data(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,7 +142,7 @@ def safe_output(output: Mapping[str, Any]) -> dict[str, Any]:
 #: Types that are cleaned, and those that are only shown as their source: code, and markup that a
 #: browser renders with its scripts.
 _MARKUP = ("text/html", "image/svg+xml", "text/markdown")
-_IS_CODE = re.compile(r"script|html|[/+]xml$")
+_IS_CODE = re.compile(r"script|html|xsl|[/+]xml\b")
 
 
 def _safe(kind: str, mime: str, value: Any) -> tuple[str, Any]:
@@ -262,20 +266,79 @@ def _is_safe(tag: str, name: str, value: str) -> bool:
     return name in _ATTRIBUTES
 
 
-def _clean_svg(root: minidom.Element) -> None:
-    waiting = [root]
-    while waiting:
-        element = waiting.pop()
-        for name, value in list(element.attributes.items()):
-            if not _is_safe_in_svg(name, value):
-                element.removeAttribute(name)
-        for child in list(element.childNodes):
-            if child.nodeType == child.TEXT_NODE:
-                continue
-            if child.nodeType == child.ELEMENT_NODE and child.tagName in _SVG_TAGS:
-                waiting.append(child)
-            else:
-                element.removeChild(child)
+class _SvgWriter:
+    """Writes SVG anew while it is read, without what could run or load.
+
+    It builds no document of it: one of a megabyte would take hundreds, and time that grows with the
+    square of what is left out.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._open = self._skipped = 0
+        """Elements that are written and have not ended, and those in one that is left out."""
+        self._is_begun = False
+        """Whether the last tag can still become that of an empty element."""
+
+    def written(self, svg: str) -> str:
+        """The same without what could run.
+
+        Raises:
+            ExpatError, ValueError: It is not well-formed, or no SVG.
+        """
+        parser = ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = self._begin
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._write
+        parser.EntityDeclHandler = self._refuse  # a few can stand for a hundred megabytes
+        parser.Parse(svg, True)
+        return "".join(self._parts)
+
+    def _begin(self, tag: str, given: dict[str, str]) -> None:
+        if not self._parts and tag != "svg":
+            raise ValueError("no SVG")
+        if self._skipped or tag not in _SVG_TAGS:
+            self._skipped += 1
+            return
+        self._open += 1
+        if self._open > _DEEPEST:
+            raise ValueError("nested without end")
+        self._close_tag()
+        safe = "".join(
+            f' {name}="{_as_attribute(value)}"'
+            for name, value in given.items()
+            if _is_safe_in_svg(name, value)
+        )
+        self._parts.append(f"<{tag}{safe}")
+        self._is_begun = True
+
+    def _end(self, tag: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+            return
+        self._open -= 1
+        self._parts.append("/>" if self._is_begun else f"</{tag}>")
+        self._is_begun = False
+
+    def _write(self, text: str) -> None:
+        if not self._skipped:
+            self._close_tag()
+            self._parts.append(escape(text, quote=False))
+
+    def _close_tag(self) -> None:
+        if self._is_begun:
+            self._parts.append(">")
+            self._is_begun = False
+
+    def _refuse(self, *declaration: object) -> None:
+        raise ValueError("it declares entities")
+
+
+def _as_attribute(value: str) -> str:
+    """A value as XML has it: line ends and tabs would become spaces."""
+    said = escape(value)
+    return said.replace("\n", "&#10;").replace("\t", "&#9;").replace("\r", "&#13;")
 
 
 def _is_safe_in_svg(name: str, value: str) -> bool:

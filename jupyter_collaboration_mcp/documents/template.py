@@ -183,7 +183,7 @@ def _assigned(source: str) -> Iterator[tuple[Parameter, ast.expr]]:
     """The parameters that a cell assigns, and where their values are."""
     try:
         statements = ast.parse(source).body
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise BrokenTemplate(f"its parameters are not Python: {error}") from None
     for each in statements:
         if isinstance(each, ast.Assign) and len(each.targets) == 1:
@@ -196,7 +196,7 @@ def _assigned(source: str) -> Iterator[tuple[Parameter, ast.expr]]:
             raise BrokenTemplate(f"line {each.lineno} of its parameters assigns no parameter")
         try:
             default = ast.literal_eval(value)
-        except ValueError:
+        except (ValueError, TypeError, MemoryError, RecursionError):
             raise BrokenTemplate(f"the default of {target.id} is not a literal") from None
         said = _TYPES.get(type(default), "any")
         if default is None and isinstance(each, ast.AnnAssign):

@@ -28,6 +28,12 @@ class Found(NamedTuple):
         """
         return await self.site.open(self.permit, kind, self.fork)
 
+    def id_of(self, notebook: str) -> str:
+        """The file id, if it is known, of what a URI names by its id or its path."""
+        if self.fork is not None or not _is_path(notebook):
+            return notebook
+        return self.site.workspace.file_id(self.permit.path) or notebook
+
 
 class Documents:
     """Documents of some servers, by what their URIs say."""
@@ -43,7 +49,7 @@ class Documents:
         Raises:
             CollaborationError: There is none, or the caller may not read it.
         """
-        if "/" in notebook or "." in notebook:
+        if _is_path(notebook):
             site, path = self.sites.find(notebook)
             return Found(site, await call.permit(site, Level.read, path), None)
         found = await self.sites.document(notebook)
@@ -72,3 +78,8 @@ class Documents:
         if session not in (here.peer.link.session_id, here.seat.session):
             raise SessionNotFound.of(session)
         return here
+
+
+def _is_path(notebook: str) -> bool:
+    """Whether a path is named, and not an id."""
+    return "/" in notebook or "." in notebook

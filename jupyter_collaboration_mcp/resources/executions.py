@@ -39,9 +39,9 @@ class Executions(OfDocuments):
         address = Execution.parse(uri)
         if address is None:
             return None
-        site, *_ = await self._documents.find(call, address.notebook)
-        run = site.runs.remembered.find(address.run)
-        if notebook_of(run) != address.notebook:
+        found = await self._documents.find(call, address.notebook)
+        run = found.site.runs.remembered.find(address.run)
+        if notebook_of(run) != found.id_of(address.notebook):
             raise RunNotFound(
                 f"The notebook has no run {address.run[:100]!r}.",
                 Intent.READ_OUTPUTS,

@@ -58,7 +58,7 @@ async def open_documents(sites: Sites, call: Call) -> AsyncIterator[OpenDocument
             continue  # a server that does not answer has nothing to list
         for path in paths[:_MOST]:
             try:
-                permit = await call.permit(site, Level.read, path)
+                permit = await call.permit(site, Level.read, path, uses=False)
                 peer = (await site.workspace.observed(permit)).peer
                 entry = await site.workspace.filing.look(permit)
             except CollaborationError:

@@ -24,10 +24,10 @@ class _Outputs(OfDocuments):
     """
 
     async def _of_run(
-        self, call: Call, file_id: str, run_id: str, address: Address
+        self, call: Call, notebook: str, run_id: str, address: Address
     ) -> list[Content]:
-        site, *_ = await self._documents.find(call, file_id)
-        outputs = WholeOutputs(site.runs, safe=True)
+        found = await self._documents.find(call, notebook)
+        outputs, file_id = WholeOutputs(found.site.runs, safe=True), found.id_of(notebook)
         parts = await outputs.of_run_id(file_id, run_id, address.index, address.offset)
         return _contents(parts, address)
 

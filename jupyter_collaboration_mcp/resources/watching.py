@@ -324,12 +324,12 @@ async def _watch_output(
 ) -> RunWatch | None:
     """Watch a run; None if only what it left is kept, which does not change."""
     found = await documents.find(call, notebook)
-    runs, workspace = found.site.runs, found.site.workspace
+    runs, file_id = found.site.runs, found.id_of(notebook)
     if run_id in runs.remembered:
         run = runs.remembered.find(run_id)
-        if run.room_id.file_id in (notebook, workspace.file_id(found.permit.path)):
+        if run.room_id.file_id == file_id:
             return RunWatch(found.site, run, tell)
-    elif await runs.side_files.notebook_of(run_id) == notebook:
+    elif await runs.side_files.notebook_of(run_id) == file_id:
         return None
     raise _no_run(run_id)
 

@@ -139,6 +139,8 @@ class Subscriber:
             return
         self.remove(subscription.uri)
         self._subscriptions[subscription.uri] = subscription
+        if subscription.due:  # it has changed before it was ours, and nothing else will wake us
+            self._changed.set()
 
     def remove(self, uri: str) -> None:
         """Notify it of changes of a resource no longer."""
@@ -180,7 +182,7 @@ class Subscriber:
         """Send what is due; returns the seconds until something else is, None if nothing is."""
         time, soonest = asyncio.get_running_loop().time, None
         for subscription in list(self._subscriptions.values()):
-            if not subscription.due or self.closed:
+            if not subscription.due or not self._has(subscription):
                 continue
             if subscription.next_at > time():
                 soonest = min(soonest or subscription.next_at, subscription.next_at)
@@ -188,11 +190,15 @@ class Subscriber:
             # First of all, so that a change in the meantime counts as another one.
             subscription.due, now = False, time()
             subscription.next_at = now + INTERVAL
-            if await _may_read(subscription):
+            if await _may_read(subscription) and self._has(subscription):
                 subscription.next_at = now + self._pace.after(now)
                 async with asyncio.timeout(_PATIENCE):
                     await self._send(subscription.uri)
         return None if soonest is None else max(0.0, soonest - time())
+
+    def _has(self, subscription: _Subscription) -> bool:
+        """Whether it is still subscribed: it may have unsubscribed while we asked or sent."""
+        return self._subscriptions.get(subscription.uri) is subscription
 
 
 async def _may_read(subscription: _Subscription) -> bool:
@@ -264,7 +270,9 @@ class Subscriptions:
 
     async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
         """Notify a session of changes of a resource no longer, if it was."""
-        self._of_session(ctx).remove(str(params.uri))
+        subscriber: Subscriber | None = ctx.session._connection.state.get(_STATE)
+        if subscriber is not None:
+            subscriber.remove(str(params.uri))
         return EmptyResult()
 
     def follow_list(self, ctx: Context) -> None:

@@ -213,6 +213,8 @@ class MCPHandler(JupyterHandler):
     set_secure_cookie = set_signed_cookie
 
     async def _authorize(self, action: str, resource: str, path: str | None) -> bool:
+        if self._agent_token is not None and self._agent_token.expired:
+            return False  # since its request began, such as that for a stream of notifications
         # One question at a time: an authorizer that awaits must find its own path afterwards.
         async with self._asking:
             self.collaboration_mcp_path = path
@@ -366,7 +368,7 @@ class MCPHandler(JupyterHandler):
             SCOPE_KEY: Caller(
                 credential=credential,
                 options=options,
-                authorize=self._authorize if by_path else allow_all,
+                authorize=self._authorize if by_path or self._agent_token else allow_all,
                 by_path=by_path,
                 rules=NO_RULES if self._agent_token is None else self._agent_token.rules,
                 reached=f"{request.protocol}://{request.host}{request.path}",

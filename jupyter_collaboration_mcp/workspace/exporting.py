@@ -11,6 +11,7 @@ from ..documents import srcmd
 from ..documents.cell_view import CellView
 from ..documents.languages import language_of
 from ..documents.safe_markup import safe_output
+from ..documents.safe_page import safe_page
 from ..errors import FileFailed, InvalidArgument, NotANotebook, TooLarge
 from .cell_reading import read_cells, render_in_thread
 from .open_document import OpenDocument
@@ -137,8 +138,9 @@ def _convert(path: str, cells: Sequence[CellView], whole: _Whole, form: str, pag
             f"{form} needs the package nbconvert where this server runs, and it is not installed.",
             "Use format=srcmd or ipynb, or ask the person to install nbconvert.",
         ) from None
-    # Its scripts would run on the machine of whoever opens the page.
-    value = _notebook(cells, whole, safe=True)
+    value = _notebook(cells, whole, safe=False)
+    if form == "html":  # its scripts would run on the machine of whoever opens the page
+        value = safe_page(value)
     notebook = nbformat.from_dict(value)  # type: ignore[no-untyped-call]
     options: dict[str, Any] = {}
     if form == "html":

@@ -213,6 +213,7 @@ class OpenRooms:
             except (TokenRefused, PathError, ForkNotFound) as error:
                 self._log.warning("%s: %s", room_id, error.happened)
                 opened.gone = isinstance(error, DocumentNotFound | ForkNotFound)
+                self.watchers.on_left(room_id)
                 return
             except CollaborationError as error:
                 self._log.info("%s: %s", room_id, error.happened)
@@ -278,8 +279,7 @@ class OpenRooms:
 
     def observe(self, room_id: RoomId) -> None:
         """Join a room that people have opened, if agents have used its document before."""
-        known = room_id in self._open or room_id in self._joining
-        if self.activity.enabled and not known:
+        if self.activity.enabled and not (room_id in self._open or room_id in self._joining):
             self._observing.ensure(room_id, lambda: self._observe(room_id))
 
     async def _observe(self, room_id: RoomId) -> None:
@@ -360,8 +360,7 @@ class OpenRooms:
             opened.peer.seat(seat)
             opened.activity.agent_joined(seat.member)
             self.undo_steps.limit_seats()
-        seat.bound = agent.bound
-        seat.used = time.monotonic()
+        seat.bound, seat.used = agent.bound, time.monotonic()
         self.watchers.on_agent(agent.key)
         if came or self._current.get(agent.key) != room_id:
             self._current[agent.key] = room_id
@@ -377,6 +376,7 @@ class OpenRooms:
                     seats.setdefault(key, []).append((seat, opened.peer.link))
         self._current = {key: room for key, room in self._current.items() if key in seats}
         self.lobby.update(_attendance(each) for each in seats.values())
+        self.watchers.on_list()
 
     def leave(self, agent: str) -> None:
         """Hide an agent that has ended its session. Its runs continue, and its seats are kept for a

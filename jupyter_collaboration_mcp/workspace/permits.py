@@ -125,12 +125,15 @@ class Call:
     _endings: list[Callable[[], None]] = field(default_factory=list)
     _reversals: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
-    async def permit(self, server: Server, level: Level, path: str) -> Permit:
+    async def permit(self, server: Server, level: Level, path: str, *, uses: bool = True) -> Permit:
         """Decide whether the call may do something at a path.
 
         Path rules come first, then the server's level, the connection's level, and Jupyter's
         authorizer. Rules and authorizer check all names of the path: that of a link, and that of
         its target.
+
+        Args:
+            uses: Whether this counts as using an ephemeral notebook, which is then kept for longer.
 
         Raises:
             PathRefused: It is not a path, or leads out of the root.
@@ -141,7 +144,8 @@ class Call:
         permit, names = await self._permit(server, level, path, self.authorize)
         for name in names:
             permit.require_known(name)
-            server.workspace.ephemeral.touch(name)
+            if uses:
+                server.workspace.ephemeral.touch(name)
         self.note(server, level, permit.path)
         return permit
 

@@ -1,5 +1,4 @@
-"""Who wants to hear of changes in the rooms of a server, of rooms that open and close, and of where
-an agent is.
+"""Who wants to hear of changes in the rooms of a server, and of where an agent is.
 
 A change is only noted while it is made; watchers are told in the next turn of the event loop.
 """
@@ -74,14 +73,15 @@ class RoomWatchers:
     def __init__(self, peer_of: Callable[[RoomId], RoomPeer | None]) -> None:
         self._peer_of = peer_of
         self._rooms: dict[RoomId, _WatchedRoom] = {}
-        self._of_list: dict[object, Callable[[str], None]] = {}
         self._of_agents: dict[str, dict[object, Tell]] = {}
         self._paths: dict[RoomId, str] = {}  # of rooms that we are in
+        self.on_list: Callable[[], None] = lambda: None
+        """Called when other documents may be open than before, or at other paths."""
 
     def __len__(self) -> int:
         """How many watchers there are, of anything."""
         rooms = sum(len(room.watchers) for room in self._rooms.values())
-        return rooms + len(self._of_list) + sum(map(len, self._of_agents.values()))
+        return rooms + sum(map(len, self._of_agents.values()))
 
     def __contains__(self, room_id: RoomId) -> bool:
         """Whether anybody watches a room."""
@@ -122,12 +122,13 @@ class RoomWatchers:
         self._touch_all(room_id)
         self._paths[room_id] = peer.link.path
         if not again:
-            self.on_list(peer.link.path)
+            self.on_list()
 
     def on_left(self, room_id: RoomId) -> None:
         """Our peer has left a room, or the room has ended."""
         self._touch_all(room_id)
-        self.on_list(self._paths.pop(room_id, ""))
+        self._paths.pop(room_id, None)
+        self.on_list()
 
     def on_path(self, room_id: RoomId, path: str) -> None:
         """The document of a room that we are in is at a path, perhaps at a new one.
@@ -137,14 +138,13 @@ class RoomWatchers:
         if self._paths.get(room_id, path) != path:
             self._paths[room_id] = path
             self._touch_all(room_id)
-            self.on_list(path)
+            self.on_list()
 
-    def on_moved(self, path: str) -> None:
-        """A file or folder has been renamed to a path."""
+    def on_moved(self) -> None:
+        """Files have been renamed."""
         for room_id in list(self._paths):
             if (peer := self._peer_of(room_id)) is not None:
                 self.on_path(room_id, peer.link.path)
-        self.on_list(path)
 
     def _touch_all(self, room_id: RoomId) -> None:
         if (room := self._rooms.get(room_id)) is not None:
@@ -166,23 +166,6 @@ class RoomWatchers:
             peer.receive()
         except Exception:
             _log.exception("Could not receive what others did in %s", room_id)
-
-    # -- which rooms there are ---------------------------------------------------------------
-
-    def watch_list(self, tell: Callable[[str], None]) -> Stop:
-        """Call a function with the path of each room that opens, closes or is renamed."""
-        token = object()
-        self._of_list[token] = tell
-
-        def stop() -> None:
-            self._of_list.pop(token, None)
-
-        return stop
-
-    def on_list(self, path: str) -> None:
-        """A room has opened, closed or been renamed."""
-        for tell in list(self._of_list.values()):
-            tell(path)
 
     # -- where an agent is -------------------------------------------------------------------
 

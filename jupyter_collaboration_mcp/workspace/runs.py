@@ -384,18 +384,23 @@ class Runs:
 
         Saves first, so that the next run finds on disk what the agent has written.
         """
-        await self._save_before_run(here)
-        info = await self._kernel_of(here)
-        if info is None:
-            spec = await self._spec(here)
-            path = here.room_path
-            info = await self._kernels.start(path, spec.name)
-            if here.room_path != path:
-                await self._kernels.follow(path, here.room_path)
-            await here.peer.catch_up_to_write()
-            if not here.peer.notebook.kernelspec.get("name"):
-                self._write_spec(here, spec)
-        return await self._executor_of(info)
+        here.seat.runs += 1  # a kernel may take long to start; nobody may think that it is not used
+        try:
+            await self._save_before_run(here)
+            info = await self._kernel_of(here) or await self._start_kernel(here)
+            return await self._executor_of(info)
+        finally:
+            here.seat.runs -= 1
+
+    async def _start_kernel(self, here: OpenDocument) -> KernelInfo:
+        spec, path = await self._spec(here), here.room_path
+        info = await self._kernels.start(path, spec.name)
+        if here.room_path != path:
+            await self._kernels.follow(path, here.room_path)
+        await here.peer.catch_up_to_write()
+        if not here.peer.notebook.kernelspec.get("name"):
+            self._write_spec(here, spec)
+        return info
 
     async def _save_before_run(self, here: OpenDocument) -> None:
         here.seat.notes += await self._workspace.save_before_run(here.seat.agent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from logging import Logger
 from typing import TypeVar
@@ -32,8 +32,8 @@ from .ephemeral import Ephemeral, EphemeralSettings
 from .etiquette import Etiquette
 from .filing import Filing
 from .forking import Forking, require_kind
-from .lobby_documents import LobbyDocuments
 from .open_document import OpenDocument
+from .open_paths import OpenPaths
 from .open_rooms import OpenRoom, OpenRooms
 from .permissions import Level, PathRules, clean_path
 from .permits import Call, Permit, Server
@@ -82,7 +82,8 @@ class Workspace:
         self.rooms = OpenRooms(backend, idle_timeout, log, self.activity)
         self.rooms.undo_steps.open_steps = open_steps
         self._names: dict[RoomId, Sequence[str]] = {}  # in this turn of the loop
-        self._lobby_documents = LobbyDocuments(self.rooms.lobby, self.rooms.watchers.on_list)
+        self._open_paths = OpenPaths(self.rooms, backend)
+        self.rooms.watchers.on_list = self._open_paths.look_soon
 
     @property
     def versions(self) -> Versions:
@@ -215,7 +216,7 @@ class Workspace:
             fork = await self.forking.find(room_id.file_id)
             path = "" if fork is None else await self.forking.path_of(fork)
         path = path or last_path
-        permit = await call.permit(server, Level.read, path)
+        permit = await call.permit(server, Level.read, path, uses=False)
         if any(name != path for name in others):
             await self._require(path, others, permit)
 
@@ -332,19 +333,11 @@ class Workspace:
 
     async def open_paths(self) -> list[str]:
         """The paths of the documents that people or agents have open, as far as known."""
-        used = [opened.peer.link for opened in self.rooms if opened.agents]
-        known = {link.path for link in used if not link.room_id.is_fork}
-        others: Iterable[str] | None = self._backend.open_paths()
-        if others is None:
-            await self.rooms.lobby.enter()
-            others = self._lobby_documents.paths()
-        return sorted(path for path in known.union(others) if self.visible(path))
+        return sorted(filter(self.visible, await self._open_paths.find()))
 
     def watch_list(self, tell: Callable[[str], None]) -> Stop:
         """Call a function with the path of each document that opens, closes or is renamed."""
-        if self._backend.open_paths() is None:
-            self._lobby_documents.follow()
-        return self.rooms.watchers.watch_list(tell)
+        return self._open_paths.watch(tell)
 
     async def peer(self, room_id: RoomId) -> RoomPeer:
         """The current peer of a room; opens the room again if it died."""
@@ -453,7 +446,11 @@ class Workspace:
     def on_room_opened(self, room_id: RoomId) -> None:
         """A room was opened, by people or by us."""
         self.observe(room_id)
-        self.rooms.watchers.on_list(self._backend.path_of(room_id.file_id) or "")
+        self._open_paths.look_soon()
+
+    def on_people_left(self) -> None:
+        """Somebody has left a room, which may go on without them."""
+        self._open_paths.look_soon()
 
     def observe(self, room_id: RoomId) -> None:
         """Join a room that people have opened, if agents have used its document and still may."""
@@ -461,15 +458,17 @@ class Workspace:
         if path is not None and self.visible(path):
             self.rooms.observe(room_id)
 
+    def on_moved(self, path: str) -> None:
+        """A file or folder has been renamed to a path."""
+        self.rooms.watchers.on_moved()
+        self._open_paths.look_soon()
+
     def on_room_closed(self, room_id: RoomId) -> None:
         """A room has ended that people had opened, or that we are in."""
-        if room_id in self.rooms.watchers:
-            self.rooms.watchers.on_left(room_id)
-        else:
-            self.rooms.watchers.on_list(self._backend.path_of(room_id.file_id) or "")
+        self.rooms.watchers.on_left(room_id)
 
     async def close(self) -> None:
         """Leave all rooms."""
-        self._lobby_documents.close()
+        self._open_paths.close()
         await self.rooms.close()
         await self.activity.close()

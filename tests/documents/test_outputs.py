@@ -56,6 +56,8 @@ class TestStreams:
     def test_colours_and_links_are_stripped(self) -> None:
         text = "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x07 \x1b[2K\x1b[38;5;4mblue"
         assert outputs.describe(stream(text), 100) == "red link blue"
+        text = "\x9b31mred\x9b0m \x9d8;;http://x\x9clink\x9d8;;\x9c\x84 a\x85b"
+        assert outputs.describe(stream(text), 100) == "red link a\x85b"
 
     def test_a_progress_bar_is_shown_as_last_drawn(self) -> None:
         text = "start\n  0%|   |\r 50%|=  | é\r100%|===| 😀\r\nend\n"

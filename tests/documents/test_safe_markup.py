@@ -51,6 +51,28 @@ from jupyter_collaboration_mcp.documents.safe_markup import (
         ("<meta http-equiv=refresh content=0>b", "b"),
         ("<form action=//x><input name=a>b</form>", "b"),
         ('<b title="<script>">x</b>', '<b title="&lt;script&gt;">x</b>'),
+        ("<b id=body name=cookie>x</b>", "<b>x</b>"),
+        ("<!--><img src=x onerror=1>--><b>x</b>", "<b>x</b>"),
+        ("<!-- --!><img src=x onerror=1>-->x", "x"),
+        ("<![CDATA[<img src=x onerror=1>]]>x", "]]&gt;x"),
+        ("<math><mtext><table><mglyph><style><img src=x onerror=1></style></math>x", "x"),
+        ("<svg></p><style><a title='</style><img src=x onerror=1>'></svg>x", "x"),
+        ("<form><math><mtext></form><form><mglyph><style></math><img src onerror=1>", ""),
+        ("<select><template><style><!--</style><img src=x onerror=1>--></select>", ""),
+        (
+            "<table><a href='https://x'><td>x</a></table>",
+            '<table><a href="https://x"><td>x</td></a></table>',
+        ),
+        ("<a href='jav&#x09;ascript:1'>a</a>", "<a>a</a>"),
+        ("<a href='&#1;javascript:1'>a</a>", "<a>a</a>"),
+        ("<a href=vbscript:1>a</a>", "<a>a</a>"),
+        ("<a href=//evil.org>a</a>", "<a>a</a>"),
+        ("<img/src=x/onerror=1>", "<img>"),
+        ("<img src='https://x' srcset='x' onerror='1'", ""),
+        ('<img alt="`<script>" src="https://x">', '<img alt="`&lt;script&gt;" src="https://x">'),
+        ("<b\x00 onclick=1>x</b>", "x"),
+        ("<b\xa0onclick=1>x</b>", "<b>x</b>"),
+        ("<base href=//x><link rel=stylesheet href=//x>x", "x"),
     ],
 )
 def test_html_is_written_anew_without_what_could_run(html: str, safe: str) -> None:
@@ -147,6 +169,7 @@ def test_what_is_no_svg_is_shown_as_text(svg: str) -> None:
 
 def test_markdown_loses_html_and_links_that_run() -> None:
     said = "<script>x</script> [a](javascript:alert(1)) 1 < 2 ![](data:image/png;base64,x) `<b>`"
+    assert safe_markdown("Training data: 5 rows; note: all") == "Training data: 5 rows; note: all"
     assert safe_markdown(said) == (
         "&lt;script>x&lt;/script> [a](unsafe:alert(1)) 1 < 2 ![](data:image/png;base64,x) `&lt;b>`"
     )
@@ -220,6 +243,53 @@ def test_svg_loads_nothing_however_its_style_is_written(value: str) -> None:
     assert safe_svg(kept) == kept
 
 
+@pytest.mark.parametrize(
+    ("svg", "safe"),
+    [
+        ("<svg><g><b>x</b>y</g></svg>", "<svg><g>y</g></svg>"),
+        ("<svg><desc>&lt;img onerror=1&gt;</desc></svg>",) * 2,
+        ("<svg><text><![CDATA[<script>]]></text></svg>", "<svg><text>&lt;script&gt;</text></svg>"),
+        ("<svg><!-- <script> --><?x <script>?></svg>", "<svg/>"),
+        ("<svg><a href='javascript:1'><rect/></a></svg>", "<svg/>"),
+        ("<svg><animate attributeName='href' to='javascript:1'/></svg>", "<svg/>"),
+        ("<svg><style>*{background:url(//x)}</style></svg>", "<svg/>"),
+        (
+            "<svg><rect ONLOAD='1' onload='1' x='&quot; onload=&quot;1'/></svg>",
+            '<svg><rect x="&quot; onload=&quot;1"/></svg>',
+        ),
+        ("<svg><rect style='position: fixed'/></svg>", "<svg><rect/></svg>"),
+        ("<svg><rect style='position/**/:fixed'/></svg>", "<svg><rect/></svg>"),
+        ("<svg><g xmlns='http://www.w3.org/1999/xhtml'/></svg>", "<svg><g/></svg>"),
+        ("<svg><h:script xmlns:h='http://www.w3.org/1999/xhtml'>1</h:script></svg>", "<svg/>"),
+        (
+            "<svg><text>a&#10;b</text><g title='a&#10;b'/></svg>",
+            '<svg><text>a\nb</text><g title="a&#10;b"/></svg>',
+        ),
+    ],
+)
+def test_svg_is_written_anew_without_what_could_run(svg: str, safe: str) -> None:
+    assert safe_svg(svg) == safe
+    assert safe_svg(safe) == safe
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ['<!ENTITY a "b">', '<!ENTITY a SYSTEM "file:///etc/passwd">', '<!ENTITY % a "b"> %a;'],
+)
+def test_svg_that_declares_entities_is_shown_as_its_source(declared: str) -> None:
+    svg = f"<!DOCTYPE svg [{declared}]><svg><text>x</text></svg>"
+    assert safe_svg(svg) is None
+
+
+def test_cleaning_takes_no_longer_for_svg_of_which_most_is_left_out() -> None:
+    times = []
+    for count in (500, 50_000):
+        began = time.process_time()
+        assert safe_svg(f"<svg>{'<g/>' * count}{'<b/>' * count}</svg>") is not None
+        times.append(time.process_time() - began)
+    assert times[1] < max(2.0, 1_000 * times[0])
+
+
 def test_svg_that_is_nested_without_end_is_shown_as_its_source() -> None:
     deep = f"<svg>{'<g>' * 20_000}{'</g>' * 20_000}</svg>"
     assert safe_data({"image/svg+xml": deep}) == {"text/plain": deep}
@@ -236,7 +306,17 @@ def test_svg_that_is_nested_without_end_is_shown_as_its_source() -> None:
         "[x](\n&#106;avascript:alert(1))",
         "[x]: &#x6A;avascript:alert(1)",
         "![x](data:image/svg+xml,x)",
+        "[x](data:text/html,x)",
         "[x](file:///etc/passwd)",
+        "> [x](\n> &#106;avascript:alert(1))",
+        "> > [x]:\n> > &#106;avascript:alert(1)",
+        "[x](<&#106;ava\tscript:alert(1)>)",
+        "[x](< &#106;avascript:alert(1)>)",
+        "[y[x](b](&#106;avascript:alert(1))",
+        "[y[x](<1](&#106;avascript:alert(1))",
+        f"[x](&#106;ava{'&Tab;' * 100}script:alert(1))",
+        "[x](&amp;#106;avascript:alert(1))",
+        "[x](\x01javascript:alert(1))",
     ],
 )
 def test_a_link_of_markdown_does_not_run_however_its_scheme_is_written(link: str) -> None:
@@ -252,7 +332,15 @@ def test_links_of_markdown_that_lead_somewhere_are_kept(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "mime", ["text/xml", "application/xml", "application/x-javascript", "application/mathml+xml"]
+    "mime",
+    [
+        "text/xml",
+        "text/xsl",
+        "application/xml",
+        "application/xml-dtd",
+        "application/x-javascript",
+        "application/mathml+xml",
+    ],
 )
 def test_markup_and_code_of_other_types_is_shown_as_its_source(mime: str) -> None:
     assert safe_data({mime: "<script>x</script>"}) == {"text/plain": "<script>x</script>"}

@@ -250,6 +250,14 @@ BAD_URIS = [
     ("notebook://{session}/{id}/executions/%2e%2e", "is not the address", True),
     ("notebook://{session}/x%2F..%2F..%2Fy.ipynb", "path_refused", True),
     ("notebook://../{id}", "is not the address", True),
+    ("notebook://{session}/..%5Cx.ipynb", "path_refused", True),
+    ("notebook://{session}/%252e%252e%2Fx.ipynb", "path_refused", True),
+    ("notebook://{session}/x%00.ipynb", "path_refused", True),
+    ("notebook://{session}/{id}/executions/..%2Frun-0", "run_not_found", False),
+    ("notebook://templates/..%2Feda", "There is no template", False),
+    ("notebook://{session}/%2Fetc%2Fpasswd", "document_not_found", False),
+    ("file:///notebooks/{session}/..%2F..%2Fx.src.md", "path_refused", True),
+    ("file:///notebooks/{session}/{id}/cells/..%2F..%2Fx", "cell_not_found", False),
     ("notebook://runs/%2e%2e/0", "is not the address", True),
     ("notebook://runs/run-0/0", "run_not_found", False),
     ("notebook://{session}/{id}/executions/run-0/outputs/0", "output_gone", False),
@@ -295,6 +303,9 @@ async def test_a_run_is_read_with_its_outputs_and_pictures(server: JupyterProces
         assert shown.uri == run["outputs"][0]["uri"]
         assert shown.mime_type == "image/png"
         assert (await contents(ada, run["outputs"][1]["uri"]))[0].text == "é"
+        by_path = f"notebook://{session}/{quote(BOOK, safe='')}/executions/{run_id}"
+        assert (await contents(ada, by_path))[0].text == about.text
+        assert (await contents(ada, f"{by_path}/outputs/1"))[0].text == "é"
 
 
 async def test_variables_of_uris_are_completed(server: JupyterProcess) -> None:

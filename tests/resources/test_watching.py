@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,43 @@ def person(server: JupyterProcess, path: str, **more: Any) -> Collaborator:
     return Collaborator(server.url, server.token, path, **more)
 
 
-async def settled(heard: Heard, uri: str, typist: Collaborator, cell: str = "cell-00000") -> None:
+class Both:
+    """A client of each era that has subscribed to the same: each hears all that the other hears."""
+
+    def __init__(self, *heard: Heard) -> None:
+        self.each = heard
+
+    def count(self, uri: str) -> list[int]:
+        return [heard.count(uri) for heard in self.each]
+
+    def has_more(self, uri: str, before: list[int]) -> bool:
+        """Whether both have heard of something since then."""
+        return all(now > then for now, then in zip(self.count(uri), before, strict=True))
+
+    @asynccontextmanager
+    async def hearing(self, uri: str) -> AsyncIterator[None]:
+        """Something of which both have to hear."""
+        async with AsyncExitStack() as stack:
+            for heard in self.each:
+                await stack.enter_async_context(heard.hearing(uri))
+            yield
+
+
+@asynccontextmanager
+async def both(
+    server: JupyterProcess, uris: Sequence[str], lists: bool = False, name: str = "Watcher"
+) -> AsyncIterator[Both]:
+    connect = through(server, name)
+    async with (
+        subscribed(connect, MODERN, uris, lists=lists) as modern,
+        subscribed(connect, LEGACY, uris, lists=lists) as old,
+    ):
+        yield Both(modern, old)
+
+
+async def settled(
+    heard: Heard | Both, uri: str, typist: Collaborator, cell: str = "cell-00000"
+) -> None:
     """Wait until what was due before has been sent: notifications of something else, in which
     somebody types, come after it."""
     for _ in range(3):
@@ -94,16 +130,15 @@ async def settled(heard: Heard, uri: str, typist: Collaborator, cell: str = "cel
             typist.insert(cell, 0, "x")
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_subscribers_hear_what_people_and_agents_do(
-    server: JupyterProcess, path: str, mode: str
+    server: JupyterProcess, path: str
 ) -> None:
     document, cell = await address(server, path), await address(server, path, CELL)
     other = await address(server, path, "cell-00002")
     async with (
         person(server, path) as ana,
         agent(server, "Ada") as ada,
-        subscribed(through(server), mode, [cell, other, document, f"{document}/json"]) as heard,
+        both(server, [cell, other, document, f"{document}/json"]) as heard,
     ):
         async with heard.hearing(cell), heard.hearing(document), heard.hearing(f"{document}/json"):
             ana.insert(CELL, 0, "typed")
@@ -119,13 +154,12 @@ async def test_subscribers_hear_what_people_and_agents_do(
         assert heard.count(cell) == before
         async with heard.hearing(cell), heard.hearing(document):
             ana.delete_cell(CELL)
-        assert heard.count(other) == 0
+        assert heard.count(other) == [0, 0]
         assert not any("Watcher" in user["name"] for user in ana.awareness_users())
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_subscribers_hear_of_runs_that_no_cell_shows(
-    server: JupyterProcess, path: str, mode: str, tmp_path: Path
+    server: JupyterProcess, path: str, tmp_path: Path
 ) -> None:
     document, gate = await address(server, path), Gate(tmp_path / "gate")
     async with agent(server, "Ada") as ada:
@@ -134,37 +168,35 @@ async def test_subscribers_hear_of_runs_that_no_cell_shows(
         await gate.reached()
         session, notebook = document.removeprefix("notebook://").split("/")
         uri = Execution(session, notebook, run["run_id"]).format()
-        async with subscribed(through(server), mode, [uri, document]) as heard:
+        async with both(server, [uri, document]) as heard:
             async with heard.hearing(uri):
                 gate.open()
             await ada.ask("get_run", run_id=run["run_id"])
-            last = (await heard.client.read_resource(uri)).contents[0]
-            assert '"status": "completed"' in last.model_dump_json().replace("\\", "")
-            assert heard.count(document) == 0
+            for each in heard.each:
+                last = (await each.client.read_resource(uri)).contents[0]
+                assert '"status": "completed"' in last.model_dump_json().replace("\\", "")
+            assert heard.count(document) == [0, 0]
 
 
-@pytest.mark.parametrize("mode", ERAS)
-async def test_subscribers_hear_of_text_files(server: JupyterProcess, mode: str) -> None:
-    path = f"notes-{mode}.txt"
+async def test_subscribers_hear_of_text_files(server: JupyterProcess) -> None:
+    path = "notes.txt"
     (Path(server.root) / path).write_text("one\n")
     uri = await address(server, path)
     async with (
         person(server, path, kind="file") as ana,
-        subscribed(through(server), mode, [uri]) as heard,
+        both(server, [uri]) as heard,
         heard.hearing(uri),
     ):
         ana.insert(None, 0, "zero\n")
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_subscribers_hear_of_notebooks_that_agents_open_and_of_their_own_current_one(
-    server: JupyterProcess, path: str, mode: str
+    server: JupyterProcess, path: str
 ) -> None:
     uris = ["notebook://list", "notebook://current"]
-    name = f"Mover {mode}"
     async with (
-        subscribed(through(server, name), mode, uris, lists=True) as heard,
-        agent(server, name) as ada,
+        both(server, uris, lists=True, name="Mover") as heard,
+        agent(server, "Mover") as ada,
     ):
         async with heard.hearing(uris[0]), heard.hearing(uris[1]), heard.hearing(LIST):
             await ada.sources(path)
@@ -216,22 +248,21 @@ async def test_a_document_that_may_not_be_read_cannot_be_subscribed_to(
         assert only(refused.value).message.startswith("permission_refused: ")
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_a_document_that_is_moved_out_of_reach_is_not_heard_of(
-    server: JupyterProcess, path: str, mode: str
+    server: JupyterProcess, path: str
 ) -> None:
-    await not_heard_when_moved(server, mode, f"1-{path}", f"secret/{path}")
+    await not_heard_when_moved(server, f"1-{path}", f"secret/{path}")
     if server.standalone is None:  # a command has no authorizer
-        await not_heard_when_moved(server, mode, f"2-{path}", f"unreadable.{path}")
+        await not_heard_when_moved(server, f"2-{path}", f"unreadable.{path}")
 
 
-async def not_heard_when_moved(server: JupyterProcess, mode: str, path: str, hidden: str) -> None:
+async def not_heard_when_moved(server: JupyterProcess, path: str, hidden: str) -> None:
     here, other = new(server, path), new(server, f"other-{path}")
     uri, beside = await address(server, here), await address(server, other)
     async with (
         person(server, here) as ana,
         person(server, other) as bob,
-        subscribed(through(server), mode, [uri, beside]) as heard,
+        both(server, [uri, beside]) as heard,
     ):
         async with heard.hearing(uri):
             ana.insert(0, 0, "x")
@@ -245,35 +276,36 @@ async def not_heard_when_moved(server: JupyterProcess, mode: str, path: str, hid
 
         def heard_of_typing() -> bool:
             ana.insert(0, 0, "z")
-            return heard.count(uri) > before
+            return heard.has_more(uri, before)
 
         await _rename(server, hidden, here)
         await until(heard_of_typing)  # a command learns a moment later where it is
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("mode", ERAS)
 async def test_the_list_is_heard_to_change_only_for_what_may_be_read(
-    make_server: MakeServer, way: str, mode: str
+    make_server: MakeServer, way: str
 ) -> None:
-    # A server of its own: in a shared one, what earlier tests have left is closed at any time.
+    # A server of its own: in a shared one, what earlier tests have left is closed at any time, and
+    # a command hears some seconds later what they have renamed.
     async with careful(make_server, way) as server:
         path, secret = new(server, "open"), new(server, "secret/plan")
         other = await address(server, path)
         uris = ["notebook://list", other]
         async with (
             person(server, path) as ana,
-            subscribed(through(server), mode, uris, lists=True) as heard,
+            both(server, uris, lists=True) as heard,
         ):
             await settled(heard, other, ana)
             before = heard.count(uris[0]), heard.count(LIST)
             async with tab(server, secret):
                 await settled(heard, other, ana)
+            await _rename(server, new(server, "closed"), "still-closed.ipynb")
+            await settled(heard, other, ana)
             assert (heard.count(uris[0]), heard.count(LIST)) == before
             async with tab(server, new(server, "another")):
-                await until(
-                    lambda: heard.count(uris[0]) > before[0] and heard.count(LIST) > before[1]
-                )
+                await until(lambda: heard.has_more(uris[0], before[0]))
+                await until(lambda: heard.has_more(LIST, before[1]))
 
 
 async def _rename(server: JupyterProcess, path: str, new_path: str) -> None:
@@ -285,23 +317,28 @@ async def _rename(server: JupyterProcess, path: str, new_path: str) -> None:
 # -- lifetimes -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_the_list_changes_when_people_open_and_close_a_notebook(
-    server: JupyterProcess, path: str, mode: str
+    server: JupyterProcess, path: str
 ) -> None:
     uri = "notebook://list"
 
-    async def listed(heard: Heard) -> bool:
-        (found,) = (await heard.client.read_resource(uri)).contents
+    async def listed(heard: Both) -> bool:
+        (found,) = (await heard.each[0].client.read_resource(uri)).contents
         return path in found.model_dump_json()
 
-    async with subscribed(through(server), mode, [uri], lists=True) as heard:
+    other = new(server, "beside")
+    beside = await address(server, other)
+    async with (
+        person(server, other) as bob,
+        both(server, [uri, beside], lists=True) as heard,
+    ):
         async with tab(server, path):
             await eventually(partial(listed, heard), bool)
-            assert min(heard.count(uri), heard.count(LIST)) >= 1
+            await until(lambda: min(heard.count(uri) + heard.count(LIST)) >= 1)
+            await settled(heard, beside, bob)
             before = heard.count(uri), heard.count(LIST)
         await eventually(partial(listed, heard), lambda found: not found)
-        await until(lambda: heard.count(uri) > before[0] and heard.count(LIST) > before[1])
+        await until(lambda: heard.has_more(uri, before[0]) and heard.has_more(LIST, before[1]))
 
 
 async def test_the_list_changes_when_a_notebook_is_renamed(
@@ -309,22 +346,27 @@ async def test_the_list_changes_when_a_notebook_is_renamed(
 ) -> None:
     if server.standalone is not None:
         pytest.skip("from outside, a rename is noticed when the document is used again")
-    async with (
-        person(server, path),
-        subscribed(through(server), MODERN, [], lists=True) as modern,
-        subscribed(through(server), LEGACY, [], lists=True) as old,
-        modern.hearing(LIST),
-        old.hearing(LIST),
-    ):
+    async with person(server, path), both(server, [], lists=True) as heard, heard.hearing(LIST):
         await _rename(server, path, f"renamed-{path}")
 
 
-@pytest.mark.parametrize("mode", ERAS)
+async def test_a_document_that_is_deleted_is_heard_of_and_not_open_any_more(
+    server: JupyterProcess, path: str
+) -> None:
+    document, cell = await address(server, path), await address(server, path, CELL)
+    uris = [document, cell, "notebook://list"]
+    async with agent(server, "Ada") as ada, both(server, uris) as heard:
+        async with heard.hearing(document), heard.hearing("notebook://list"):
+            await ada.write(path, CELL, "1")
+        async with heard.hearing(document), heard.hearing(cell), heard.hearing("notebook://list"):
+            await ada.ask("delete_document", path=path)
+
+
 async def test_a_document_that_everybody_leaves_is_heard_of_when_it_is_opened_again(
-    server: JupyterProcess, path: str, mode: str
+    server: JupyterProcess, path: str
 ) -> None:
     uri = await address(server, path)
-    async with subscribed(through(server), mode, [uri]) as heard:
+    async with both(server, [uri]) as heard:
         async with person(server, path) as ana, heard.hearing(uri):
             ana.insert(0, 0, "x")
         async with person(server, path) as bob, heard.hearing(uri):
@@ -337,14 +379,11 @@ async def test_subscribers_hear_again_after_the_server_of_a_command_was_restarte
     async with served(make_server, "standalone") as server:
         path = new(server, "a")
         uri = await address(server, path)
-        async with (
-            subscribed(through(server), MODERN, [uri]) as modern,
-            subscribed(through(server), LEGACY, [uri]) as old,
-        ):
-            async with modern.hearing(uri), old.hearing(uri):  # it may have changed meanwhile
+        async with both(server, [uri]) as heard:
+            async with heard.hearing(uri):  # it may have changed meanwhile
                 server.kill()
                 await server.start()
-            async with person(server, path) as ana, modern.hearing(uri), old.hearing(uri):
+            async with person(server, path) as ana, heard.hearing(uri):
                 ana.insert(0, 0, "x")
 
 
@@ -376,31 +415,31 @@ async def test_subscribers_hear_over_stdio(make_server: MakeServer, tmp_path: Pa
 # -- how soon, and how often ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_a_thousand_edits_in_a_second_are_at_most_five_notifications_and_a_last_one(
-    server: JupyterProcess, path: str, mode: str
+    server: JupyterProcess, path: str
 ) -> None:
     uri = await address(server, path)
-    async with person(server, path) as ana, subscribed(through(server), mode, [uri]) as heard:
+    async with person(server, path) as ana, both(server, [uri]) as clients:
 
-        async def hears_more_than(count: int) -> None:
+        async def hears_more_than(heard: Heard, count: int) -> None:
             await until(lambda: heard.count(uri) > count)
 
-        async def read_when_notified() -> None:
+        async def read_when_notified(heard: Heard) -> None:
             """Who reads after each notification, and at no other time, has all edits in the end."""
             read = 0
             while read < 1000:
                 known = heard.count(uri)
-                await hears_more_than(known)
+                await hears_more_than(heard, known)
                 read = await _count(heard, uri)
 
-        reading = asyncio.create_task(read_when_notified())
+        reading = [asyncio.create_task(read_when_notified(each)) for each in clients.each]
         began = time.monotonic()
         for _ in range(1000):
             ana.insert("cell-00000", 0, "y")
             await asyncio.sleep(0.0005)
-        await reading
-        assert heard.count(uri) <= 5 * (heard.times[-1] - began) + 2
+        await asyncio.gather(*reading)
+        for heard in clients.each:
+            assert heard.count(uri) <= 5 * (heard.times[-1] - began) + 2
 
 
 async def _count(heard: Heard, uri: str) -> int:
@@ -420,17 +459,14 @@ async def tab(server: JupyterProcess, path: str) -> AsyncIterator[Collaborator]:
         await lobby.leave()
 
 
-@pytest.mark.parametrize("mode", ERAS)
-async def test_a_room_is_left_when_nobody_watches_it_any_more(
-    make_server: MakeServer, mode: str
-) -> None:
+async def test_a_room_is_left_when_nobody_watches_it_any_more(make_server: MakeServer) -> None:
     options = (
         "--JupyterCollaborationMCP.idle_timeout=1",
         "--YDocExtension.document_cleanup_delay=0.1",
     )
     async with make_server(*options) as server:
         uri = await address(server, new(server, "a"))
-        async with subscribed(through(server), mode, [uri]) as heard:
+        async with both(server, [uri]) as heard:
             async with person(server, "a.ipynb") as ana, heard.hearing(uri):
                 ana.insert(0, 0, "x")
             assert "Room json:notebook:" not in deleted(server)

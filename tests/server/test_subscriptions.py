@@ -42,6 +42,11 @@ class Toys(Kind):
     def __init__(self) -> None:
         self.watches: dict[str, list[Callable[[], None]]] = {}
         self.denied: set[str] = set()
+        self.restless = False
+        """Whether something changes as soon as somebody watches it."""
+        self.deciding: asyncio.Event | None = None
+        """Set when it is to be decided who may read."""
+        self.asked: list[str] = []
 
     async def read(self, call: Call, uri: str) -> list[Content] | None:
         return [Content("text/plain", "x")] if uri.startswith("toy://") else None
@@ -52,6 +57,10 @@ class Toys(Kind):
         if uri == "toy://secret":
             raise PermissionRefused("No.", "Ask.")
         self.watches.setdefault(uri, []).append(tell)
+        if self.restless:
+            tell()
+            for _ in range(10):
+                await asyncio.sleep(0)  # as joining a room lets others go on
         return _ToyWatch(self, uri, tell)
 
     def change(self, uri: str) -> None:
@@ -68,6 +77,9 @@ class _ToyWatch:
         self._toys, self._uri, self._tell = toys, uri, tell
 
     async def may_read(self, call: Call) -> bool:
+        self._toys.asked.append(self._uri)
+        if self._toys.deciding is not None:
+            await self._toys.deciding.wait()
         return self._uri not in self._toys.denied
 
     def close(self) -> None:
@@ -180,6 +192,41 @@ async def test_unsubscribing_ends_a_watch_and_subscribing_twice_makes_one() -> N
         assert toys.count == 1
         async with heard.hearing("toy://b"):
             toys.change("toy://b")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_what_changes_while_somebody_subscribes_to_it_is_heard_then_and_later(
+    mode: str,
+) -> None:
+    toys, _, connect = toy_server()
+    toys.restless = True
+    async with subscribed(connect, mode, ["toy://a"]) as heard:
+        await until(lambda: heard.count("toy://a") == 1)
+        async with heard.hearing("toy://a"):
+            toys.change("toy://a")
+
+
+async def test_who_unsubscribes_while_something_is_about_to_be_sent_does_not_hear_it() -> None:
+    toys, _, connect = toy_server()
+    async with subscribed(connect, LEGACY, ["toy://a", "toy://b", "toy://c"]) as heard:
+        toys.deciding = asyncio.Event()
+        for uri in ("toy://a", "toy://b", "toy://c"):
+            toys.change(uri)
+        await until(lambda: toys.asked)
+        with legacy():
+            await heard.client.unsubscribe_resource("toy://a")
+            await heard.client.unsubscribe_resource("toy://b")
+        async with heard.hearing("toy://c"):
+            toys.deciding.set()
+        assert heard.uris == ["toy://c"]
+
+
+async def test_who_only_unsubscribes_leaves_nothing() -> None:
+    _, server, connect = toy_server()
+    async with connect(LEGACY, None) as ada:
+        with legacy():
+            await ada.client.unsubscribe_resource("toy://a")
+        assert server.subscriptions.subscribers == 0
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent
 from tests.harness.collaborator import Collaborator
 from tests.harness.jupyter import JupyterProcess
-from tests.harness.kernels import KernelApi, eventually
+from tests.harness.kernels import Gate, KernelApi, eventually
 from tests.harness.standalone import StandaloneProcess
 from tests.harness.waiting import until
 from tests.harness.ways import WAYS, ours, served
@@ -27,6 +29,8 @@ pytestmark = pytest.mark.anyio
 
 #: Seconds without use after which they go.
 IDLE = "2"
+
+HELD = "--ServerApp.kernel_manager_class=tests.harness.held_kernels.HeldKernels"
 
 
 @pytest.fixture(params=WAYS)
@@ -41,6 +45,22 @@ async def server(
     """One on which they stay for long enough."""
     async with served(make_server, request.param, measured=True) as process:
         notebooks.write(Path(process.root) / "a.ipynb", notebooks.numbered(1))
+        yield process
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Gate:
+    """At which the kernels of the hasty server wait before they start."""
+    return Gate(tmp_path_factory.mktemp("kernels") / "start")
+
+
+@pytest.fixture(scope="module", params=WAYS)
+async def hasty(
+    make_server: MakeServer, request: pytest.FixtureRequest, start: Gate, anyio_backend: str
+) -> AsyncIterator[JupyterProcess]:
+    """One on which they go soon."""
+    settings, env = {"ephemeral_timeout": IDLE}, {"HELD_KERNELS": str(start.path)}
+    async with served(make_server, request.param, HELD, settings=settings, env=env) as process:
         yield process
 
 
@@ -195,27 +215,31 @@ async def test_an_agent_has_at_most_twenty_of_them(server: JupyterProcess) -> No
         paths = [await create(ada, f"n{number}") for number in range(20)]
         error = await ada.refused("create_document", path="n20", ephemeral=True)
         assert error["code"] == "too_large"
-        for path in paths:
-            await ada.ask("delete_document", path=path)
+        assert all(there(server, path) for path in paths)
+        await ada.ask("delete_document", path="ephemeral", recursive=True)
+        await ada.ask("delete_document", path=await create(ada, "n20"))
         assert not there(server, "ephemeral")
 
 
 async def test_it_goes_with_its_kernel_when_nobody_uses_it(
-    make_server: MakeServer, way: str
+    hasty: JupyterProcess, start: Gate, tmp_path: Path
 ) -> None:
-    async with (
-        served(make_server, way, settings={"ephemeral_timeout": IDLE}) as server,
-        agent(server) as ada,
-        KernelApi(server) as people,
-    ):
-        path = await create(ada, content="import time; time.sleep(3); print('done')")
+    server, gate = hasty, Gate(tmp_path / "gate")
+    start.close()
+    async with agent(server) as ada, KernelApi(server) as people:
+        path = await create(ada, content=gate.code)
+        call = partial(ada.ask, "batch_execute_notebook_cells", path=path, timeout=60)
+        running = asyncio.create_task(call())
+        await start.reached()
+        await outlives_another(server, ada, path)  # for what runs soon
+        start.open()
+        await gate.reached()
         async with Collaborator(server.url, server.token, path) as ana:
             await ana.synced()
-            await ada.ask("batch_execute_notebook_cells", path=path, timeout=0)
             assert len(await people.sessions(path)) == 1
-            other = await create(ada, "other")
-            await until(lambda: not there(server, other))
-            assert there(server, path)  # a person is there, and it runs
+            gate.open()
+            assert [run["state"] for run in (await running)["runs"]] == ["completed"]
+            await outlives_another(server, ada, path)  # for a person
         # longer than the idle time since the agent's last call
         await eventually(lambda: people.sessions(path), lambda sessions: not sessions)
         await until(lambda: not there(server, "ephemeral"))
@@ -223,12 +247,22 @@ async def test_it_goes_with_its_kernel_when_nobody_uses_it(
         assert error["code"] == "document_not_found"
 
 
-async def test_a_person_who_renames_it_keeps_it(make_server: MakeServer, way: str) -> None:
-    async with (
-        served(make_server, way, settings={"ephemeral_timeout": IDLE}) as server,
-        agent(server) as ada,
-        KernelApi(server) as people,
-    ):
+async def outlives_another(server: JupyterProcess, ada: AgentClient, path: str) -> None:
+    """Wait until one that nobody uses has gone; this one is still there."""
+    other = await create(ada, "other")
+    await ada.sources(other)
+
+    async def listed() -> bool:
+        await ada.client.list_resources()  # which is no use of what it lists
+        return there(server, other)
+
+    await eventually(listed, lambda found: not found)
+    assert there(server, path)
+
+
+async def test_a_person_who_renames_it_keeps_it(hasty: JupyterProcess) -> None:
+    server = hasty
+    async with agent(server) as ada, KernelApi(server) as people:
         path = await create(ada, content="x = 1")
         other = await create(ada, "other")
         await people.rename(path, "kept.ipynb")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +90,91 @@ async def test_an_answer_has_the_content_of_a_page_and_not_its_style(
         assert made["complete"]
         assert "<b>bold</b>" in made["content"]
         assert "<script" not in made["content"]
+
+
+BAD = "<img src=x onerror=hit()>"
+
+#: What nbconvert writes into its pages, beside what cells say.
+HOSTILE: dict[str, Any] = {
+    "cells": [
+        {
+            **notebooks.markdown(
+                "intro", f"# T {BAD} [x](javascript:hit())\n\n<script>hit()</script>"
+            ),
+            "metadata": {"tags": [f"' onclick=hit() '{BAD}"]},
+        },
+        notebooks.code(
+            "work",
+            f"'{BAD}'",
+            outputs=[
+                {
+                    "output_type": "display_data",
+                    "data": {"image/png": "iVBORw0KGgo="},
+                    "metadata": {"image/png": {"width": '1" onerror=hit() x="', "height": 7}},
+                },
+                *(
+                    {"output_type": "display_data", "data": {mime: said}, "metadata": {}}
+                    for mime, said in (
+                        ("text/vnd.mermaid", f"graph TD;</pre>{BAD}"),
+                        ("text/latex", BAD),
+                        ("text/html", BAD),
+                        ("image/svg+xml", "<svg onload='hit()'><script>hit()</script></svg>"),
+                        ("application/javascript", "hit()"),
+                    )
+                ),
+                {"output_type": "stream", "name": "stdout", "text": BAD},
+                {"output_type": "error", "ename": BAD, "evalue": BAD, "traceback": [BAD]},
+            ],
+        ),
+    ],
+    "metadata": {
+        "title": f"</title>{BAD}",
+        "language_info": {"name": "python", "pygments_lexer": f"x'{BAD}"},
+        "widgets": {
+            "application/vnd.jupyter.widget-state+json": {"state": {"x": "</script>" + BAD}}
+        },
+    },
+}
+
+
+class Running(HTMLParser):
+    """Notes what runs in a page, if it is ours: the template has scripts of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.scripted = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripted = tag == "script"
+        self.found += [
+            name for name, value in attrs if name.startswith("on") or "script:" in (value or "")
+        ]
+
+    def handle_endtag(self, tag: str) -> None:
+        self.scripted = False
+
+    def handle_data(self, data: str) -> None:
+        if self.scripted and "hit()" in data:
+            self.found.append(data)
+
+
+async def test_nothing_of_a_notebook_runs_in_a_page_that_is_made_of_it(
+    server: JupyterProcess,
+) -> None:
+    path = "hostile.ipynb"
+    book = {**notebooks.notebook(HOSTILE["cells"]), "metadata": HOSTILE["metadata"]}
+    notebooks.write(Path(server.root) / path, book)
+    async with agent(server) as ada:
+        answered = (await ada.ask("export_document", path=path, format="html"))["content"]
+        await ada.ask("export_document", path=path, format="html", export_path="hostile.html")
+    for text in (answered, (Path(server.root) / "hostile.html").read_text()):
+        assert "iVBORw0KGgo=" in text
+        assert "height" in text
+        running = Running()
+        running.feed(text)
+        running.close()
+        assert running.found == []
 
 
 async def test_an_answer_that_is_too_long_says_how_to_get_all(server: JupyterProcess) -> None:

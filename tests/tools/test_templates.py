@@ -47,20 +47,11 @@ async def server(
         yield process
 
 
-@pytest.fixture(scope="module")
-async def plain_server(
-    make_server: MakeServer, anyio_backend: str
-) -> AsyncIterator[JupyterProcess]:
-    async with make_server() as process:
-        yield process
-
-
+@pytest.mark.parametrize("server", ["extension"], indirect=True)
 @pytest.mark.parametrize("name", NAMES)
-async def test_each_template_runs_from_top_to_bottom(
-    plain_server: JupyterProcess, name: str
-) -> None:
+async def test_each_template_runs_from_top_to_bottom(server: JupyterProcess, name: str) -> None:
     path = f"{name}.ipynb"
-    async with agent(plain_server) as ada:
+    async with agent(server) as ada:
         await ada.ask("create_document", path=path, template=name)
         answer = await ada.ask("batch_execute_notebook_cells", path=path, timeout=60)
         cells = (await ada.ask("get_notebook", path=path, include_outputs=True))["cells"]

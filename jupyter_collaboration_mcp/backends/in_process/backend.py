@@ -122,6 +122,10 @@ class InProcessBackend:
 
         self._rooms.on_closed = closed
 
+    def on_people_left(self, tell: Callable[[], None]) -> None:
+        """Set a function to call when somebody leaves any room."""
+        self._rooms.on_people_left = tell
+
     def on_document_moved(self, tell: Callable[[str], None]) -> None:
         """Set a function to call with the new path of each file that is renamed."""
         self._rooms.on_moved = tell

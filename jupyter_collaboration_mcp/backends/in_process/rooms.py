@@ -41,6 +41,7 @@ _THREADS_LIMIT = 6.0
 _CLOSE_REASON = 123
 
 _SESSION_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
+_AWARENESS_EVENTS = "https://schema.jupyter.org/jupyter_collaboration/awareness/v1"
 _CONTENTS_EVENTS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 
@@ -72,6 +73,8 @@ class Rooms:
         """Called when the store has another row of a room."""
         self.on_closed: Callable[[RoomId], None] | None = None
         """Called with each room that ends while the server runs."""
+        self.on_people_left: Callable[[], None] | None = None
+        """Called when somebody leaves any room."""
         self.on_moved: Callable[[str], None] | None = None
         """Called with the new path of each file or folder that is renamed."""
 
@@ -80,6 +83,7 @@ class Rooms:
         events = self._server.events
         events.add_listener(schema_id=_SESSION_EVENTS, listener=self._on_session_event)
         events.add_listener(schema_id=_CONTENTS_EVENTS, listener=self._on_contents_event)
+        events.add_listener(schema_id=_AWARENESS_EVENTS, listener=self._on_awareness_event)
 
     async def stop(self) -> None:
         """Save what is unsaved; what cannot be saved stays in the journal."""
@@ -401,6 +405,10 @@ class Rooms:
             watch.on_save_ended(None)
         elif data.get("level") == "ERROR" and "Error saving file" in data.get("msg", ""):
             watch.on_save_ended(str(data["msg"]).partition("\n")[2])
+
+    async def _on_awareness_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data.get("action") == "leave" and self.on_people_left is not None:
+            self.on_people_left()
 
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") in ("rename", "delete"):
