@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,10 @@ _IMPORTED = (
     "tornado.platform.asyncio",
 )
 
+#: Seconds for which a kernel has bound its ports before it serves. Whoever wants to hear it tries
+#: to connect every 100 to 200 ms, to each port by itself; a kernel that is not forked takes longer.
+_BOUND = 0.25
+
 
 def main(address: str) -> None:
     listener = launcher.listen(address)
@@ -43,9 +48,16 @@ def _become(module: str, arguments: Sequence[str], cwd: str, env: Mapping[str, s
 
 
 def _prepare() -> None:
-    """Look up what a kernel looks up when it imports its own application."""
+    """Look up what a kernel looks up when it imports its own application, and serve later."""
     application: Any = importlib.import_module("ipykernel.kernelapp").IPKernelApp
     application.parent_handle.default_value = int(os.environ.get("JPY_PARENT_PID") or 0)
+    start = application.start
+
+    def start_later(self: Any) -> None:
+        time.sleep(_BOUND)
+        start(self)
+
+    application.start = start_later
 
 
 if __name__ == "__main__":

@@ -20,9 +20,6 @@ from ..protocols.kernels import Channel, Fate
 #: Seconds of reading before others get their turn: a full queue would never yield by itself.
 _TURN = 0.003
 
-#: Milliseconds between attempts to connect to a kernel that is starting.
-_RETRY = 10
-
 _CHANNELS: Mapping[Channel, int] = {
     "iopub": zmq.SUB,
     "shell": zmq.DEALER,
@@ -134,9 +131,6 @@ class ZmqWire:
         manager = self._manager
         socket = self._context.socket(_CHANNELS[channel])
         socket.linger = 0
-        # Not 100 ms, by chance for each channel: a kernel that starts faster drops what it asks
-        # its user while only the other channels are connected.
-        socket.reconnect_ivl = _RETRY
         socket.identity = self._session.bsession
         if getattr(manager, "curve_publickey", None) is not None:
             socket.curve_secretkey = manager.curve_secretkey
