@@ -129,7 +129,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     ):
         with measuring.paused():
             return (yield)
-    with measuring.at_first():
+    with measuring.at_first(item.nodeid.partition("[")[0]):
         return (yield)
 
 

@@ -56,7 +56,7 @@ def tokens_url(server: JupyterProcess) -> str:
 
 
 async def make(server: JupyterProcess, **body: Any) -> dict[str, Any]:
-    async with httpx2.AsyncClient(headers=server.headers) as http:
+    async with httpx2.AsyncClient(headers=server.headers, verify=False) as http:
         response = await http.post(tokens_url(server), json={"agent": "Ada", **body})
     assert response.status_code == 201, response.text
     made: dict[str, Any] = response.json()
@@ -64,7 +64,7 @@ async def make(server: JupyterProcess, **body: Any) -> dict[str, Any]:
 
 
 async def revoke(server: JupyterProcess, token_id: str) -> int:
-    async with httpx2.AsyncClient(headers=server.headers) as http:
+    async with httpx2.AsyncClient(headers=server.headers, verify=False) as http:
         return (await http.delete(f"{tokens_url(server)}/{token_id}")).status_code
 
 
@@ -91,7 +91,7 @@ async def holder(
 async def ping(server: JupyterProcess, token: str, query: str = "") -> httpx2.Response:
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=30, verify=False) as http:
         return await http.post(f"{server.url}mcp{query}", json=body)
 
 
@@ -121,7 +121,7 @@ async def test_a_token_lets_its_agent_in_under_its_own_name(
 async def test_it_opens_nothing_else_of_jupyter(server: JupyterProcess) -> None:
     made = await make(server)
     file = (await make(server))["id"]
-    async with httpx2.AsyncClient(timeout=30) as http:
+    async with httpx2.AsyncClient(timeout=30, verify=False) as http:
         for url in (
             f"{server.url}api/contents",
             f"{server.url}api/sessions",
@@ -389,7 +389,7 @@ async def test_who_watches_hears_nothing_when_its_token_has_expired(server: Jupy
 
 async def test_rest_lists_tokens_without_what_lets_anybody_in(server: JupyterProcess) -> None:
     made = await make(server, agent="Eve", paths=["x/*"], expires_in=60)
-    async with httpx2.AsyncClient(headers=server.headers) as http:
+    async with httpx2.AsyncClient(headers=server.headers, verify=False) as http:
         listed = (await http.get(tokens_url(server))).json()["tokens"]
     (row,) = (each for each in listed if each["id"] == made["id"])
     assert (row["agent"], row["paths"], row["expired"]) == ("Eve", ["x/*"], False)
@@ -413,7 +413,7 @@ async def test_rest_lists_tokens_without_what_lets_anybody_in(server: JupyterPro
 async def test_a_request_for_a_token_that_makes_no_sense_is_refused(
     server: JupyterProcess, body: Any, says: str
 ) -> None:
-    async with httpx2.AsyncClient(headers=server.headers) as http:
+    async with httpx2.AsyncClient(headers=server.headers, verify=False) as http:
         before = (await http.get(tokens_url(server))).json()
         response = await http.post(tokens_url(server), json=body)
         assert response.status_code == 400
@@ -434,7 +434,7 @@ async def test_no_token_is_worth_more_than_the_server_allows_agents(
         (root / "reports").mkdir()
         for name in ("open", "closed"):
             notebooks.write(root / f"reports/{name}.ipynb", notebooks.numbered(1))
-        async with httpx2.AsyncClient(headers=server.headers) as http:
+        async with httpx2.AsyncClient(headers=server.headers, verify=False) as http:
             body = {"agent": "Ada", "permission": "admin"}
             assert (await http.post(tokens_url(server), json=body)).status_code == 400
             denied = {"X-Denied": "1"}
@@ -463,7 +463,7 @@ async def test_without_a_token_nobody_beyond_this_machine_is_served_unless_that_
         url = f"{server.url}mcp"
         body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
         headers = {"Accept": "application/json, text/event-stream"}
-        async with httpx2.AsyncClient(timeout=30, headers=headers) as http:
+        async with httpx2.AsyncClient(timeout=30, headers=headers, verify=False) as http:
             response = await http.post(url, json=body)
             assert (response.status_code == 403) is not allowed
             if not allowed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args
 
@@ -242,7 +243,7 @@ def collect(toolset: str, owner: object) -> list[RegisteredTool]:
     """
     dialect: Dialect | None = getattr(owner, "dialect", None)
     return [
-        _register(toolset, getattr(owner, name), dialect)
+        _register(toolset, getattr(owner, name), _taken(member), dialect)
         for name, member in vars(type(owner)).items()
         if hasattr(member, _MARK)
     ]
@@ -272,28 +273,51 @@ def _chosen(tool: RegisteredTool, names: Collection[str]) -> RegisteredTool | No
 
 
 def _register(
-    toolset: str, method: Callable[..., Awaitable[Answer]], dialect: Dialect | None
+    toolset: str,
+    method: Callable[..., Awaitable[Answer]],
+    taken: _Taken,
+    dialect: Dialect | None,
 ) -> RegisteredTool:
-    arguments = func_metadata(method, skip_names=["call"], structured_output=False)
-    # A misspelt argument must not be ignored: the call would do something else than was meant.
-    arguments.arg_model.model_config["extra"] = "forbid"
-    arguments.arg_model.model_rebuild(force=True)
     return RegisteredTool(
         name=method.__name__,
         toolset=toolset,
         description=" ".join(inspect.cleandoc(method.__doc__ or "").split()),
         declaration=getattr(method, _MARK),
         function=method,
-        arguments=arguments,
-        schema=lean(arguments.arg_model.model_json_schema()),
+        arguments=taken.metadata,
+        schema=taken.schema,
         wording=WORDING if dialect is None else dialect.wording,
         dialect=dialect,
-        not_only_text=frozenset(
-            name
-            for name, field in arguments.arg_model.model_fields.items()
-            if field.annotation is not str and set(get_args(field.annotation)) != {str, NoneType}
-        ),
+        not_only_text=taken.not_only_text,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a tool takes."""
+
+    metadata: FuncMetadata
+    schema: dict[str, Any]
+    not_only_text: Collection[str]
+
+
+@cache
+def _taken(function: Callable[..., object]) -> _Taken:
+    """What a tool takes, which its function alone decides: made once for all servers of a process.
+
+    For all tools together that takes longer than anything else that building a server does.
+    """
+    metadata = func_metadata(function, skip_names=["self", "call"], structured_output=False)
+    model = metadata.arg_model
+    # A misspelt argument must not be ignored: the call would do something else than was meant.
+    model.model_config["extra"] = "forbid"
+    model.model_rebuild(force=True)
+    not_only_text = frozenset(
+        name
+        for name, field in model.model_fields.items()
+        if field.annotation is not str and set(get_args(field.annotation)) != {str, NoneType}
+    )
+    return _Taken(metadata, lean(model.model_json_schema()), not_only_text)
 
 
 def lean(schema: dict[str, Any]) -> dict[str, Any]:

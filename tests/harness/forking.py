@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import atexit
 import functools
+import json
 import multiprocessing
 import os
-import runpy
 import shutil
 import signal
 import socket
@@ -25,6 +25,9 @@ from unittest import mock
 from . import launched, launcher, measuring
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
+
+#: The specification of the kernel that is installed with ipykernel.
+_KERNEL = Path("share/jupyter/kernels/python3/kernel.json")
 
 _context = multiprocessing.get_context("forkserver")
 
@@ -85,21 +88,68 @@ def command(module: str) -> list[str]:
     Its standard streams, environment and directory are those of whoever starts it, but it is not
     their child, and what its environment says to Python itself comes too late.
     """
-    return [sys.executable, "-I", "-S", launched.__file__, _launcher(), module]
+    return _asking(_launcher(), module)
+
+
+@functools.cache
+def kernels() -> Path:
+    """For JUPYTER_PATH: the kernel `python3` in it starts as a fork.
+
+    Whatever else a kernel imports as it starts, a process of its own has imported, in which there
+    is nothing of Jupyter Server and of ours.
+    """
+    folder = _made_folder("kernels-")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.harness.kernel_launcher", _address(folder)],
+        cwd=_REPOSITORY,
+        env={
+            **{k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_PROCESS_")},
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # or the debugger warns of what it cannot do
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()  # it is ready
+    atexit.register(process.communicate)  # it ends with its standard input
+    installed = Path(sys.prefix) / _KERNEL
+    spec = json.loads(installed.read_text())
+    command = _asking(_address(folder), "ipykernel_launcher")
+    (folder / _KERNEL).parent.mkdir(parents=True)
+    (folder / _KERNEL).write_text(
+        json.dumps({**spec, "argv": [*command, "-f", "{connection_file}"]})
+    )
+    return folder / "share" / "jupyter"
 
 
 @functools.cache
 def _launcher() -> str:
     """Start the process that forks for `command`; returns the path of its socket."""
-    folder = tempfile.mkdtemp(prefix="launcher-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    address = f"{folder}/socket"
+    address = _address(_made_folder("launcher-"))
     _start_server()
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
-        listener.listen(64)
-        _context.Process(target=launcher.launch, args=(listener, _become), daemon=True).start()
+    with launcher.listen(address) as listener:
+        _context.Process(target=_launch, args=(listener,), daemon=True).start()
     return address
+
+
+def _launch(listener: socket.socket) -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    launcher.launch(listener, _become, parent.sentinel)
+
+
+def _asking(address: str, module: str) -> list[str]:
+    return [sys.executable, "-I", "-S", launched.__file__, address, module]
+
+
+def _made_folder(prefix: str) -> Path:
+    folder = tempfile.mkdtemp(prefix=prefix)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _address(folder: Path) -> str:
+    return str(folder / "socket")
 
 
 def _start_server() -> None:
@@ -118,25 +168,13 @@ def _run(module: str, arguments: Sequence[str], cwd: str, env: Mapping[str, str]
 
 
 def _become(module: str, arguments: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
-    """Run the module, with the standard streams that are there."""
-    os.setsid()
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(env)
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="backslashreplace")  # noqa: SIM115
-    sys.path[:0] = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
-    sys.argv = [module, *arguments]
-    if "COVERAGE_PROCESS_CONFIG" in env:
+    launcher.become(module, arguments, cwd, env, _prepare)
+
+
+def _prepare() -> None:
+    if "COVERAGE_PROCESS_CONFIG" in os.environ:
         measuring.begin()
     sys.modules["tests.harness.preloaded"].make_distinct()
-    if not hasattr(sys.modules.get(module), "__path__"):
-        sys.modules.pop(module, None)  # or runpy warns that it runs it once more
-    try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    finally:
-        atexit._run_exitfuncs()  # which multiprocessing leaves out
 
 
 def _redirect(file: str, flags: int, descriptor: int) -> None:

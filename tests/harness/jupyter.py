@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import psutil  # type: ignore[import-untyped]
 
+from . import forking
 from .forking import ForkedProcess
 
 if TYPE_CHECKING:
@@ -264,6 +265,7 @@ class JupyterProcess:
             # Not on the command line, which Jupyter logs with --debug.
             **({"JUPYTER_TOKEN": self.token} if self.token else {}),
             "MEASURE": os.environ.get("COVERAGE_PROCESS_CONFIG", ""),
+            **({"JUPYTER_PATH": str(forking.kernels())} if self._fork else {}),
             **env,
         }
 

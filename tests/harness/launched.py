@@ -7,6 +7,7 @@ imports next to nothing.
 
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -26,15 +27,29 @@ def main(address: str, module: str, *arguments: str) -> int:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
-        with launcher.makefile("r") as answers:
+        # Unbuffered, so that it can be waited for.
+        with launcher.makefile("rb", buffering=0) as answers:
             pid = int(answers.readline())
             for number in _PASSED_ON:
                 signal.signal(number, lambda number, _: os.kill(pid, number))
+            _wait_for(answers.fileno())
             code = int(answers.readline())
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return code
+
+
+def _wait_for(answers: int) -> None:
+    """Wait for the end of the fork, which is killed if we end ourselves.
+
+    A kernel ends when whoever started it has ended, and looks for that once in a second.
+    """
+    parent = os.getppid()
+    pause = 1.0 if "JPY_PARENT_PID" in os.environ else None
+    while not select.select([answers], [], [], pause)[0]:
+        if os.getppid() != parent:
+            sys.exit(1)
 
 
 if __name__ == "__main__":

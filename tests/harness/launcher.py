@@ -1,40 +1,48 @@
 """Forks itself for everyone who asks at its socket: see `command` in `tests.harness.forking`.
 
-It is itself a fork of the process that has imported everything, and has no threads.
+It has imported everything that its forks need, and has no threads.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
-import multiprocessing
 import os
+import runpy
 import selectors
 import signal
 import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 
-def launch(listener: socket.socket, become: Callable[..., None]) -> None:
+def listen(address: str) -> socket.socket:
+    """Make the socket at which `launched.py` asks for a process."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(64)
+    return listener
+
+
+def launch(listener: socket.socket, become: Callable[..., None], parent: int) -> None:
     """Serve until whoever started this process ends.
 
     Args:
         listener: Where `launched.py` asks for a process.
         become: Makes a fork that process, given what was asked for.
+        parent: What can be read from as soon as whoever started this process has ended.
     """
-    parent = multiprocessing.parent_process()
-    assert parent is not None
     os.setsid()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     selector = selectors.DefaultSelector()
-    for each in (listener, woken, parent.sentinel):
+    for each in (listener, woken, parent):
         selector.register(each, selectors.EVENT_READ)
     clients: dict[int, socket.socket] = {}
     while True:
@@ -67,8 +75,38 @@ def launch(listener: socket.socket, become: Callable[..., None]) -> None:
                 # Who asked was killed, as it says nothing else: its fork goes with it.
                 selector.unregister(key.fileobj)
                 os.kill(key.data, signal.SIGKILL)
-            elif key.fileobj == parent.sentinel:
+            elif key.fileobj == parent:
                 return
+
+
+def become(
+    module: str,
+    arguments: Sequence[str],
+    cwd: str,
+    env: Mapping[str, str],
+    prepare: Callable[[], None] = lambda: None,
+) -> None:
+    """Be `python -m MODULE ARGUMENTS`, with the standard streams that are there.
+
+    Args:
+        prepare: Called before the module runs.
+    """
+    os.setsid()
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="backslashreplace")  # noqa: SIM115
+    sys.path[:0] = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.argv = [module, *arguments]
+    prepare()
+    if not hasattr(sys.modules.get(module), "__path__"):
+        sys.modules.pop(module, None)  # or runpy warns that it runs it once more
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    finally:
+        atexit._run_exitfuncs()  # which multiprocessing leaves out
 
 
 def _receive(client: socket.socket) -> tuple[dict[str, Any], list[int]]:

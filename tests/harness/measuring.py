@@ -3,8 +3,8 @@
 From Python 3.12 on it costs next to nothing, and every process is measured. Before, it takes as
 long again as what it measures. Then the tests' own processes are measured where the package runs in
 them, and of servers and commands those with default settings which the tests of a module share;
-with `--all`, every process there, too. What takes long repeats itself: of a test in its own process
-and of such a server or command, only the beginning is measured.
+with `--all`, every process there, too. What takes long repeats itself: of all cases of a test in
+its own process and of such a server or command, only the beginning is measured.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ _CONFIG = "COVERAGE_PROCESS_CONFIG"
 _SHARED = "MEASURE_SHARED"
 _CHEAP = sys.version_info >= (3, 12)
 
-#: Seconds of CPU time for which one of those is measured, by the name of a variable; and a test.
+#: Seconds of CPU time for which one of those is measured, by the name of a variable; and all cases
+#: of a test together.
 _LIMIT = "MEASURE_SECONDS"
-_PROCESS_SECONDS, _TEST_SECONDS = "0.5", 0.25
+_PROCESS_SECONDS, _TEST_SECONDS = "0.5", 0.05
 
 _everything = False
+_left: dict[str, float] = {}
+"""The seconds for which more cases of a test are measured, by its name."""
 
 
 def choose_processes(everything: bool) -> None:
@@ -97,15 +100,22 @@ def paused() -> Iterator[None]:
 
 
 @contextmanager
-def at_first() -> Iterator[None]:
-    """Do not measure this process for longer than a moment of its CPU time, if that is dear."""
+def at_first(test: str) -> Iterator[None]:
+    """Do not measure this process for longer than a moment of its CPU time, if that is dear.
+
+    Args:
+        test: The name of a test, whose cases share that moment.
+    """
     if _CHEAP or _everything:
         yield
         return
     with ExitStack() as stack:
-        _stop_after(_TEST_SECONDS, lambda: stack.enter_context(paused()))
-        stack.callback(signal.setitimer, signal.ITIMER_VIRTUAL, 0)
+        if left := _left.get(test, _TEST_SECONDS):
+            _stop_after(left, lambda: stack.enter_context(paused()))
+        else:
+            stack.enter_context(paused())
         yield
+        _left[test], _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _stop_after(seconds: float, stop: Callable[[], object]) -> None:

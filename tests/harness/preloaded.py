@@ -9,7 +9,7 @@ import pkgutil
 import sys
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.harness import measuring
 from tests.harness.jupyter import QUICK_START
@@ -43,6 +43,13 @@ with measuring.imports():
     ):
         if "in_kernel" not in _module.name and not _module.name.endswith("__main__"):
             importlib.import_module(_module.name)
+
+    # The schemas of all tools, which take a server or command longer than its own start otherwise.
+    from jupyter_collaboration_mcp.tools.parts import Parts, Standalone
+    from jupyter_collaboration_mcp.tools.registry import all_tools
+    from jupyter_collaboration_mcp.workspace.sites import Sites
+
+    all_tools(Parts(Sites(), None, Standalone(cast("Any", None))))
 
 for _name in _LATER:
     importlib.import_module(_name)

@@ -148,7 +148,9 @@ async def test_the_error_says_what_is_wrong_with_a_path(
 ) -> None:
     (root / "a.md").write_text("text")
     url, credentials = structured_address(server)
-    async with httpx2.AsyncClient(headers={**HEADERS, **credentials}, timeout=60) as http:
+    async with httpx2.AsyncClient(
+        headers={**HEADERS, **credentials}, timeout=60, verify=False
+    ) as http:
         for tool, arguments in (
             ("create_document", {"path": path, "type": "file"}),
             ("get_document", {"path": path}),
@@ -554,7 +556,7 @@ async def test_a_backslash_does_not_bypass_denied_paths(
     (file.parent / "private").mkdir(exist_ok=True)
     async with (
         agent(guarded) as ada,
-        httpx2.AsyncClient(headers=guarded.headers, timeout=60) as http,
+        httpx2.AsyncClient(headers=guarded.headers, timeout=60, verify=False) as http,
     ):
         await ada.ask("get_document", path="open.md")
         url = f"{guarded.url}api/contents/open.md"

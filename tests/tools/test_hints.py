@@ -9,7 +9,8 @@ from docs.generate import _tools as every_tool
 from jupyter_collaboration_mcp.tools.registry import Answer, RegisteredTool, tool
 from jupyter_collaboration_mcp.workspace.permissions import Level
 from jupyter_collaboration_mcp.workspace.permits import Call
-from tests.harness.agents import text_of
+from tests.harness.agents import agent, text_of
+from tests.harness.jupyter import JupyterProcess
 from tests.harness.toys import serve
 
 #: Their level is for what they could see; tests/execution/test_introspection.py shows that they
@@ -110,3 +111,12 @@ async def test_a_tool_that_asks_for_more_than_it_declares_fails() -> None:
         assert shown["write"].destructive_hint
         assert shown["write"].open_world_hint
         assert not shown["write"].idempotent_hint
+
+
+@pytest.mark.anyio
+async def test_no_tool_has_a_schema_of_its_output(server: JupyterProcess) -> None:
+    """`tests.harness.agents` relies on it."""
+    async with agent(server, toolsets="all") as ada:
+        listed = (await ada.client.list_tools()).tools
+    assert {"get_notebook", "read_nb_cells", "connect_notebook"} <= {each.name for each in listed}
+    assert [each.name for each in listed if each.output_schema is not None] == []

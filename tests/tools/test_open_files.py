@@ -78,7 +78,7 @@ async def file_id(server: JupyterProcess, file: Path) -> str:
 
 async def session(server: JupyterProcess, path: str) -> dict[str, Any]:
     """What a tab asks for before it enters a room."""
-    async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=server.headers, timeout=60, verify=False) as http:
         answer = await http.put(
             f"{server.url}api/collaboration/session/{path}", json={"format": "text", "type": "file"}
         )
@@ -87,7 +87,7 @@ async def session(server: JupyterProcess, path: str) -> dict[str, Any]:
 
 async def delete(server: JupyterProcess, path: str) -> None:
     """As JupyterLab does it."""
-    async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=server.headers, timeout=60, verify=False) as http:
         answer = await http.delete(f"{server.url}api/contents/{quote(path)}")
     assert answer.status_code == 204
 
@@ -724,7 +724,7 @@ async def test_an_edit_that_races_with_a_rename_succeeds_or_gets_the_new_path(
         )
 
     done: list[str] = []
-    async with httpx2.AsyncClient(headers=server.headers, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=server.headers, timeout=60, verify=False) as http:
         for number, (path, new_path) in enumerate(pairwise(paths)):
             word = f"word{number}"
             url = f"{server.url}api/contents/{path}"

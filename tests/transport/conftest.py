@@ -66,7 +66,7 @@ async def jupyter(make_jupyter: MakeJupyter, anyio_backend: str) -> AsyncIterato
 @pytest.fixture
 async def http(anyio_backend: str) -> AsyncIterator[httpx2.AsyncClient]:
     """A client without a credential."""
-    async with httpx2.AsyncClient(timeout=30, headers=HEADERS) as client:
+    async with httpx2.AsyncClient(timeout=30, headers=HEADERS, verify=False) as client:
         yield client
 
 
@@ -77,7 +77,7 @@ async def connect(
     """The SDK's own client, in the era asked for."""
     headers = {"Authorization": f"Bearer {token or jupyter.token}"}
     async with (
-        httpx2.AsyncClient(timeout=30, headers=headers) as client,
+        httpx2.AsyncClient(timeout=30, headers=headers, verify=False) as client,
         Client(
             streamable_http_client(f"{jupyter.url}mcp{query}", http_client=client), mode=mode
         ) as session,

@@ -58,7 +58,7 @@ class RawSession:
 
     def __init__(self, url: str, headers: dict[str, str], version: str = VERSION) -> None:
         self.url, self.version = url, version
-        self.http = httpx2.AsyncClient(timeout=15, headers={**HEADERS, **headers})
+        self.http = httpx2.AsyncClient(timeout=15, headers={**HEADERS, **headers}, verify=False)
         self.id = ""
         self._numbers = itertools.count(2)
 

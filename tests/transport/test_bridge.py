@@ -558,7 +558,7 @@ async def test_requests_after_a_stop_answer_503(
 
 
 async def test_jupyter_shuts_down_in_time_with_open_streams(make_jupyter: MakeJupyter) -> None:
-    async with make_jupyter() as jupyter, httpx2.AsyncClient(timeout=30) as http:
+    async with make_jupyter() as jupyter, httpx2.AsyncClient(timeout=30, verify=False) as http:
         headers = {**jupyter.headers, "Accept": "application/json, text/event-stream"}
         url = f"{jupyter.url}mcp"
         headers["Mcp-Session-Id"] = await open_session(http, url, headers)

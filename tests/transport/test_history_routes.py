@@ -62,7 +62,7 @@ async def guarded(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[
 
 @pytest.fixture
 async def rest(guarded: JupyterProcess) -> AsyncIterator[Rest]:
-    async with httpx2.AsyncClient(headers=guarded.headers, timeout=30) as http:
+    async with httpx2.AsyncClient(headers=guarded.headers, timeout=30, verify=False) as http:
         yield Rest(guarded, http)
 
 

@@ -99,7 +99,7 @@ async def test_the_official_client_gets_the_result_of_a_run_once(
     hooks = {"response": [answers.follow]}
     async with (
         Proxy(url) as proxy,
-        httpx2.AsyncClient(headers=headers, timeout=60, event_hooks=hooks) as http,
+        httpx2.AsyncClient(headers=headers, timeout=60, event_hooks=hooks, verify=False) as http,
     ):
         transport = streamable_http_client(proxy.url, http_client=http)
         async with Client(transport, mode="legacy") as client:

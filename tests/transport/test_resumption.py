@@ -159,7 +159,9 @@ async def test_the_official_client_resumes_by_itself(door: Door, name: str, ends
 
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(Proxy(door.url))
-        http = await stack.enter_async_context(httpx2.AsyncClient(headers=door.headers, timeout=30))
+        http = await stack.enter_async_context(
+            httpx2.AsyncClient(headers=door.headers, timeout=30, verify=False)
+        )
         transport = streamable_http_client(proxy.url, http_client=http)
         client = await stack.enter_async_context(Client(transport, mode="legacy"))
         bob = await stack.enter_async_context(door.session())
