@@ -138,6 +138,10 @@ def test_a_whole_number_does_for_any_number() -> None:
         ('# %% tags=["parameters"]\na = 1\nb.c = 2', "line 2 of its parameters"),
         ('# %% tags=["parameters"]\na = open("x")', "default of a is not a literal"),
         ('# %% tags=["parameters"]\na = = 1', "not Python"),
+        ('# %% tags=["parameters"]\na = {[1]: 2}', "default of a is not a literal"),
+        pytest.param(
+            f'# %% tags=["parameters"]\na = {"-" * 50_000}1', "(not Python|a literal)", id="deep"
+        ),
         ("# %% tags=[parameters]\na = 1", "not a list of tags"),
         ('{"nbformat": 4, "cells": 3}', "is none"),
     ],
