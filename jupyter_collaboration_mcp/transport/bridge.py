@@ -30,10 +30,7 @@ from jupyter_collaboration_mcp.server.caller import (
     allow_all,
 )
 from jupyter_collaboration_mcp.server.rates import Buckets, retry_after
-from jupyter_collaboration_mcp.transport.agent_tokens import (
-    AgentToken,
-    AgentTokens,
-)
+from jupyter_collaboration_mcp.transport.agent_tokens import AgentToken, AgentTokens
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.open_requests import TooManyRequests
 from jupyter_collaboration_mcp.transport.origins import (
