@@ -45,6 +45,7 @@ LONGEST = [
     "tests/standalone/test_faults.py",
     "tests/backends/remote/test_kernels.py",
     "tests/test_cli.py",
+    "tests/test_permission_matrix.py",
     "tests/backends/remote/test_backend.py",
     "tests/tools/test_malformed_notebooks.py",
     "tests/standalone/test_reaching.py",

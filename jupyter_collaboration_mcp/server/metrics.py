@@ -37,6 +37,9 @@ _SECONDS = Histogram(
 )
 
 
+FLOODS = Counter(f"{_PREFIX}_floods", "HTTP requests that were refused with 429.")
+
+
 def count(record: CallRecord) -> None:
     """Count a call that is over."""
     outcome = record.outcome

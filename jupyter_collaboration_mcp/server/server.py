@@ -83,7 +83,7 @@ def build_server(
         instructions=_INSTRUCTIONS + (_SEVERAL if parts.is_standalone else ""),
         version=__version__,
         tools=[_listed(tool) for tool in tools],
-        middleware=[gate, Redaction(options.redactor)] if options.redactor else [gate],
+        middleware=[Redaction(options.redactor), gate] if options.redactor else [gate],
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="private")},
     )
     server.gate = gate

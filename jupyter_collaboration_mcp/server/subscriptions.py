@@ -47,8 +47,9 @@ from .resource_requests import refusal
 
 Context = ServerRequestContext[Any, Any]
 
-#: Subscriptions of one session or stream, and of all together.
-MOST_OF_CLIENT, MOST = 100, 1_000
+#: Subscriptions of one session or stream, of one credential, and of all together; the last two hold
+#: for streams, too. So nobody can take all that there are.
+MOST_OF_CLIENT, MOST_OF_CREDENTIAL, MOST = 100, 800, 1_000
 
 #: Seconds between two notifications of one URI to one client.
 INTERVAL = 0.2
@@ -110,6 +111,7 @@ class Subscriber:
         send: Sends the notification about a URI.
         ended: Called once, when it has no more subscriptions and takes none.
         pace: That of all clients.
+        owner: Its credential.
     """
 
     def __init__(
@@ -117,7 +119,9 @@ class Subscriber:
         send: Callable[[str], Awaitable[None]],
         ended: Callable[[Subscriber], None],
         pace: Pace,
+        owner: str = "",
     ) -> None:
+        self.owner = owner
         self._send, self._ended, self._pace = send, ended, pace
         self._subscriptions: dict[str, _Subscription] = {}
         self._changed = asyncio.Event()
@@ -263,7 +267,7 @@ class Subscriptions:
         """
         subscriber, uri = self._of_session(ctx), str(params.uri)
         if uri not in subscriber:
-            self._require_room(len(subscriber), 1)
+            self._require_room(subscriber.owner, len(subscriber), 1)
         subscriber.reserved += 1
         await self._add(ctx, subscriber, uri)
         return EmptyResult()
@@ -277,7 +281,7 @@ class Subscriptions:
 
     def follow_list(self, ctx: Context) -> None:
         """Notify a session that has listed resources when the list changes."""
-        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or self._is_full:
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or self._is_full(self._owner(ctx)):
             return
         subscriber = self._of_session(ctx)
         if _LIST not in subscriber:
@@ -292,7 +296,7 @@ class Subscriptions:
                 said = _notification(uri).model_dump(by_alias=True, mode="json", exclude_none=True)
                 await connection.notify(said["method"], said.get("params"))
 
-            subscriber = connection.state[_STATE] = self._new(send)
+            subscriber = connection.state[_STATE] = self._new(send, self._owner(ctx))
             connection.exit_stack.callback(subscriber.close)
             self._tasks.start(self._run(subscriber))
         return subscriber
@@ -324,8 +328,9 @@ class Subscriptions:
         uris = list(dict.fromkeys(wanted.resource_subscriptions or ()))
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
         notify = partial(ctx.session.send_notification, related_request_id=ctx.request_id)
-        self._require_room(0, len(uris))
-        subscriber = self._new(lambda uri: notify(_notification(uri, meta)))
+        owner = self._owner(ctx)
+        self._require_room(owner, 0, len(uris))
+        subscriber = self._new(lambda uri: notify(_notification(uri, meta)), owner)
         subscriber.reserved = len(uris)
         try:
             for uri in uris:
@@ -351,22 +356,33 @@ class Subscriptions:
 
     # -- both --------------------------------------------------------------------------------
 
-    def _new(self, send: Callable[[str], Awaitable[None]]) -> Subscriber:
+    def _owner(self, ctx: Context) -> str:
+        return self._gate.request(ctx).caller.credential
+
+    def _of(self, owner: str) -> list[Subscriber]:
+        return [each for each in self._subscribers if each.owner == owner]
+
+    def _new(self, send: Callable[[str], Awaitable[None]], owner: str) -> Subscriber:
         if self._closing:
             raise MCPError(INTERNAL_ERROR, "This server is shutting down.")
-        if self._is_full:
-            raise _too_many(f"This server has {MOST:,} streams of notifications already")
-        subscriber = Subscriber(send, self._subscribers.discard, self._pace)
+        if self._is_full(owner):
+            raise _too_many("This server, or this credential, has too many streams already")
+        subscriber = Subscriber(send, self._subscribers.discard, self._pace, owner)
         self._subscribers.add(subscriber)
         return subscriber
 
-    @property
-    def _is_full(self) -> bool:
-        return self._closing or len(self._subscribers) >= MOST
+    def _is_full(self, owner: str) -> bool:
+        if self._closing or len(self._subscribers) >= MOST:
+            return True
+        return len(self._of(owner)) >= MOST_OF_CREDENTIAL
 
-    def _require_room(self, has: int, more: int) -> None:
+    def _require_room(self, owner: str, has: int, more: int) -> None:
         if has + more > MOST_OF_CLIENT:
             raise _too_many(f"A client can subscribe to {MOST_OF_CLIENT} resources at once")
+        if sum(map(len, self._of(owner))) + more > MOST_OF_CREDENTIAL:
+            raise _too_many(
+                f"All clients with one credential can subscribe to {MOST_OF_CREDENTIAL:,} resources"
+            )
         if len(self) + more > MOST:
             raise _too_many(f"All clients together can subscribe to {MOST:,} resources at once")
 

@@ -11,6 +11,7 @@ from ..backends.protocols.forks import DESCRIPTION, PREFIX, TITLE, Fork
 from ..backends.protocols.room_ids import Kind
 from ..documents.handles import parse_path
 from ..documents.notebook import Notebook
+from ..documents.text import require_storable
 from ..errors import (
     CollaborationError,
     DocumentNotFound,
@@ -217,6 +218,8 @@ def names_fork(sites: Sites, path: str) -> bool:
 def stated(title: str, description: str = "") -> tuple[str, str]:
     """A title in one line and a description, as others will read them."""
     title = " ".join(title.split())
+    for each in (title, description):
+        require_storable(each)
     if not title:
         raise InvalidArgument("The title is empty.", "Say in a few words what the fork is for.")
     for said, most, what in ((title, TITLE, "title"), (description, DESCRIPTION, "description")):

@@ -29,11 +29,9 @@ from jupyter_collaboration_mcp.server.caller import (
     ConnectionOptions,
     allow_all,
 )
+from jupyter_collaboration_mcp.server.metrics import FLOODS
 from jupyter_collaboration_mcp.server.rates import Buckets, retry_after
-from jupyter_collaboration_mcp.transport.agent_tokens import (
-    AgentToken,
-    AgentTokens,
-)
+from jupyter_collaboration_mcp.transport.agent_tokens import AgentToken, AgentTokens
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.open_requests import TooManyRequests
 from jupyter_collaboration_mcp.transport.origins import (
@@ -47,11 +45,11 @@ from jupyter_collaboration_mcp.transport.request_secrets import (
     normalise_authorization,
     take_agent_token,
 )
+from jupyter_collaboration_mcp.transport.sessions import session_owner
 from jupyter_collaboration_mcp.transport.token_users import user_of
 from jupyter_collaboration_mcp.workspace.permissions import NO_RULES
 
 if TYPE_CHECKING:
-    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from starlette.types import Message, Scope
 
 #: The credential of all who have the server's own token.
@@ -318,6 +316,7 @@ class MCPHandler(JupyterHandler):
         # Before the body is looked at: this is what a flood costs.
         if self._floods is not None and (wait := self._floods.take(credential)):
             self._wait = wait
+            FLOODS.inc()
             raise HTTPError(429)
         options = self._options()
         try:
@@ -325,6 +324,7 @@ class MCPHandler(JupyterHandler):
                 await self._answer(credential, options)
         except TooManyRequests:
             self._wait = 1.0
+            FLOODS.inc()
             raise HTTPError(429, "Too many requests at once with this credential.") from None
         finally:
             self._finish_up()  # also if the client has gone
@@ -364,7 +364,7 @@ class MCPHandler(JupyterHandler):
             ],
             "client": (request.remote_ip, 0),
             "server": None,
-            "user": _session_owner(credential),
+            "user": session_owner(credential),
             SCOPE_KEY: Caller(
                 credential=credential,
                 options=options,
@@ -486,14 +486,6 @@ class MCPHandler(JupyterHandler):
         else:
             said = _ERRORS.get(status_code, self._reason)
         self.finish({"error": said})
-
-
-def _session_owner(credential: str) -> AuthenticatedUser:
-    """The owner that the SDK binds a session to: it answers anyone else with 404."""
-    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-    from mcp.server.auth.provider import AccessToken
-
-    return AuthenticatedUser(AccessToken(token="", client_id=credential, scopes=[]))
 
 
 def _narrowed(options: ConnectionOptions, token: AgentToken) -> ConnectionOptions:

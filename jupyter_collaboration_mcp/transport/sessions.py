@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..backends.upstream.mcp_sdk import SessionAdmission
 
 if TYPE_CHECKING:
-    from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
     from mcp.server.streamable_http import StreamableHTTPServerTransport
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -72,6 +72,14 @@ def end_sessions(manager: StreamableHTTPSessionManager, credential: str) -> None
         if owner["client_id"] != credential or session is None or session.idle_scope is None:
             continue
         session.idle_scope.cancel()
+
+
+def session_owner(credential: str) -> AuthenticatedUser:
+    """The owner that the SDK binds a session to: it answers anyone else with 404."""
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
+
+    return AuthenticatedUser(AccessToken(token="", client_id=credential, scopes=[]))
 
 
 def _name(owner: AuthorizationContext | None) -> str:

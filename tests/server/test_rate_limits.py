@@ -197,3 +197,6 @@ async def test_a_flood_of_requests_is_answered_with_429_and_says_when_to_come_ba
         assert (await http.post(f"{url}?agent=Another", json=ping)).status_code == 429
     async with httpx2.AsyncClient(headers=HEADERS, timeout=30, verify=False) as stranger:
         assert (await stranger.post(url, json=ping)).status_code == 401  # as ever
+        if server.standalone is None:
+            counted = (await stranger.get(f"{server.url}metrics", headers=server.headers)).text
+            assert "jupyter_collaboration_mcp_floods_total 2.0" in counted

@@ -18,7 +18,7 @@ from jupyter_collaboration_mcp.errors import PermissionRefused
 from jupyter_collaboration_mcp.resources.kinds import Content, Kind, Watch
 from jupyter_collaboration_mcp.server import subscriptions
 from jupyter_collaboration_mcp.server.server import CollaborationServer
-from jupyter_collaboration_mcp.server.subscriptions import MOST_OF_CLIENT, Pace
+from jupyter_collaboration_mcp.server.subscriptions import MOST_OF_CLIENT, Pace, Subscriber
 from jupyter_collaboration_mcp.workspace.permits import Call
 from tests.harness.agents import LEGACY, MODERN, AgentClient
 from tests.harness.subscribers import legacy, only, subscribed
@@ -240,6 +240,33 @@ async def test_a_client_has_at_most_so_many_subscriptions(mode: str) -> None:
     await until(lambda: toys.count == 0)
     async with subscribed(connect, mode, uris[:-1]):
         assert len(server.subscriptions) == MOST_OF_CLIENT
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_one_credential_cannot_take_all_subscriptions(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "MOST_OF_CREDENTIAL", 3)
+    toys, server, connect = toy_server()
+    async with subscribed(connect, mode, ["toy://a", "toy://b"]):
+        with pytest.raises((MCPError, ExceptionGroup)) as refused:
+            async with subscribed(connect, mode, ["toy://c", "toy://d"]):
+                pass
+        assert "with one credential" in str(only(refused.value))
+        async with subscribed(connect, mode, ["toy://c"]):
+            assert len(server.subscriptions) == 3
+        server.subscriptions._subscribers.add(other := Subscriber(_never, _forget, Pace(), "other"))
+        other.reserved = 3  # those of another one do not count
+        async with subscribed(connect, mode, ["toy://c"]):
+            assert len(server.subscriptions) == 6
+    await until(lambda: toys.count == 0)
+
+
+async def _never(uri: str) -> None:
+    raise AssertionError(uri)
+
+
+def _forget(subscriber: Subscriber) -> None: ...
 
 
 @pytest.mark.parametrize("mode", ERAS)

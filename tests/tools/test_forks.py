@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jupyter_collaboration_mcp.documents.addresses import CellOutput
+from jupyter_collaboration_mcp.errors import InvalidArgument
+from jupyter_collaboration_mcp.tools.places import stated
 from tests.conftest import MakeServer
 from tests.harness import forks
 from tests.harness.agents import agent
@@ -378,3 +380,9 @@ async def test_outputs_of_a_fork_are_read_by_their_address(server: JupyterProces
         assert "in the fork" in str(read.contents)
         run = await ada.ask("get_run", run_id=ran["runs"][0]["run_id"])
         assert run["path"] == fork
+
+
+@pytest.mark.parametrize("given", [("half \ud800", ""), ("A title", "half \ud800")])
+def test_a_title_that_no_document_can_hold_is_refused(given: tuple[str, str]) -> None:
+    with pytest.raises(InvalidArgument, match="surrogate"):
+        stated(*given)
