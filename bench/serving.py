@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from mcp import Client
 
 from tests.conftest import EXTENSIONS
-from tests.harness import notebooks, stall_meter
+from tests.harness import notebooks
 from tests.harness.agents import LEGACY, MODERN, AgentClient
 from tests.harness.jupyter import REPOSITORY, JupyterProcess
 
@@ -32,8 +32,7 @@ async def jupyter(
     config: Mapping[str, Any] | None = None, extensions: Mapping[str, bool] | None = None
 ) -> AsyncIterator[JupyterProcess]:
     """Jupyter with our extension, whose MCP server has the no-op tool as well."""
-    more = {"noop_extension": True, stall_meter.NAME: True, **(extensions or {})}
-    extensions = {**EXTENSIONS, **more}
+    extensions = {**EXTENSIONS, "noop_extension": True, **(extensions or {})}
     with tempfile.TemporaryDirectory(prefix="bench-") as root:
         async with JupyterProcess(
             Path(root), extensions=extensions, extra_path=[_EXTENSION_PATH], config=config

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from tests.harness import notebooks
+from tests.harness import notebooks, stall_meter
 from tests.harness.agents import AgentClient
 from tests.harness.jupyter import JupyterProcess
 
@@ -31,7 +31,9 @@ Call = Callable[[AgentClient, int], Awaitable[object]]
 async def run(sizes: Sizes) -> list[Row]:
     cells = sizes.cells[-1] // 2
     rows: list[Row] = []
-    async with jupyter() as server, connect(server.url, server.token) as ada:
+    # Only here: what it does at each callback of the loop would count in other figures.
+    meter = {stall_meter.NAME: True}
+    async with jupyter(extensions=meter) as server, connect(server.url, server.token) as ada:
         _prepare(server.root, cells)
         await ada.ask("list_notebooks")
         for case, call in _CASES.items():

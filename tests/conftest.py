@@ -89,6 +89,13 @@ def pytest_configure(config: pytest.Config) -> None:
         measuring.choose_processes(everything=config.getoption("--all"))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Do not measure each worker's imports: the process with all modules is measured for all."""
+    with measuring.paused():
+        return (yield)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the longest files first. Leave out tests that need hundreds of megabytes of clients."""
     rank = {name: number for number, name in enumerate(LONGEST)}

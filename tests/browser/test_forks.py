@@ -25,7 +25,7 @@ async def test_a_person_who_types_while_a_fork_is_merged_loses_nothing(
     server = make_server(EXPOSE_APP, app="lab", extensions=extensions)
     cells = [notebooks.code(f"c{number}", f"cell = {number}") for number in range(6)]
     notebooks.write(Path(server.root) / PATH, notebooks.notebook(cells))
-    typed = "".join(f"# word{number} " for number in range(40))
+    typed = "".join(f"# word{number} " for number in range(16))
     async with server, open_notebook(server, PATH) as page, agent(server, "Ada") as ada:
         fork = (await ada.ask("fork_document", path=PATH, title="Try"))["fork"]
         updates = [{"cell_id": f"c{number}", "content": "merged"} for number in (0, 1, 4)]

@@ -54,6 +54,38 @@ if config := os.environ.pop("MEASURE", ""):
     del os.environ["COVERAGE_PROCESS_CONFIG"]
 """
 
+#: Parts of JupyterLab that take a page longer to load, and that no test uses.
+_LEFT_OUT = (
+    "celltags-extension",
+    "console-extension",
+    "csvviewer-extension",
+    "debugger-extension",
+    "extensionmanager-extension",
+    "help-extension",
+    "htmlviewer-extension",
+    "hub-extension",
+    "imageviewer-extension",
+    "inspector-extension",
+    "javascript-extension",
+    "json-extension",
+    "launcher-extension",
+    "logconsole-extension",
+    "lsp-extension",
+    "markdownviewer-extension",
+    "mathjax-extension",
+    "mermaid-extension",
+    "metadataform-extension",
+    "pdf-extension",
+    "pluginmanager-extension",
+    "running-extension",
+    "settingeditor-extension",
+    "terminal-extension",
+    "toc-extension",
+    "tooltip-extension",
+    "vega5-extension",
+    "workspaces-extension",
+)
+
 _MODULES = {"server": "jupyter_server", "lab": "jupyterlab"}
 
 
@@ -276,6 +308,10 @@ class JupyterProcess:
         whole.setdefault("JupyterCollaborationMCP", {}).setdefault("preload", False)
         (self.home / "config" / "jupyter_server_config.json").write_text(json.dumps(whole))
         (self.home / "config" / "jupyter_server_config.py").write_text(_MEASURE)
+        if self._module == _MODULES["lab"]:
+            page = {"disabledExtensions": {f"@jupyterlab/{name}": True for name in _LEFT_OUT}}
+            (self.home / "config" / "labconfig").mkdir()
+            (self.home / "config" / "labconfig" / "page_config.json").write_text(json.dumps(page))
 
     def _spawn(self) -> subprocess.Popen[bytes] | ForkedProcess:
         if self._fork:
