@@ -18,6 +18,7 @@ from ..transport.endpoint import MCPEndpoint
 from ..transport.history_routes import HistoryService
 from ..transport.token_routes import TokenService
 from ..workspace.sites import Site, Sites
+from .gateway import GatewayWires
 from .journal import journal_directory, recover_journal, store_warnings
 from .parts import Observers, make_runs, make_workspace
 
@@ -74,7 +75,9 @@ class ExtensionAssembly:
         workspace.activity.on_record(lambda activity: events.emit(activity.event()))
         self._closing.push_async_callback(workspace.close)
 
-        kernels = InProcessKernels(serverapp, backend.workarounds)
+        gateway = GatewayWires(log)
+        self._closing.push_async_callback(gateway.close)
+        kernels = InProcessKernels(serverapp, backend.workarounds, gateway.open)
         kernels.start_watching()
         self._closing.push_async_callback(kernels.close)
 
