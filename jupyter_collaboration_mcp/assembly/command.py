@@ -90,7 +90,7 @@ class RemoteSites:
         Args:
             root: The directory that it serves, if that is known.
         """
-        api = JupyterApi(address, self._answers)
+        api = JupyterApi(address, self._answers, counted=self._settings.count_activity)
         backend = RemoteBackend(api, self._log, _root_of(address.base, root))
         kernels = RemoteKernels(api, self._log)
         data = _server_directory(address, root)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..backends.in_process.activity_events import ActivityEvents
 from ..backends.in_process.backend import InProcessBackend
 from ..backends.in_process.kernels import InProcessKernels
+from ..backends.in_process.server_activity import ServerActivity
 from ..server import MODULES, metrics
 from ..server.rates import flood_limit
 from ..settings.settings import Settings
@@ -85,6 +86,10 @@ class ExtensionAssembly:
         serverapp.io_loop.add_callback(runs.side_files.sweep)
         self._closing.push_async_callback(runs.close)
         backend.forks.on_end = runs.end_kernel
+        if settings.count_activity:
+            activity = ServerActivity(serverapp.web_app.settings, lambda: runs.at_work)
+            serverapp.io_loop.add_callback(activity.start)
+            self._closing.push_async_callback(activity.close)
         serverapp.io_loop.add_callback(workspace.ephemeral.start)
         self._closing.push_async_callback(workspace.ephemeral.close)
 
@@ -108,6 +113,8 @@ class ExtensionAssembly:
             "floods": flood_limit(settings.rate_limit),
             "tokens": self.tokens,
             "open_to_all": settings.allow_without_token,
+            "count_activity": settings.count_activity,
+            "require_hub_scopes": settings.require_hub_scopes,
         }
         """What the handler of MCP requests needs."""
         self._log = log

@@ -174,6 +174,11 @@ class Settings:
         metavar="SECONDS",
         positive=True,
     )
+    count_activity: bool = setting(
+        True,
+        "Whether calls and runs of agents count as activity of the Jupyter server, so that neither "
+        "JupyterHub nor Jupyter itself takes it for idle.",
+    )
     max_cells_per_call: int = setting(
         1000, "Cells that one call may change, and elements of any list in it.", metavar="COUNT"
     )
@@ -285,6 +290,13 @@ class Settings:
         True,
         "Whether to load the MCP library once Jupyter is idle, so that the first request does "
         "not wait for it (about 1 s, 45 MB).",
+        only="extension",
+    )
+    require_hub_scopes: bool = setting(
+        False,
+        "On JupyterHub: whether agents need a token with one of the custom scopes "
+        "custom:jupyter-collaboration-mcp:LEVEL. A token that has one is limited to its level in "
+        "any case.",
         only="extension",
     )
     server: tuple[str, ...] = setting(

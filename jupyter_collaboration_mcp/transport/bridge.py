@@ -36,6 +36,7 @@ from jupyter_collaboration_mcp.transport.agent_tokens import (
     AgentTokens,
 )
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
+from jupyter_collaboration_mcp.transport.hub_limits import within_hub_scopes
 from jupyter_collaboration_mcp.transport.origins import authority, is_loopback, is_origin
 from jupyter_collaboration_mcp.transport.request_secrets import (
     forget_secrets,
@@ -109,16 +110,22 @@ class MCPHandler(JupyterHandler):
         floods: Buckets | None = None,
         tokens: AgentTokens | None = None,
         open_to_all: bool = False,
+        count_activity: bool = True,
+        require_hub_scopes: bool = False,
     ) -> None:
         """Take what the endpoint consists of.
 
         Args:
             floods: How many requests a credential may send.
             open_to_all: Whether anybody may enter where Jupyter has neither token nor password.
+            count_activity: Whether requests count as activity of the Jupyter server.
+            require_hub_scopes: Whether a token of JupyterHub has to have a scope with a level.
         """
         self._endpoint = endpoint
         self._tokens = tokens
         self._open_to_all = open_to_all
+        self._count_activity = count_activity
+        self._require_hub_scopes = require_hub_scopes
         self._agent_token: AgentToken | None = None
         self._floods = floods
         self._wait = 0.0
@@ -267,7 +274,8 @@ class MCPHandler(JupyterHandler):
     @allow_unauthenticated
     async def post(self) -> None:
         # An agent at work is activity: JupyterHub must not cull the server under it.
-        self.settings["api_last_activity"] = utcnow()
+        if self._count_activity:
+            self.settings["api_last_activity"] = utcnow()
         await self._serve()
 
     @allow_unauthenticated
@@ -364,7 +372,10 @@ class MCPHandler(JupyterHandler):
             )
         except InvalidArgument as error:
             raise HTTPError(400, f"{error.happened} {error.next_step}") from None
-        return options if self._agent_token is None else _narrowed(options, self._agent_token)
+        if self._agent_token is not None:
+            return _narrowed(options, self._agent_token)
+        model = getattr(self.current_user, "hub_user", None)
+        return within_hub_scopes(options, model, self._require_hub_scopes)
 
     async def _receive(self) -> Message:
         if not self._body_taken:

@@ -406,7 +406,8 @@ async def hub_agent(
     url: str, token: str, name: str = "Ada", mode: str = MODERN, **query: str
 ) -> AsyncIterator[AgentClient]:
     """An agent at an endpoint behind a Hub, with a token of the Hub."""
-    address = f"{url}?{urlencode({'agent': name, 'structured': 'true', **query})}"
+    joint = "&" if "?" in url else "?"
+    address = f"{url}{joint}{urlencode({'agent': name, 'structured': 'true', **query})}"
     async with (
         httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {token}"},

@@ -11,7 +11,7 @@ import pytest
 from tests.harness import notebooks
 from tests.harness.agents import LEGACY, MODERN, text_of
 from tests.harness.collaborator import Collaborator
-from tests.harness.hub import Hub, HubServer, hub_agent, until_stopped
+from tests.harness.hub import LEVEL_SCOPE, Hub, HubServer, hub_agent, until_stopped
 from tests.harness.kernels import Gate, eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(240)]
@@ -83,6 +83,17 @@ async def test_a_token_needs_the_scope_and_stops_counting_when_it_is_revoked(
         return set(await statuses(f"{ana.url}mcp", headers))
 
     await eventually(look, lambda seen: seen <= {401, 403})
+
+
+async def test_a_scope_of_the_token_limits_what_its_agents_may_do(hub: Hub, path: str) -> None:
+    ana = await running(hub, "ana", path)
+    token = await hub.token("ana", "access:servers!user=ana", f"{LEVEL_SCOPE}read")
+    async with hub_agent(f"{ana.url}mcp?permission=admin", token) as agent:
+        assert await agent.sources(path)
+        update = {"cell_id": "cell-00000", "content": "no"}
+        error = await agent.refused("batch_update_notebook_cells", path=path, updates=[update])
+        assert error["code"] == "permission_refused"
+        assert (await agent.sources(path))[0].startswith("x = 0")
 
 
 @pytest.mark.parametrize("mode", [MODERN, LEGACY])

@@ -1,0 +1,37 @@
+"""What the scopes of a JupyterHub's token leave of what a connection asks for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from tornado.web import HTTPError
+
+from ..server.caller import ConnectionOptions
+from ..server.hub_scopes import LEVEL_SCOPE, level_of
+
+#: Environment variables of a server that JupyterHub has started: its owner, and its name.
+_OWNER, _NAME = "JUPYTERHUB_USER", "JUPYTERHUB_SERVER_NAME"
+
+
+def within_hub_scopes(options: ConnectionOptions, model: Any, required: bool) -> ConnectionOptions:
+    """What a connection asks for, within the levels that its token grants.
+
+    Args:
+        model: What the Hub says about the owner of the token; None outside of a Hub.
+        required: Whether the token has to have a scope with a level.
+
+    Raises:
+        HTTPError: It has none.
+    """
+    if not isinstance(model, dict):
+        return options
+    scopes = map(str, model.get("scopes") or ())
+    level = level_of(scopes, os.environ.get(_OWNER, ""), os.environ.get(_NAME, ""))
+    if level is not None:
+        asked_for = level if options.permission is None else options.permission
+        return replace(options, permission=min(asked_for, level))
+    if required:
+        raise HTTPError(403, f"The token has no scope {LEVEL_SCOPE}LEVEL, which agents need.")
+    return options
