@@ -878,7 +878,8 @@ def _error_rows() -> Iterator[tuple[str, str]]:
     tree = errors.__doc__ or ""
     for name, said in re.findall(r"── (\w+)[ \t]*(.*)", tree):
         error: type[errors.CollaborationError] = getattr(errors, name)
-        if not error.__subclasses__():
+        # One with a code of its own below it is only what they have in common.
+        if all(below.code == error.code for below in error.__subclasses__()):
             yield error.code, _cell(_ERROR_MEANINGS.get(error.code) or said)
 
 

@@ -49,6 +49,13 @@ def _url_path(text: str) -> str:
     return path
 
 
+def _hub(text: str) -> str:
+    found = re.fullmatch(r"(https?://[^/?#\s]+(?:/[^?#\s]*?)?)/*(?:hub/(?:home/?)?)?", text)
+    if found is None:
+        raise ValueError(f"{text!r} is not the URL of a JupyterHub, such as https://hub.example/")
+    return found[1].rstrip("/") + "/"
+
+
 def _folder(text: str) -> str:
     parts = text.strip("/").split("/")
     if any(not part or part.startswith(".") or "\\" in part for part in parts):
@@ -305,6 +312,19 @@ class Settings:
         "running on this machine.",
         only="command",
         metavar="[ALIAS=]URL",
+    )
+    hub: str | None = setting(
+        None,
+        "A JupyterHub: join the servers that the token's owner has there. The token is that of "
+        "--token or JUPYTERHUB_API_TOKEN.",
+        only="command",
+        metavar="URL",
+        check=_hub,
+    )
+    start_servers: bool = setting(
+        False,
+        "With --hub: whether a server that does not run is started when an agent needs it.",
+        only="command",
     )
     token: str | None = setting(
         None,

@@ -53,7 +53,9 @@ def read_settings(options: argparse.Namespace, environment: Mapping[str, str]) -
 
 
 def own_token(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The person's own token for Jupyter."""
+    """The person's own token for Jupyter, or for the JupyterHub."""
+    if settings.hub is not None:
+        return settings.token or environment.get("JUPYTERHUB_API_TOKEN")
     return settings.token or environment.get("JUPYTER_TOKEN")
 
 

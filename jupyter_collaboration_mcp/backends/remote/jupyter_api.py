@@ -6,8 +6,8 @@ Every path and id is percent-encoded, so that no request can leave its part of t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -152,6 +152,12 @@ class JupyterApi:
             raise errors.unreachable(error) from error
         self._notice_hub(answer.headers)
         return answer
+
+    @asynccontextmanager
+    async def stream(self, method: str, *path: str) -> AsyncIterator[httpx2.Response]:
+        """Make a request whose answer is read as it comes; the caller limits the time."""
+        async with self._http.stream(method, self.url(*path)) as response:
+            yield response
 
     async def websocket(
         self, *path: str, subprotocol: Subprotocol | None = None, **query: str
