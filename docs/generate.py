@@ -589,6 +589,10 @@ def configuration_reference() -> str:
         _configuration_table("extension"),
         "## For the command",
         _configuration_table("command"),
+        "## For the Hub service",
+        "These are for `jupyter-collaboration-mcp hub-service`, which a JupyterHub starts: "
+        "[deployment](deployment.md#one-url-for-all-users).",
+        _configuration_table("service"),
         _CONFIGURATION_NOTES.rstrip(),
     ]
     return "\n\n".join([_GENERATED, *parts]) + "\n"

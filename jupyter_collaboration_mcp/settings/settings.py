@@ -1,4 +1,4 @@
-"""Every setting, declared once: for the extension, for the command, or for both.
+"""Every setting, declared once: for the extension, the command, both, or the Hub service.
 
 From the fields of `Settings` are made the traits of the extension (`app.py`), the options of the
 command (`standalone/options.py`), the environment variables (`environment.py`) and
@@ -371,6 +371,21 @@ class Settings:
         positive=True,
     )
     verbose: bool = setting(False, "Whether to log more to stderr; never a token.", only="command")
+    hub_proxy: str = setting(
+        "http://127.0.0.1:8000/",
+        "Where the service reaches the proxy of the Hub, with the Hub's base URL; calls go through "
+        "it to the servers of users.",
+        only="service",
+        metavar="URL",
+        check=_hub,
+    )
+    hub_endpoint: str = setting(
+        "mcp",
+        "Endpoint path below a user's server: the url_path of the extension there.",
+        only="service",
+        metavar="PATH",
+        check=_url_path,
+    )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Settings:
