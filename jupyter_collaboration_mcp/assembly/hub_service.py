@@ -36,4 +36,6 @@ def make_service(settings: Settings, place: ServicePlace, log: logging.Logger) -
     # The API is at .../hub/api, whatever the base URL of the Hub.
     api = place.api.rstrip("/").removesuffix("/hub/api") + "/"
     log.info("Calls go to %s, below %suser/NAME/", settings.hub_endpoint, settings.hub_proxy)
-    return HubService(place.prefix, settings.hub_proxy, api, settings.hub_endpoint)
+    return HubService(
+        place.prefix, settings.hub_proxy, api, settings.hub_endpoint, settings.hub_token_age
+    )

@@ -1,9 +1,9 @@
 """Passes each request on to the server of the user whose token it brings, and streams the answer.
 
-It keeps nothing: no token, no user, no session. Each request asks the Hub whose token it is, so a
-scope that was removed no longer counts with the next request. The server that answers checks the
-token once more. Sessions of MCP live in that server, so it does not matter which replica of the
-service a request reaches.
+It keeps nothing of a user. The Hub says whose token it is and what it allows, which counts for a
+second, so that a burst of requests is one question; a scope that was removed no longer counts after
+that. The server that answers checks the token once more. Sessions of MCP live in that server, so it
+does not matter which replica of the service a request reaches.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from ..backends.remote.answer_limits import Answer
-from ..backends.remote.hub_api import HubApi, HubUser, user_in
+from ..backends.remote.hub_api import HubApi, HubUser
 from ..backends.remote.jupyterhub import Hub
 from ..backends.remote.server_address import ServerAddress
 from ..errors import CollaborationError, ServerStopped
 from ..transport.endpoint import MAX_REQUEST_BODY_SIZE
 from ..transport.origins import authority
 from .answers import Refusal
+from .owners import TokenOwners
 from .routes import Route
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ _NOT_PASSED_ON = frozenset(
     }
 )
 
-#: Seconds to connect to the proxy of the Hub.
-_CONNECT = 10.0
+#: Seconds to connect to the Hub or its proxy. How long an answer takes is up to the client.
+_TIMEOUT = {"connect": 10.0, "read": None, "write": None, "pool": None}
 
 
 class HubService:
@@ -52,21 +52,25 @@ class HubService:
         hub: The URL of the Hub behind its proxy, with its base URL; answers tell it to people.
         api: The Hub's API as the service reaches it, the part before `hub/api`.
         endpoint: The path of MCP below a user's server.
+        token_age: Seconds for which the Hub's answer about a token counts.
     """
 
-    def __init__(self, prefix: str, hub: str, api: str, endpoint: str) -> None:
+    def __init__(
+        self, prefix: str, hub: str, api: str, endpoint: str, token_age: float = 0.0
+    ) -> None:
         self._prefix = prefix
         self._hub = hub
         self._api = api
         self._endpoint = endpoint
-        # Cookies would be those of one user, sent along with the requests of another.
-        self._http = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(None, connect=_CONNECT),
+        # A client would keep cookies, those of one user for the requests of another; and it takes
+        # longer than all the rest here.
+        self._http = httpx2.AsyncHTTPTransport(
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=200),
-            follow_redirects=False,
             trust_env=False,
             verify=hub.startswith("https"),
         )
+
+        self._owners = TokenOwners(self._http, api, hub, token_age)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -107,7 +111,7 @@ class HubService:
         _check_origin(headers)
         token = _token(headers)
         body = await _body(receive)
-        who = await self._owner(token)
+        who = await self._owners.find(token)
         route = Route.of(below, who)
         request = _Request(scope, token, body, route, self._url(scope, route))
         gone = asyncio.ensure_future(_disconnect(receive))
@@ -127,15 +131,6 @@ class HubService:
             query += f"{'&' if query else ''}permission={route.level.name}"
         return f"{self._hub}{route.path}{self._endpoint}{'?' if query else ''}{query}"
 
-    async def _owner(self, token: str) -> HubUser:
-        """Whose token it is, and what it allows now."""
-        response = await self._http.get(
-            f"{self._api}hub/api/user", headers={"authorization": f"token {token}"}
-        )
-        status, reason = response.status_code, response.reason_phrase
-        content, asked = response.content, response.request
-        return await user_in(Answer(status, reason, response.headers, content, asked), self._hub)
-
     async def _answer(self, request: _Request, who: HubUser, send: Send) -> None:
         # For a named server that does not run, the default server would answer.
         name = request.route.server
@@ -149,21 +144,30 @@ class HubService:
         try:
             await hub.start(who, name)
         finally:
+            self._owners.forget(request.token)
             await hub.close()
         if (stopped := await self._pass_on(request, send)) is not None:
             raise stopped
 
     async def _pass_on(self, request: _Request, send: Send) -> ServerStopped | None:
         """Pass a request on; returns an error if the server does not run, and nothing was sent."""
-        async with self._http.stream(
-            request.method, request.url, headers=request.headers, content=request.body
-        ) as response:
+        sent = httpx2.Request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=request.body,
+            extensions={"timeout": _TIMEOUT},
+        )
+        response = await self._http.handle_async_request(sent)
+        try:
             if (stopped := await self._in_its_place(request, response)) is not None:
                 return stopped
             await send(_start(response))
             async for part in response.aiter_raw():
                 await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
+        finally:
+            await response.aclose()
         return None
 
     async def _in_its_place(

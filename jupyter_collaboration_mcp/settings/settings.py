@@ -386,6 +386,13 @@ class Settings:
         metavar="PATH",
         check=_url_path,
     )
+    hub_token_age: float = setting(
+        1.0,
+        "Seconds for which the Hub's answer about a token counts, so long does a scope that was "
+        "removed still count; 0: each request asks the Hub.",
+        only="service",
+        metavar="SECONDS",
+    )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Settings:

@@ -43,7 +43,11 @@ async def serve_until(
         lifespan: Whether the application wants to know when it begins and ends.
     """
     config = uvicorn.Config(
-        app, log_level="warning", lifespan=lifespan, timeout_graceful_shutdown=_FAREWELL
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan=lifespan,
+        timeout_graceful_shutdown=_FAREWELL,
     )
     http = _Quiet(config)
     serving = asyncio.ensure_future(http.serve([listener]))

@@ -376,6 +376,16 @@ class Hub:
                 process.kill()
         await asyncio.to_thread(psutil.wait_procs, processes, 30)
 
+    def own_url(self, user: str) -> str:
+        """The URL at which the server of a user listens, without the proxy in between."""
+        prefix = f"/user/{user}/"
+        for process in psutil.process_iter():
+            if self._is_ours(process):
+                environment = process.environ()
+                if environment.get("JUPYTERHUB_SERVICE_PREFIX") == prefix:
+                    return str(environment["JUPYTERHUB_SERVICE_URL"])
+        raise RuntimeError(f"{user} has no server")
+
     async def server(self, user: str, name: str = "", *, token: str | None = None) -> HubServer:
         """A server of a user, with a token of that user or another one."""
         base = f"{self.url}user/{user}/{f'{name}/' if name else ''}"
