@@ -253,7 +253,7 @@ class Hub:
                 "allow_named_servers": True,
                 "cleanup_servers": False,
                 "cleanup_proxy": False,
-                "custom_scopes": _CUSTOM_SCOPES,
+                "custom_scopes": CUSTOM_SCOPES,
                 "load_roles": self._roles(),
                 "services": self._services(service),
                 # By these, the Hub also notices that its proxy was restarted.
@@ -402,7 +402,7 @@ _FOREIGN = ("JUPYTER_", "JPY_", "JUPYTERHUB_", "COVERAGE_PROCESS_")
 _LEVELS = ("read", "write", "execute", "admin")
 
 #: The custom scopes for our levels, each with the lower ones.
-_CUSTOM_SCOPES = {
+CUSTOM_SCOPES = {
     f"{LEVEL_SCOPE}{level}": {
         "description": f"Agents: {level}",
         "subscopes": [f"{LEVEL_SCOPE}{lower}" for lower in _LEVELS[:number]],
