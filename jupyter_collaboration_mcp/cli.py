@@ -74,6 +74,10 @@ def _run(given: Sequence[str]) -> int:
     if options.help_all or options.generate_config:
         return _show_extension_settings(parser, options)
     settings = read_settings(options, os.environ)
+    if settings.hub is not None and settings.server:
+        raise ValueError("--hub and --server cannot be given together")
+    if settings.start_servers and settings.hub is None:
+        raise ValueError("--start-servers needs --hub")
     if not Path(settings.root).is_dir():
         raise ValueError(f"--root: there is no directory {settings.root}")
     # One token for several servers is for those of them that Jupyter's files do not know.

@@ -107,7 +107,9 @@ class ExtensionAssembly:
         self._runs = runs
         self.tokens = AgentTokens(data / "agent-tokens.json", log)
         self.tokens.on_revoked = self._revoked
-        self.token_service = TokenService(self.tokens, settings.permission.highest)
+        self.token_service = TokenService(
+            self.tokens, settings.permission.highest, settings.require_hub_scopes
+        )
         self.mcp = {
             "endpoint": self.endpoint,
             "floods": flood_limit(settings.rate_limit),

@@ -10,6 +10,7 @@ from tornado.web import HTTPError
 
 from ..server.caller import ConnectionOptions
 from ..server.hub_scopes import LEVEL_SCOPE, level_of
+from ..workspace.permissions import Level
 
 #: Environment variables of a server that JupyterHub has started: its owner, and its name.
 _OWNER, _NAME = "JUPYTERHUB_USER", "JUPYTERHUB_SERVER_NAME"
@@ -25,13 +26,23 @@ def within_hub_scopes(options: ConnectionOptions, model: Any, required: bool) ->
     Raises:
         HTTPError: It has none.
     """
-    if not isinstance(model, dict):
+    level = granted_level(model, required)
+    if level is None:
         return options
+    asked_for = level if options.permission is None else options.permission
+    return replace(options, permission=min(asked_for, level))
+
+
+def granted_level(model: Any, required: bool) -> Level | None:
+    """The level that a token of the Hub grants to agents on this server; None if it has no say.
+
+    Raises:
+        HTTPError: It grants none, and has to.
+    """
+    if not isinstance(model, dict):
+        return None
     scopes = map(str, model.get("scopes") or ())
     level = level_of(scopes, os.environ.get(_OWNER, ""), os.environ.get(_NAME, ""))
-    if level is not None:
-        asked_for = level if options.permission is None else options.permission
-        return replace(options, permission=min(asked_for, level))
-    if required:
+    if level is None and required:
         raise HTTPError(403, f"The token has no scope {LEVEL_SCOPE}LEVEL, which agents need.")
-    return options
+    return level

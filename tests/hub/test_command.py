@@ -11,7 +11,13 @@ import pytest
 
 from jupyter_collaboration_mcp.backends.remote.hub_api import HubApi, UserServer
 from jupyter_collaboration_mcp.backends.remote.server_address import ServerAddress
-from jupyter_collaboration_mcp.errors import CollaborationError, HubRefused, NotJupyter
+from jupyter_collaboration_mcp.cli import main
+from jupyter_collaboration_mcp.errors import (
+    CollaborationError,
+    HubRefused,
+    NotJupyter,
+    TokenRefused,
+)
 from jupyter_collaboration_mcp.standalone.doctor import examine
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, over_stdio, text_of
@@ -174,3 +180,28 @@ async def test_doctor_says_what_a_token_may_do_at_a_hub(hub: Hub) -> None:
     checks = {c.name: c for c in await examine(ServerAddress(f"{hub.url}hub/", less))}
     assert checks["scopes"].state == "warning"
     assert "start:servers" in checks["scopes"].said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--hub=https://hub.example", "--server=http://127.0.0.1:8888"], "together"),
+        (["--start-servers"], "--start-servers needs --hub"),
+        (["--hub=hub.example"], "--hub: 'hub.example' is not the URL of a JupyterHub"),
+    ],
+)
+async def test_options_that_make_no_sense_are_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await asyncio.to_thread(main, arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+async def test_no_token_is_not_called_a_wrong_one(hub: Hub) -> None:
+    api = HubApi(ServerAddress(hub.url))
+    try:
+        with pytest.raises(TokenRefused) as refused:
+            await api.user()
+        assert "none is known" in refused.value.happened
+    finally:
+        await api.close()

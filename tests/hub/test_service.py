@@ -138,16 +138,15 @@ async def test_pages_of_other_origins_are_refused(hub: Hub) -> None:
     assert (await ask(hub, token, Origin=hub.url.rstrip("/"))).status_code == 200
 
 
-@pytest.mark.parametrize("mode", [MODERN, LEGACY])
 async def test_progress_is_streamed_while_a_run_goes_on(
-    hub: Hub, path: str, mode: str, tmp_path: Path
+    hub: Hub, path: str, tmp_path: Path
 ) -> None:
     gate, told = Gate(tmp_path / "gate"), asyncio.Event()
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.set()
 
-    async with hub_agent(hub.service_url, await hub.token("ana"), mode=mode) as agent:
+    async with hub_agent(hub.service_url, await hub.token("ana"), mode=LEGACY) as agent:
         run = asyncio.ensure_future(
             agent.client.call_tool(
                 "run_code",

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.harness import notebooks
-from tests.harness.agents import LEGACY, MODERN, text_of
+from tests.harness.agents import text_of
 from tests.harness.collaborator import Collaborator
 from tests.harness.hub import LEVEL_SCOPE, Hub, HubServer, hub_agent, until_stopped
 from tests.harness.kernels import Gate, eventually
@@ -94,11 +94,16 @@ async def test_a_scope_of_the_token_limits_what_its_agents_may_do(hub: Hub, path
         error = await agent.refused("batch_update_notebook_cells", path=path, updates=[update])
         assert error["code"] == "permission_refused"
         assert (await agent.sources(path))[0].startswith("x = 0")
+    # Nor does it make a token for an agent that may do more.
+    tokens, headers = f"{ana.url}api/collaboration-mcp/tokens", {"Authorization": f"token {token}"}
+    for level, status in (("write", 400), ("read", 201)):
+        wanted = {"agent": "Ada", "permission": level}
+        answer = await hub.http.post(tokens, json=wanted, headers=headers)
+        assert answer.status_code == status, answer.text
 
 
-@pytest.mark.parametrize("mode", [MODERN, LEGACY])
 async def test_progress_and_output_arrive_while_a_run_goes_on(
-    hub: Hub, path: str, mode: str, tmp_path: Path
+    hub: Hub, path: str, tmp_path: Path
 ) -> None:
     ana, gate = await running(hub, "ana", path), Gate(tmp_path / "gate")
     heard: list[str] = []
@@ -110,7 +115,7 @@ async def test_progress_and_output_arrive_while_a_run_goes_on(
 
     async with (
         Collaborator(ana.url, ana.token, path) as person,
-        hub_agent(f"{ana.url}mcp", ana.token, mode=mode) as agent,
+        hub_agent(f"{ana.url}mcp", ana.token) as agent,
     ):
         code = f"print('first', flush=True)\n{gate.code}\nprint('second')"
         await agent.write(path, "cell-00001", code)

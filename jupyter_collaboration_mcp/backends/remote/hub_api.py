@@ -230,8 +230,11 @@ async def user_in(answer: Answer, root: str) -> HubUser:
     """
     require_hub(answer, root)
     if answer.status in (401, 403):
+        sent = "authorization" in answer.request.headers
         raise TokenRefused.for_person(
-            f"The JupyterHub at {root} does not accept the token.",
+            f"The JupyterHub at {root} does not accept the token."
+            if sent
+            else f"The JupyterHub at {root} wants a token, and none is known.",
             f"Create one at {root}hub/token and put it into JUPYTERHUB_API_TOKEN.",
             url=root,
         )
