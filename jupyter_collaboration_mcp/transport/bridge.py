@@ -36,7 +36,7 @@ from jupyter_collaboration_mcp.transport.agent_tokens import (
     AgentTokens,
 )
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
-from jupyter_collaboration_mcp.transport.hub_limits import within_hub_scopes
+from jupyter_collaboration_mcp.transport.hub_limits import hub_owner, within_hub_scopes
 from jupyter_collaboration_mcp.transport.origins import authority, is_loopback, is_origin
 from jupyter_collaboration_mcp.transport.request_secrets import (
     forget_secrets,
@@ -223,6 +223,8 @@ class MCPHandler(JupyterHandler):
     def _credential(self) -> str:
         if self._agent_token is not None:
             return self._agent_token.credential
+        if (owner := hub_owner(self.current_user)) is not None:
+            return owner  # whichever of their tokens it is
         # Not the username of a token request: the default identity provider invents a new
         # user for each, and an MCP session would be lost with its second request.
         provider = self.identity_provider

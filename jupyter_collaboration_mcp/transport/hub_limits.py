@@ -1,4 +1,4 @@
-"""What the scopes of a JupyterHub's token leave of what a connection asks for."""
+"""Who a JupyterHub says that a token belongs to, and what its scopes leave to a connection."""
 
 from __future__ import annotations
 
@@ -46,3 +46,14 @@ def granted_level(model: Any, required: bool) -> Level | None:
     if level is None and required:
         raise HTTPError(403, f"The token has no scope {LEVEL_SCOPE}LEVEL, which agents need.")
     return level
+
+
+def hub_owner(user: Any) -> str | None:
+    """The credential of all who have a token of the same user of a Hub; None outside of a Hub.
+
+    Tokens are replaced, and their owner's agents stay the same.
+    """
+    model = getattr(user, "hub_user", None)
+    if not isinstance(model, dict):
+        return None
+    return f"{model.get('kind') or 'user'}:{user.username}"

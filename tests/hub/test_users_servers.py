@@ -168,6 +168,17 @@ async def test_people_and_agents_see_each_other_under_the_names_of_the_hub(
         assert "ana" in online
 
 
+async def test_an_agent_stays_the_same_when_its_person_takes_another_token(
+    hub: Hub, path: str
+) -> None:
+    ana = await running(hub, "ana", path)
+    async with hub_agent(f"{ana.url}mcp", ana.token) as agent:
+        await agent.write(path, "cell-00000", "by Ada")
+    async with hub_agent(f"{ana.url}mcp", await hub.token("ana")) as agent:
+        await agent.say("undo_agent_changes", path=path)
+        assert (await agent.sources(path))[0].startswith("x = 0")
+
+
 async def test_two_users_work_in_a_shared_server_with_the_scopes_for_it(
     hub: Hub, path: str
 ) -> None:
