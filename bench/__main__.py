@@ -23,6 +23,7 @@ BENCHMARKS = (
     "stalls",
     "listing",
     "standalone",
+    "hub",
     "noop",
     "rates",
     "crowd",

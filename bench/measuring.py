@@ -34,10 +34,14 @@ class Sizes:
     """Of a Jupyter server, with and without the extension each."""
     intents: int = 30
     """Of an agent's day."""
+    users: int = 20
+    """Of a JupyterHub."""
 
 
 FULL = Sizes()
-QUICK = Sizes(calls=5, warm_up=1, cells=(10, 100, 200), rounds=2, files=500, starts=1, intents=3)
+QUICK = Sizes(
+    calls=5, warm_up=1, cells=(10, 100, 200), rounds=2, files=500, starts=1, intents=3, users=2
+)
 
 
 @dataclass(frozen=True, slots=True)

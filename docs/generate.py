@@ -589,6 +589,10 @@ def configuration_reference() -> str:
         _configuration_table("extension"),
         "## For the command",
         _configuration_table("command"),
+        "## For the Hub service",
+        "These are for `jupyter-collaboration-mcp hub-service`, which a JupyterHub starts: "
+        "[deployment](deployment.md#one-url-for-all-users).",
+        _configuration_table("service"),
         _CONFIGURATION_NOTES.rstrip(),
     ]
     return "\n\n".join([_GENERATED, *parts]) + "\n"
@@ -878,7 +882,8 @@ def _error_rows() -> Iterator[tuple[str, str]]:
     tree = errors.__doc__ or ""
     for name, said in re.findall(r"── (\w+)[ \t]*(.*)", tree):
         error: type[errors.CollaborationError] = getattr(errors, name)
-        if not error.__subclasses__():
+        # One with a code of its own below it is only what they have in common.
+        if all(below.code == error.code for below in error.__subclasses__()):
             yield error.code, _cell(_ERROR_MEANINGS.get(error.code) or said)
 
 

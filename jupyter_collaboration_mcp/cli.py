@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,16 +19,32 @@ from .errors import CollaborationError
 from .requirements import check_requirements
 from .settings.settings import Settings
 from .standalone import commands, token_commands
-from .standalone.options import PROGRAM, command_parser, own_token, read_settings
+from .standalone.options import (
+    PROGRAM,
+    command_parser,
+    own_token,
+    read_settings,
+    service_parser,
+)
 from .standalone.stdio import say, serve_stdio, take_standard_output
 
 if TYPE_CHECKING:
     from .server.server import CollaborationServer
     from .standalone.shutdown import Shutdown
 
+
+def _serve_hub(arguments: Sequence[str]) -> int:
+    """Run as a service of a JupyterHub."""
+    settings = read_settings(service_parser().parse_args(arguments), os.environ, "service")
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    asyncio.run(_serve_service(settings))
+    return 0
+
+
 _COMMANDS = {
     "config": commands.config,
     "doctor": commands.doctor,
+    "hub-service": _serve_hub,
     "servers": commands.servers,
     "token": token_commands.token,
 }
@@ -59,6 +74,10 @@ def _run(given: Sequence[str]) -> int:
     if options.help_all or options.generate_config:
         return _show_extension_settings(parser, options)
     settings = read_settings(options, os.environ)
+    if settings.hub is not None and settings.server:
+        raise ValueError("--hub and --server cannot be given together")
+    if settings.start_servers and settings.hub is None:
+        raise ValueError("--start-servers needs --hub")
     if not Path(settings.root).is_dir():
         raise ValueError(f"--root: there is no directory {settings.root}")
     # One token for several servers is for those of them that Jupyter's files do not know.
@@ -125,35 +144,39 @@ async def _serve_until(
 
 
 async def _serve_http(server: CollaborationServer, settings: Settings, shutdown: Shutdown) -> None:
-    import uvicorn
-
     from .server.rates import flood_limit
+    from .standalone.http_server import serve_until
     from .transport.http import application, bind, new_token
-
-    class Quiet(uvicorn.Server):
-        # Its own would raise the signal again before we have left in good order.
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield
 
     token = settings.bearer_token or new_token()
     hosts = [settings.host, *settings.allowed_host]
     floods = flood_limit(settings.rate_limit)
     app = application(server, token, hosts, floods, settings.event_store_size)
     with bind(settings.host, settings.port) as listener:
-        config = uvicorn.Config(
-            app, log_level="warning", lifespan="on", timeout_graceful_shutdown=3
+        port = listener.getsockname()[1]
+        await serve_until(
+            shutdown,
+            app,
+            listener,
+            started=lambda: _announce(settings, port, token),
+            ending=server.subscriptions.close,  # streams would stay open as long as they may
         )
-        http = Quiet(config)
-        serving = asyncio.ensure_future(http.serve([listener]))
-        while not http.started and not serving.done():
-            await asyncio.sleep(0.01)
-        if http.started:
-            _announce(settings, listener.getsockname()[1], token)
-        await shutdown.wait(serving)
-        await server.subscriptions.close()  # streams would stay open as long as they may
-        http.should_exit = True
-        await serving
+
+
+async def _serve_service(settings: Settings) -> None:
+    from .assembly.hub_service import ServicePlace, make_service
+    from .standalone.http_server import serve_until
+    from .standalone.shutdown import Shutdown, leave
+    from .transport.http import bind
+
+    place = ServicePlace(os.environ)
+    shutdown = Shutdown()
+    shutdown.listen()
+    service = make_service(settings, place, logging.getLogger(__package__))
+    with bind(place.host, place.port) as listener:
+        await serve_until(shutdown, service, listener, ending=service.close, lifespan="off")
+    if shutdown.code is not None:
+        leave(shutdown.code)
 
 
 def _announce(settings: Settings, port: int, token: str) -> None:

@@ -27,6 +27,7 @@ from ..standalone.addresses import Addresses
 from ..standalone.connections import Connections
 from ..standalone.discovery import EMBEDDED_BASE, is_here, root_at
 from ..standalone.embedded import remove_leftovers
+from ..standalone.hub_servers import HubServers
 from ..standalone.local import LocalServers
 from ..tools.parts import Standalone
 from ..workspace.permissions import Level
@@ -60,7 +61,13 @@ async def assemble_command(
     observers = Observers(settings)
     async with AsyncExitStack() as closing:
         closing.push_async_callback(observers.close)
-        if settings.server:
+        if settings.hub is not None:
+            address = addresses.of_hub(settings.hub)
+            hub = HubServers(address, sites, connections, say, settings.start_servers)
+            closing.push_async_callback(hub.close)
+            closing.push_async_callback(_leave_all, sites)
+            await hub.join()
+        elif settings.server:
             closing.push_async_callback(_leave_all, sites)
             connections.join(settings.server)
         else:
@@ -71,7 +78,8 @@ async def assemble_command(
             local.join()
         report = partial(_report_troubles, list(sites) if settings.server else (), say)
         await closing.enter_async_context(_in_background(log, remote.sweep, report))
-        connections.check_aliases()
+        if settings.hub is None or sites.failure is None:
+            connections.check_aliases()
         host = Standalone(connections.connect, connections.find)
         yield make_server(settings, sites, host, log, observers.all)
 
@@ -90,7 +98,7 @@ class RemoteSites:
         Args:
             root: The directory that it serves, if that is known.
         """
-        api = JupyterApi(address, self._answers)
+        api = JupyterApi(address, self._answers, counted=self._settings.count_activity)
         backend = RemoteBackend(api, self._log, _root_of(address.base, root))
         kernels = RemoteKernels(api, self._log)
         data = _server_directory(address, root)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..backends.in_process.activity_events import ActivityEvents
 from ..backends.in_process.backend import InProcessBackend
 from ..backends.in_process.kernels import InProcessKernels
+from ..backends.in_process.server_activity import ServerActivity
 from ..server import MODULES, metrics
 from ..server.rates import flood_limit
 from ..settings.settings import Settings
@@ -18,6 +19,7 @@ from ..transport.endpoint import MCPEndpoint
 from ..transport.history_routes import HistoryService
 from ..transport.token_routes import TokenService
 from ..workspace.sites import Site, Sites
+from .gateway import GatewayWires
 from .journal import journal_directory, recover_journal, store_warnings
 from .parts import Observers, make_runs, make_workspace
 
@@ -75,7 +77,9 @@ class ExtensionAssembly:
         workspace.activity.on_record(lambda activity: events.emit(activity.event()))
         self._closing.push_async_callback(workspace.close)
 
-        kernels = InProcessKernels(serverapp, backend.workarounds)
+        gateway = GatewayWires(log)
+        self._closing.push_async_callback(gateway.close)
+        kernels = InProcessKernels(serverapp, backend.workarounds, gateway.open)
         kernels.start_watching()
         self._closing.push_async_callback(kernels.close)
 
@@ -83,6 +87,10 @@ class ExtensionAssembly:
         serverapp.io_loop.add_callback(runs.side_files.sweep)
         self._closing.push_async_callback(runs.close)
         backend.forks.on_end = runs.end_kernel
+        if settings.count_activity:
+            activity = ServerActivity(serverapp.web_app.settings, lambda: runs.at_work)
+            serverapp.io_loop.add_callback(activity.start)
+            self._closing.push_async_callback(activity.close)
         serverapp.io_loop.add_callback(workspace.ephemeral.start)
         self._closing.push_async_callback(workspace.ephemeral.close)
 
@@ -101,12 +109,16 @@ class ExtensionAssembly:
         self.tokens = AgentTokens(data / "agent-tokens.json", log)
         self.tokens.on_revoked = self._revoked
         self._closing.push_async_callback(self.tokens.close)
-        self.token_service = TokenService(self.tokens, settings.permission.highest)
+        self.token_service = TokenService(
+            self.tokens, settings.permission.highest, settings.require_hub_scopes
+        )
         self.mcp = {
             "endpoint": self.endpoint,
             "floods": flood_limit(settings.rate_limit),
             "tokens": self.tokens,
             "open_to_all": settings.allow_without_token,
+            "count_activity": settings.count_activity,
+            "require_hub_scopes": settings.require_hub_scopes,
         }
         """What the handler of MCP requests needs."""
         self._log = log

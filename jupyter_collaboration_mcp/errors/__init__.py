@@ -55,6 +55,7 @@
     │   └── NeedsExtension       the server lacks our extension, which keeps the history
     ├── ServerError
     │   ├── ServerUnreachable    the Jupyter server does not answer
+    │   ├── HubRefused           a JupyterHub refuses: scope, version, a server that does not start
     │   ├── TokenRefused         the Jupyter server does not accept the token
     │   ├── NotJupyter           something else answers at that URL
     │   ├── AnswerTooLarge       the Jupyter server sent more than the limit
@@ -138,8 +139,10 @@ from .presence import (
 )
 from .servers import (
     AnswerTooLarge,
+    HubRefused,
     NotJupyter,
     ServerError,
+    ServerStopped,
     ServerUnreachable,
     TokenRefused,
     UnknownServer,
@@ -164,6 +167,7 @@ __all__ = [
     "ForkNotFound",
     "ForkRefused",
     "HistoryError",
+    "HubRefused",
     "InUse",
     "InputMissing",
     "InternalError",
@@ -194,6 +198,7 @@ __all__ = [
     "RunNotFound",
     "SecretRefused",
     "ServerError",
+    "ServerStopped",
     "ServerUnreachable",
     "SessionNotFound",
     "StaleIndex",

@@ -13,6 +13,16 @@ class ServerUnreachable(ServerError):
     code = "server_unreachable"
 
 
+class ServerStopped(ServerUnreachable):
+    """A Hub answers in the place of a server that it could start."""
+
+
+class HubRefused(ServerError):
+    """A Hub does not do what is asked, or cannot."""
+
+    code = "hub_refused"
+
+
 class TokenRefused(ServerError):
     code = "token_refused"
 

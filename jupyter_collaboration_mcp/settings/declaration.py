@@ -11,8 +11,8 @@ from .levels import Levels
 #: What a setting's environment variable begins with; its name in capitals follows.
 ENVIRONMENT_PREFIX = "JUPYTER_COLLABORATION_MCP_"
 
-#: The front doors: inside Jupyter, and `jupyter-collaboration-mcp`.
-Door = Literal["extension", "command"]
+#: The front doors: inside Jupyter, `jupyter-collaboration-mcp`, and its `hub-service`.
+Door = Literal["extension", "command", "service"]
 
 Value = str | int | float | bool | tuple[str, ...] | Levels | None
 
@@ -104,7 +104,7 @@ def setting(
 
     Args:
         help: What the documentation and `--help` say about it.
-        only: The front door that it applies to; None for both.
+        only: The front door that it applies to; None for the extension and the command.
         metavar: What stands for the value in the help of the command.
         choices: The texts that are allowed.
         positive: Whether a number must be more than 0; numbers below 0 are always refused.

@@ -1,4 +1,4 @@
-"""Every setting, declared once: for the extension, for the command, or for both.
+"""Every setting, declared once: for the extension, the command, both, or the Hub service.
 
 From the fields of `Settings` are made the traits of the extension (`app.py`), the options of the
 command (`standalone/options.py`), the environment variables (`environment.py`) and
@@ -47,6 +47,13 @@ def _url_path(text: str) -> str:
             "'collaboration-mcp' or 'agents/mcp'."
         )
     return path
+
+
+def _hub(text: str) -> str:
+    found = re.fullmatch(r"(https?://[^/?#\s]+(?:/[^?#\s]*?)?)/*(?:hub/(?:home/?)?)?", text)
+    if found is None:
+        raise ValueError(f"{text!r} is not the URL of a JupyterHub, such as https://hub.example/")
+    return found[1].rstrip("/") + "/"
 
 
 def _folder(text: str) -> str:
@@ -174,6 +181,11 @@ class Settings:
         metavar="SECONDS",
         positive=True,
     )
+    count_activity: bool = setting(
+        True,
+        "Whether calls and runs of agents count as activity of the Jupyter server, so that neither "
+        "JupyterHub nor Jupyter itself takes it for idle.",
+    )
     max_cells_per_call: int = setting(
         1000, "Cells that one call may change, and elements of any list in it.", metavar="COUNT"
     )
@@ -292,12 +304,32 @@ class Settings:
         "not wait for it (about 1 s, 45 MB).",
         only="extension",
     )
+    require_hub_scopes: bool = setting(
+        False,
+        "On JupyterHub: whether agents need a token with one of the custom scopes "
+        "custom:jupyter-collaboration-mcp:LEVEL. A token that has one is limited to its level in "
+        "any case.",
+        only="extension",
+    )
     server: tuple[str, ...] = setting(
         (),
         "A Jupyter server to join; may be repeated. Without one, the command joins the servers "
         "running on this machine.",
         only="command",
         metavar="[ALIAS=]URL",
+    )
+    hub: str | None = setting(
+        None,
+        "A JupyterHub: join the servers that the token's owner has there. The token is that of "
+        "--token or JUPYTERHUB_API_TOKEN.",
+        only="command",
+        metavar="URL",
+        check=_hub,
+    )
+    start_servers: bool = setting(
+        False,
+        "With --hub: whether a server that does not run is started when an agent needs it.",
+        only="command",
     )
     token: str | None = setting(
         None,
@@ -344,6 +376,28 @@ class Settings:
         positive=True,
     )
     verbose: bool = setting(False, "Whether to log more to stderr; never a token.", only="command")
+    hub_proxy: str = setting(
+        "http://127.0.0.1:8000/",
+        "Where the service reaches the proxy of the Hub, with the Hub's base URL; calls go through "
+        "it to the servers of users.",
+        only="service",
+        metavar="URL",
+        check=_hub,
+    )
+    hub_endpoint: str = setting(
+        "mcp",
+        "Endpoint path below a user's server: the url_path of the extension there.",
+        only="service",
+        metavar="PATH",
+        check=_url_path,
+    )
+    hub_token_age: float = setting(
+        1.0,
+        "Seconds for which the Hub's answer about a token counts, so long does a scope that was "
+        "removed still count; 0: each request asks the Hub.",
+        only="service",
+        metavar="SECONDS",
+    )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Settings:

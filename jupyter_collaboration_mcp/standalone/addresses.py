@@ -39,6 +39,10 @@ class Addresses:
             self._trusted.add(owner_of(base_of(url)))
         return self.address(url)
 
+    def of_hub(self, url: str) -> ServerAddress:
+        """The address of a JupyterHub that the person named, with their token for it."""
+        return ServerAddress(url, _real(self._token), self._verify)
+
     def address(self, url: str) -> ServerAddress:
         """The address of a server with the token that belongs to it.
 

@@ -24,7 +24,7 @@ def alias_of(base: str, taken: Iterable[str]) -> str:
     host = parts.hostname or "server"
     segments = [segment for segment in unquote(parts.path).split("/") if segment]
     words = [_host(host), *segments[-1:], *([str(parts.port)] if parts.port else [])]
-    return _free("-".join(words), taken)
+    return free_alias("-".join(words), taken)
 
 
 def aliases_of(found: Sequence[RunningServer], taken: Iterable[str]) -> list[str]:
@@ -35,7 +35,7 @@ def aliases_of(found: Sequence[RunningServer], taken: Iterable[str]) -> list[str
     for server, name in zip(found, names, strict=True):
         port = urlsplit(server.url).port
         wanted = f"{name}-{port}" if often[name.lower()] > 1 and port else name
-        chosen.append(_free(wanted, [*taken, *chosen]))
+        chosen.append(free_alias(wanted, [*taken, *chosen]))
     return chosen
 
 
@@ -49,7 +49,7 @@ def _host(host: str) -> str:
     return host
 
 
-def _free(wanted: str, taken: Iterable[str]) -> str:
+def free_alias(wanted: str, taken: Iterable[str]) -> str:
     """The words as an alias that is not taken; a long one keeps its end, which says more."""
     name = re.sub(r"[^A-Za-z0-9_]+", "-", wanted).strip("-_") or "server"
     name = name if name[0].isalpha() else f"s-{name}"

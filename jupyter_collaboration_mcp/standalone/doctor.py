@@ -9,11 +9,12 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..documents.foreign_text import inline, listed, quoted
 from ..errors import NotJupyter, ServerError, ServerUnreachable, TokenRefused
+from .check import Check as Check
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -53,18 +54,6 @@ _ENABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was checked."""
-
-    name: str
-    state: Literal["ok", "warning", "failed"]
-    said: str
-    """One line: what is true."""
-    remedy: str | None = None
-    """One line: what to do about it."""
-
-
 async def examine(address: ServerAddress) -> list[Check]:
     """Check everything that an agent will need, as far as earlier failures allow."""
     from ..backends.remote.jupyter_api import JupyterApi
@@ -75,6 +64,8 @@ async def examine(address: ServerAddress) -> list[Check]:
     try:
         checks = await _guarded_first(api)
         if any(check.state == "failed" for check in checks):
+            return checks
+        if any(check.name == "hub" for check in checks):
             return checks
         others = (_collaboration, _browser, _extension, _contents, _kernels, _websocket)
         return [*checks, *await asyncio.gather(*(_guarded(other, api) for other in others))]
@@ -126,11 +117,15 @@ async def _first(api: JupyterApi) -> list[Check]:
         version = answer.get("version") if isinstance(answer, dict) else None
         if not isinstance(version, str):
             raise Refused(404, "no version")
+        if api.hub is not None and base.endswith("/hub/") and (checks := await _hub(api)):
+            return [reachable, *checks]  # the API of the Hub looks like that of a server
     except ServerUnreachable as error:
         return [Check("reachable", "failed", error.happened, error.remedy)]
     except TokenRefused:  # Jupyter reports its version to anybody; a proxy in front of it does not
         version = None
     except NotJupyter as error:
+        if api.hub is not None and (checks := await _hub(api)):
+            return [reachable, *checks]
         return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
     except Refused:
         said = f"What answers at {base} is not a Jupyter server."
@@ -139,6 +134,13 @@ async def _first(api: JupyterApi) -> list[Check]:
     except ServerError as error:
         return [reachable, Check("jupyter", "failed", error.happened, error.remedy)]
     return [reachable, *([_jupyter(version)] if version else []), await _guarded(_token, api)]
+
+
+async def _hub(api: JupyterApi) -> list[Check]:
+    from .hub_doctor import examine_hub
+
+    root = api.address.base.removesuffix("hub/")
+    return await examine_hub(replace(api.address, url=root))
 
 
 def _jupyter(version: str) -> Check:

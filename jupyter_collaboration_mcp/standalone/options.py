@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 
 from .. import __version__
-from ..settings.declaration import Setting, Value
+from ..settings.declaration import Door, Setting, Value
 from ..settings.environment import from_environment
 from ..settings.settings import Settings, settings_of
 
@@ -19,7 +19,8 @@ def command_parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Makes an AI agent a collaborator in live Jupyter notebooks, over MCP.",
         epilog="Each setting can also be given as an environment variable, "
-        "JUPYTER_COLLABORATION_MCP_NAME. Further commands: config CLIENT, doctor [URL], servers.",
+        "JUPYTER_COLLABORATION_MCP_NAME. Further commands: config CLIENT, doctor [URL], servers, "
+        "token, hub-service.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=__version__)
@@ -38,14 +39,29 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def read_settings(options: argparse.Namespace, environment: Mapping[str, str]) -> Settings:
+def service_parser() -> argparse.ArgumentParser:
+    """The options of `hub-service`."""
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} hub-service",
+        description="Serves MCP for all users of a JupyterHub, as one of its services. The Hub "
+        "tells it by environment variables where to listen.",
+        allow_abbrev=False,
+    )
+    for setting in settings_of("service"):
+        _add_option(parser, setting)
+    return parser
+
+
+def read_settings(
+    options: argparse.Namespace, environment: Mapping[str, str], door: Door = "command"
+) -> Settings:
     """The settings that options give; where they give none, those of the environment.
 
     Raises:
         ValueError: One of them is invalid; the message names it.
     """
-    values = from_environment(environment, "command")
-    for setting in settings_of("command"):
+    values = from_environment(environment, door)
+    for setting in settings_of(door):
         given: list[str] | bool | None = getattr(options, setting.name)
         if given is not None:
             values[setting.name] = _value(setting, given)
@@ -53,11 +69,13 @@ def read_settings(options: argparse.Namespace, environment: Mapping[str, str]) -
 
 
 def own_token(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The person's own token for Jupyter."""
+    """The person's own token for Jupyter, or for the JupyterHub."""
+    if settings.hub is not None:
+        return settings.token or environment.get("JUPYTERHUB_API_TOKEN")
     return settings.token or environment.get("JUPYTER_TOKEN")
 
 
-def _add_option(group: argparse._ArgumentGroup, setting: Setting) -> None:
+def _add_option(group: argparse._ActionsContainer, setting: Setting) -> None:
     about = setting.help.replace("%", "%%")
     if setting.kind is bool:
         group.add_argument(setting.option, action=argparse.BooleanOptionalAction, help=about)

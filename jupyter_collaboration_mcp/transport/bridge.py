@@ -33,6 +33,7 @@ from jupyter_collaboration_mcp.server.metrics import FLOODS
 from jupyter_collaboration_mcp.server.rates import Buckets, retry_after
 from jupyter_collaboration_mcp.transport.agent_tokens import AgentToken, AgentTokens
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
+from jupyter_collaboration_mcp.transport.hub_limits import hub_owner, within_hub_scopes
 from jupyter_collaboration_mcp.transport.open_requests import TooManyRequests
 from jupyter_collaboration_mcp.transport.origins import (
     SECURE_HEADERS,
@@ -115,16 +116,22 @@ class MCPHandler(JupyterHandler):
         floods: Buckets | None = None,
         tokens: AgentTokens | None = None,
         open_to_all: bool = False,
+        count_activity: bool = True,
+        require_hub_scopes: bool = False,
     ) -> None:
         """Take what the endpoint consists of.
 
         Args:
             floods: How many requests a credential may send.
             open_to_all: Whether anybody may enter where Jupyter has neither token nor password.
+            count_activity: Whether requests count as activity of the Jupyter server.
+            require_hub_scopes: Whether a token of JupyterHub has to have a scope with a level.
         """
         self._endpoint = endpoint
         self._tokens = tokens
         self._open_to_all = open_to_all
+        self._count_activity = count_activity
+        self._require_hub_scopes = require_hub_scopes
         self._agent_token: AgentToken | None = None
         self._floods = floods
         self._wait = 0.0
@@ -222,6 +229,8 @@ class MCPHandler(JupyterHandler):
     def _credential(self) -> str:
         if self._agent_token is not None:
             return self._agent_token.credential
+        if (owner := hub_owner(self.current_user)) is not None:
+            return owner  # whichever of their tokens it is
         # Not the username of a token request: the default identity provider invents a new
         # user for each, and an MCP session would be lost with its second request.
         provider = self.identity_provider
@@ -278,7 +287,8 @@ class MCPHandler(JupyterHandler):
     @allow_unauthenticated
     async def post(self) -> None:
         # An agent at work is activity: JupyterHub must not cull the server under it.
-        self.settings["api_last_activity"] = utcnow()
+        if self._count_activity:
+            self.settings["api_last_activity"] = utcnow()
         await self._serve()
 
     @allow_unauthenticated
@@ -384,7 +394,10 @@ class MCPHandler(JupyterHandler):
             )
         except InvalidArgument as error:
             raise HTTPError(400, f"{error.happened} {error.next_step}") from None
-        return options if self._agent_token is None else _narrowed(options, self._agent_token)
+        if self._agent_token is not None:
+            return _narrowed(options, self._agent_token)
+        model = getattr(self.current_user, "hub_user", None)
+        return within_hub_scopes(options, model, self._require_hub_scopes)
 
     async def _receive(self) -> Message:
         if not self._body_taken:

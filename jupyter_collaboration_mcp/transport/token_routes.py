@@ -13,6 +13,7 @@ from tornado.web import HTTPError, authenticated
 from ..errors import InvalidArgument
 from ..workspace.permissions import Level
 from .agent_tokens import AgentTokens
+from .hub_limits import granted_level
 from .token_users import more_about
 
 #: What a request for a token may have in it.
@@ -26,6 +27,8 @@ class TokenService:
     tokens: AgentTokens
     highest: Level
     """The level that agents may have on this server; no token has a higher one."""
+    require_hub_scopes: bool = False
+    """Whether who makes a token needs a scope of JupyterHub with a level."""
 
 
 class _TokenHandler(APIHandler):
@@ -56,8 +59,12 @@ class Tokens(_TokenHandler):
     @authorized
     async def post(self) -> None:
         try:
-            wanted = _parse(self.get_json_body(), self.service.highest)
             user = self.current_user
+            # Nobody gives an agent more than their own token of JupyterHub grants.
+            model = getattr(user, "hub_user", None)
+            granted = granted_level(model, self.service.require_hub_scopes)
+            highest = self.service.highest if granted is None else granted
+            wanted = _parse(self.get_json_body(), min(highest, self.service.highest))
             made, token = await self.service.tokens.create(
                 *wanted,
                 user=user.username,

@@ -30,6 +30,14 @@ Authorizer = Callable[[str, str, str | None], Awaitable[bool]]
 """Jupyter's authorizer: whether the caller may take an action on a resource, perhaps at a path."""
 
 
+Report = Callable[[float, str], Awaitable[None]]
+"""Takes how far something is, and what happens now."""
+
+
+async def unreported(progress: float, message: str) -> None:
+    """For who waits without being told anything."""
+
+
 class Ownership(Protocol):
     """Which notebooks belong to one agent alone."""
 
@@ -72,6 +80,9 @@ class Server(Protocol):
     def require(self, level: Level) -> None:
         """Refuse a level above what agents may do there."""
 
+    async def rouse(self, report: Report = ...) -> None:
+        """Wait until it runs, if it is being started, or can be."""
+
 
 def require_level(level: Level, allowed: Level) -> None:
     """Refuse a level above that of the connection."""
@@ -109,7 +120,7 @@ class Call:
     authorizer: Authorizer
     by_path: bool
     """Whether the authorizer's decision may depend on the path."""
-    report: Callable[[float, str], Awaitable[None]]
+    report: Report
     """Reports progress to a client that wants it, which also keeps the client from giving up."""
     proposes: bool = False
     """Whether its edits go to a fork, which a person merges."""
@@ -142,6 +153,7 @@ class Call:
         """
         path = server.workspace.allowed_path(path)
         permit, names = await self._permit(server, level, path, self.authorize)
+        await server.rouse(self.report)
         for name in names:
             permit.require_known(name)
             if uses:

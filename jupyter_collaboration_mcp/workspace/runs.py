@@ -60,6 +60,11 @@ class Runs:
 
     # -- running -----------------------------------------------------------------------------
 
+    @property
+    def at_work(self) -> bool:
+        """Whether a run waits or works."""
+        return any(not run.over for run in self.remembered.values())
+
     def check(self, here: OpenDocument, indexes: Sequence[int]) -> None:
         """Refuse cells that contain no code.
 

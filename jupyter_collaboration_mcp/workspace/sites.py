@@ -27,7 +27,7 @@ from ..remedies import Intent, Remedy
 from .notebook_names import NotebookNames
 from .open_document import OpenDocument, escaped, named
 from .permissions import Level
-from .permits import Permit
+from .permits import Permit, Report, unreported
 from .runs import Runs
 from .workspace import Workspace
 
@@ -71,6 +71,8 @@ class Site:
     """Whether it was discovered, not named by a person: if silent, it is left out of surveys."""
     left_out: bool = False
     """Whether the last survey left it out, of which agents have been notified."""
+    rousing: Callable[[Report], Awaitable[None]] | None = None
+    """Makes sure that it runs, where something else starts and stops it."""
 
     @property
     def label(self) -> str:
@@ -99,6 +101,15 @@ class Site:
                 f"Ask the person to allow {level.name} on it.",
                 level=level.name,
             )
+
+    async def rouse(self, report: Report = unreported) -> None:
+        """Wait until it runs, if it is being started, or can be.
+
+        Raises:
+            ServerError: It does not run.
+        """
+        if self.rousing is not None:
+            await self.rousing(report)
 
     async def open(
         self, permit: Permit, kind: Kind | None = "notebook", fork: Fork | None = None

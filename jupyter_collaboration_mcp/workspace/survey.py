@@ -67,6 +67,7 @@ async def survey(sites: Iterable[Site], ask: Callable[[Site], Awaitable[_T]]) ->
     """
     asked = list(sites)
     if len(asked) == 1:
+        await asked[0].rouse()
         return Survey([(asked[0], await ask(asked[0]))])
     said = await asyncio.gather(*(_ask(site, ask) for site in asked))
     answers: list[tuple[Site, _T]] = []

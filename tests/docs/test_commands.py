@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from jupyter_collaboration_mcp.standalone.clients import CLIENTS
-from jupyter_collaboration_mcp.standalone.options import command_parser
+from jupyter_collaboration_mcp.standalone.options import command_parser, service_parser
 from tests.harness import forking, notebooks
 from tests.harness.agents import agent, text_of
 from tests.harness.collaborator import Collaborator
@@ -60,6 +60,9 @@ async def test_every_documented_command_works_or_at_least_parses(
     filled = command.replace("[URL]", server.url).replace("CLIENT", "cursor")
     filled = filled.replace("http://127.0.0.1:8888/", server.url).replace("URL", server.url)
     _, *words = shlex.split(filled)
+    if words and words[0] == "hub-service":
+        service_parser().parse_args(words[1:])
+        return
     if words and words[0] not in ("config", "doctor", "servers", "token"):
         command_parser().parse_args(words)  # it would serve until it is ended
         return

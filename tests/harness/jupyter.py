@@ -131,7 +131,7 @@ class JupyterProcess:
         self._ip = ip
         self.token = secrets.token_hex(16) if token is None else token
         self.base_url = f"/{base_url.strip('/')}/".replace("//", "/")
-        self._held, self.port = _hold_port()
+        self._held, self.port = hold_port()
         scheme = "http" if certificate is None else "https"
         self.url = f"{scheme}://127.0.0.1:{self.port}{self.base_url}"
         self.standalone: StandaloneProcess | None = None
@@ -346,7 +346,7 @@ class JupyterProcess:
             return False
 
 
-def _hold_port() -> tuple[socket.socket, int]:
+def hold_port() -> tuple[socket.socket, int]:
     """A port that nobody else gets before the server starts, nor between two of its starts.
 
     Linux gives it to who asks for just this one, as the server does, as long as nobody listens

@@ -31,7 +31,13 @@ EXAMPLES: list[tuple[Any, list[str], Any]] = [
 ]
 
 
+#: Of settings that do not take any text.
+OWN_EXAMPLES = {"hub": ("https://hub.example/", "https://other.example/")}
+
+
 def example(setting: Setting) -> tuple[list[str], Any]:
+    if setting.name in OWN_EXAMPLES:
+        return [OWN_EXAMPLES[setting.name][0]], OWN_EXAMPLES[setting.name][0]
     if setting.choices:
         return [setting.choices[-1]], setting.choices[-1]
     if setting.kind is bool:
@@ -58,6 +64,8 @@ def test_the_command_takes_a_setting_as_an_option_before_the_environment(setting
 
 def _text(setting: Setting) -> str:
     """Another value than that of the example, as a variable has it."""
+    if setting.name in OWN_EXAMPLES:
+        return OWN_EXAMPLES[setting.name][1]
     if isinstance(setting.default, bool):
         return str(setting.default).lower()
     return "admin" if setting.kind is Levels else str(setting.default or 9)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import zmq
@@ -13,11 +14,12 @@ from jupyter_server.utils import ensure_async
 from tornado.web import HTTPError
 
 from ...documents.foreign_text import words
-from ...errors import KernelUnavailable
+from ...errors import KernelUnavailable, ServerError
 from ...remedies import Intent
 from ..kernels import errors
 from ..kernels.conversation import KernelConversation
 from ..kernels.links import KernelLinks
+from ..kernels.wire import Wire
 from ..protocols.kernels import KernelInfo, KernelLink, KernelSpec
 from ..upstream.registry import Workarounds
 from ..upstream.session_creation import SessionCreation, find_session, move_session, renamed
@@ -36,10 +38,20 @@ _RESTART_LIMIT = 60.0
 
 
 class InProcessKernels:
-    """Sessions and kernels through the server's own managers, links over ZeroMQ."""
+    """Sessions and kernels through the server's own managers, links over ZeroMQ.
 
-    def __init__(self, serverapp: ServerApp, workarounds: Workarounds) -> None:
+    Args:
+        gateway_wire: Makes a wire to a kernel that runs behind a kernel gateway.
+    """
+
+    def __init__(
+        self,
+        serverapp: ServerApp,
+        workarounds: Workarounds,
+        gateway_wire: Callable[[str], Wire] | None = None,
+    ) -> None:
         self._serverapp = serverapp
+        self._gateway_wire = gateway_wire
         self._log = serverapp.log
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._links = KernelLinks()
@@ -91,14 +103,10 @@ class InProcessKernels:
             manager = self._kernels.get_kernel(kernel_id)
         except (KeyError, HTTPError) as error:
             raise errors.gone(kernel_id) from error
-        await self._started(manager)
         label = f"{manager.kernel_name} ({kernel_id})"
-        if manager.transport == "tcp" and not manager.shell_port:
-            raise KernelUnavailable(
-                f"The kernel {label} runs behind a gateway, where it cannot be reached from here.",
-                "Ask the person to run the cell, or to start Jupyter without a kernel gateway.",
-                kernel_id=kernel_id,
-            )
+        if _is_behind_gateway(manager):
+            return await self._open_gateway_link(kernel_id, manager, label)
+        await self._started(manager)
         came_back = await self._alive(kernel_id, manager, label)
         if self._context is None:
             self._context = zmq.Context()
@@ -114,6 +122,29 @@ class InProcessKernels:
         )
         link = KernelConversation(wire, kernel_id, self._log, label=label)
         await link.open()
+        return link
+
+    async def _open_gateway_link(
+        self, kernel_id: str, manager: Any, label: str, *, fresh: bool = False
+    ) -> KernelConversation:
+        """A link to a kernel that has no sockets on this machine."""
+        if self._gateway_wire is None:
+            raise KernelUnavailable(
+                f"The kernel {label} runs behind a gateway, where it cannot be reached from here.",
+                "Ask the person to run the cell, or to start Jupyter without a kernel gateway.",
+                kernel_id=kernel_id,
+            )
+        try:
+            if await manager.refresh_model() is None:
+                # Jupyter would list its session until it next asks for all kernels.
+                self._kernels.remove_kernel(kernel_id)
+                raise errors.gone(kernel_id)
+            wire = self._gateway_wire(kernel_id)
+            link = KernelConversation(wire, kernel_id, self._log, label=label)
+            await link.open(fresh=fresh)
+        except (HTTPError, ServerError) as error:
+            said = _reason(error) if isinstance(error, HTTPError) else error.happened
+            raise errors.gateway_silent(f"the kernel {kernel_id}", said) from error
         return link
 
     async def _started(self, manager: Any) -> None:
@@ -146,7 +177,8 @@ class InProcessKernels:
         return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) is manager
 
     async def interrupt(self, kernel_id: str) -> None:
-        await ensure_async(self._kernels.interrupt_kernel(kernel_id))
+        with _asking_gateway(f"the kernel {kernel_id}"):
+            await ensure_async(self._kernels.interrupt_kernel(kernel_id))
 
     async def restart(self, kernel_id: str) -> None:
         link = self._links.take(kernel_id)
@@ -154,11 +186,27 @@ class InProcessKernels:
             back = await ensure_async(self._kernels.restart_kernel(kernel_id))
             if asyncio.isfuture(back):
                 await asyncio.wait_for(back, _RESTART_LIMIT)
+            if self._runs_behind_gateway(kernel_id):
+                await self._links.connect(kernel_id, lambda: self._reopened(kernel_id))
+        except KernelUnavailable as error:
+            raise errors.not_restarted(kernel_id, error.happened) from error
         except Exception as error:
             raise errors.not_restarted(kernel_id, f"{_reason(error)}.") from error
         finally:
             if link is not None:
                 await link.close()
+
+    async def _reopened(self, kernel_id: str) -> KernelConversation:
+        """A link to a kernel that was restarted: a gateway does not wait for the new process."""
+        manager = self._kernels.get_kernel(kernel_id)
+        label = f"{manager.kernel_name} ({kernel_id})"
+        return await self._open_gateway_link(kernel_id, manager, label, fresh=True)
+
+    def _runs_behind_gateway(self, kernel_id: str) -> bool:
+        try:
+            return _is_behind_gateway(self._kernels.get_kernel(kernel_id))
+        except (KeyError, HTTPError):
+            return False
 
     async def change(self, path: str, name: str) -> KernelInfo:
         if await self._session(path) is None:
@@ -203,7 +251,8 @@ class InProcessKernels:
                 self._log.info("The kernel of %s had already ended", path)
 
     async def specs(self) -> tuple[Mapping[str, KernelSpec], str]:
-        found = await ensure_async(self._specs.get_all_specs())
+        with _asking_gateway("its kernels"):
+            found = await ensure_async(self._specs.get_all_specs())
         specs = {
             name: KernelSpec(
                 name,
@@ -217,7 +266,8 @@ class InProcessKernels:
     async def running(self) -> Sequence[KernelInfo]:
         sessions = await self._sessions.list_sessions()
         paths = {session["kernel"]["id"]: session["path"] for session in sessions}
-        kernels = await ensure_async(self._kernels.list_kernels())
+        with _asking_gateway("its kernels"):
+            kernels = await ensure_async(self._kernels.list_kernels())
         return [_info(kernel, paths.get(kernel["id"])) for kernel in kernels]
 
     async def close(self) -> None:
@@ -239,6 +289,22 @@ class InProcessKernels:
     @property
     def _kernels(self) -> Any:
         return self._serverapp.kernel_manager
+
+
+def _is_behind_gateway(manager: Any) -> bool:
+    """Whether Jupyter reaches a kernel over HTTP: its manager is never ready, and has no ports."""
+    return hasattr(manager, "refresh_model")
+
+
+@contextlib.contextmanager
+def _asking_gateway(about: str) -> Iterator[None]:
+    """Report a gateway that fails while Jupyter asks it; without one, Jupyter asks nobody."""
+    try:
+        yield
+    except HTTPError as error:
+        if error.status_code < 500:
+            raise
+        raise errors.gateway_silent(about, _reason(error)) from error
 
 
 def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:

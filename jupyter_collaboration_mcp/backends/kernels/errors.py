@@ -49,3 +49,16 @@ def not_restarted(kernel_id: str, reason: str) -> KernelUnavailable:
         Intent.CHANGE_KERNEL_OR_ASK,
         kernel_id=kernel_id,
     )
+
+
+def gateway_silent(about: str, reason: str) -> KernelUnavailable:
+    """A kernel gateway does not answer.
+
+    Args:
+        about: What it was asked about.
+    """
+    return KernelUnavailable(
+        f"The kernel gateway of this Jupyter server does not answer about {about}: "
+        f"{reason.rstrip('.')}. Nothing was run.",
+        "Try again in a while; if it stays so, ask the person to look at the gateway.",
+    )

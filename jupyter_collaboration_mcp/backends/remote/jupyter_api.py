@@ -6,8 +6,8 @@ Every path and id is percent-encoded, so that no request can leave its part of t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -33,10 +33,17 @@ _RESERVED = {"checkpoints": "%63heckpoints", "trust": "%74rust"}
 
 
 class JupyterApi:
-    """The API of one server; every error is a sentence that an agent can act on."""
+    """The API of one server; every error is a sentence that an agent can act on.
 
-    def __init__(self, address: ServerAddress, limits: AnswerLimits | None = None) -> None:
+    Args:
+        counted: Whether requests count as activity of the server.
+    """
+
+    def __init__(
+        self, address: ServerAddress, limits: AnswerLimits | None = None, *, counted: bool = True
+    ) -> None:
         self.address = address
+        self._counted = counted
         self.limits = AnswerLimits() if limits is None else limits
         self.hub: Hub | None = None
         """The JupyterHub that the server belongs to, once an answer has shown that."""
@@ -146,6 +153,12 @@ class JupyterApi:
         self._notice_hub(answer.headers)
         return answer
 
+    @asynccontextmanager
+    async def stream(self, method: str, *path: str) -> AsyncIterator[httpx2.Response]:
+        """Make a request whose answer is read as it comes; the caller limits the time."""
+        async with self._http.stream(method, self.url(*path)) as response:
+            yield response
+
     async def websocket(
         self, *path: str, subprotocol: Subprotocol | None = None, **query: str
     ) -> BoundedConnection:
@@ -177,6 +190,8 @@ class JupyterApi:
         """The URL of a resource on the server; path segments are given unquoted."""
         # Keep the colon: jupyter-collaboration treats a room id with %3A as another, empty room.
         quoted = "/".join(_RESERVED.get(segment) or quote(segment, safe=":") for segment in path)
+        if not self._counted:
+            query = {**(query or {}), "no_track_activity": "1"}
         return f"{self.address.base}{quoted}" + (f"?{urlencode(query)}" if query else "")
 
     async def close(self) -> None:

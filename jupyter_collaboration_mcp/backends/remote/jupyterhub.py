@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from ...errors import NotJupyter, ServerError, ServerUnreachable
+from ...errors import NotJupyter, ServerError, ServerStopped
 
 #: A header in every answer of a Hub, and of a server that it has started.
-_VERSION = "x-jupyterhub-version"
+VERSION_HEADER = "x-jupyterhub-version"
 
 _USER = re.compile(r"(?P<prefix>.*?)/user/(?P<name>[^/]+)(?:/(?P<server>[^/]+))?/")
 
@@ -30,7 +30,7 @@ class Hub:
     @classmethod
     def answering(cls, base: str, headers: Mapping[str, str]) -> Hub | None:
         """The Hub that sent or forwarded an answer; None if there is none."""
-        return cls(base) if _VERSION in headers else None
+        return cls(base) if VERSION_HEADER in headers else None
 
     @property
     def token_page(self) -> str:
@@ -65,7 +65,7 @@ class Hub:
                 url=self.base,
             )
         named = "/".join(filter(None, (user["name"], user["server"])))
-        return ServerUnreachable(
+        return ServerStopped(
             f"The Jupyter server at {self.base} is not running: JupyterHub answers in its place "
             f"({status}).",
             f"Have it started at {self._page('spawn', named)}; nothing here can do that.",

@@ -15,6 +15,10 @@ from .server_errors import Refused
 #: Seconds between two queries about the kernel, and the time limit of one.
 _LOOK_AGAIN, _LOOK_LIMIT = 1.0, 5.0
 
+#: Every so many queries, all kernels are listed: a server whose kernels are behind a gateway asks
+#: that gateway only then, and until then reports what it knew last.
+_LIST_EVERY = 3
+
 
 class KernelWatch:
     """Queries the server about a kernel, and records when it does not answer.
@@ -39,6 +43,7 @@ class KernelWatch:
         self._found = found
         self._silent_since: float | None = None
         self._looked = 0.0
+        self._until_list = _LIST_EVERY
         self._may_look = True
         self._looking: asyncio.Task[None] | None = None
         self._tasks = OwnedTasks()
@@ -74,9 +79,15 @@ class KernelWatch:
         try:
             async with asyncio.timeout(_LOOK_LIMIT):
                 model = dict(await self._api.get("api", "kernels", self._kernel_id))
+                self._until_list -= 1
+                if self._until_list <= 0:
+                    await self._api.get("api", "kernels")
+                    self._until_list = _LIST_EVERY
         except Refused as error:
             if error.status == 404:
                 self._found(None)
+            elif error.status >= 500:
+                self.note_silence(began)
         except TokenRefused:
             self._may_look = False  # the socket is open nevertheless
         except (ServerError, TimeoutError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import quote, unquote, urlsplit
@@ -25,6 +25,12 @@ class ServerAddress:
     """Whether its certificate must be one that this machine trusts."""
     renew: Callable[[], str | None] | None = field(default=None, compare=False)
     """Looks up the current token where this one came from; may take a moment."""
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Sent along with each request."""
+    authority: str | None = None
+    """A file with certificates that are trusted as those of this machine are."""
+    client_certificate: tuple[str, str | None] | None = None
+    """Files with a certificate of our own and its key, for a server that wants one."""
 
     @property
     def base(self) -> str:
@@ -35,13 +41,14 @@ class ServerAddress:
 
     @property
     def credentials(self) -> dict[str, str]:
-        """The header that authenticates: with the token, or with the user info of the URL."""
+        """Headers that authenticate: with the token, or with the user info of the URL."""
         if self.token is not None:
-            return {"Authorization": f"token {self.token}"}
+            return {**self.headers, "Authorization": f"token {self.token}"}
         name, at, _ = urlsplit(self.url).netloc.rpartition("@")
         if not at:
-            return {}
-        return {"Authorization": f"Basic {base64.b64encode(unquote(name).encode()).decode()}"}
+            return dict(self.headers)
+        encoded = base64.b64encode(unquote(name).encode()).decode()
+        return {**self.headers, "Authorization": f"Basic {encoded}"}
 
     @property
     def proxy(self) -> str | None:
@@ -57,7 +64,9 @@ class ServerAddress:
 
     def ssl_context(self) -> ssl.SSLContext:
         """How certificates are verified; takes a while to load."""
-        context = ssl.create_default_context()
+        context = ssl.create_default_context(cafile=self.authority)
+        if self.client_certificate is not None:
+            context.load_cert_chain(*self.client_certificate)
         if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

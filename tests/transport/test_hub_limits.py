@@ -1,0 +1,57 @@
+"""The custom scopes of a JupyterHub's token as levels of its agents."""
+
+from __future__ import annotations
+
+import pytest
+from tornado.web import HTTPError
+
+from jupyter_collaboration_mcp.server.caller import ConnectionOptions
+from jupyter_collaboration_mcp.server.hub_scopes import LEVEL_SCOPE, level_of
+from jupyter_collaboration_mcp.transport.hub_limits import within_hub_scopes
+from jupyter_collaboration_mcp.workspace.permissions import Level
+
+READ, WRITE = f"{LEVEL_SCOPE}read", f"{LEVEL_SCOPE}write"
+
+
+@pytest.mark.parametrize(
+    ("scopes", "level"),
+    [
+        ([], None),
+        (["access:servers!user=ana"], None),
+        ([READ], Level.read),
+        ([WRITE, READ], Level.write),
+        ([f"{WRITE}!user=ana", READ], Level.write),
+        ([f"{WRITE}!user=ben", READ], Level.read),
+        ([f"{WRITE}!server=ana/gpu"], None),
+        ([f"{LEVEL_SCOPE}everything"], None),
+        ([f"{LEVEL_SCOPE}admin:more"], None),
+    ],
+)
+def test_the_highest_scope_for_the_server_counts(scopes: list[str], level: Level | None) -> None:
+    assert level_of(scopes, "ana") == level
+
+
+def test_a_scope_for_one_server_counts_there() -> None:
+    assert level_of([f"{WRITE}!server=ana/gpu"], "ana", "gpu") is Level.write
+
+
+def test_a_connection_cannot_ask_for_more_than_its_token_grants() -> None:
+    model = {"scopes": [WRITE]}
+    asked = ConnectionOptions(permission=Level.admin)
+    assert within_hub_scopes(asked, model, False).permission is Level.write
+    assert within_hub_scopes(ConnectionOptions(), model, False).permission is Level.write
+    less = ConnectionOptions(permission=Level.read)
+    assert within_hub_scopes(less, model, True).permission is Level.read
+
+
+def test_a_token_without_such_a_scope_is_refused_only_where_one_is_required() -> None:
+    model = {"scopes": ["access:servers!user=ana"]}
+    assert within_hub_scopes(ConnectionOptions(), model, False).permission is None
+    with pytest.raises(HTTPError) as refused:
+        within_hub_scopes(ConnectionOptions(), model, True)
+    assert refused.value.status_code == 403
+    assert LEVEL_SCOPE in str(refused.value.log_message)
+
+
+def test_outside_of_a_hub_nothing_is_limited() -> None:
+    assert within_hub_scopes(ConnectionOptions(), None, True).permission is None
