@@ -40,7 +40,7 @@ class Panel(BuildHookInterface[Any]):
 
 
 def is_current(root: Path) -> bool:
-    """Whether the panel is built, and nothing has changed since; always in a source distribution."""
+    """Whether the panel is built as its sources are now: in a source distribution, always."""
     built = root / BUILT / "package.json"
     if not built.exists():
         return False

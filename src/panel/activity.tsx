@@ -143,6 +143,15 @@ const Call = React.memo(function Call(props: { call: ICall }): JSX.Element {
           )}
           <span>{said.slice(call.path === null ? 0 : 1).join(' · ')}</span>
         </div>
+        {call.state === 'running' && call.kind === 'run' && call.path !== null && (
+          <Button
+            kind="warn"
+            label={trans.__('Interrupt what %1 runs', agent?.name ?? '')}
+            act={() => reviews.guard(() => interrupt(call.path!))}
+          >
+            {trans.__('Interrupt')}
+          </Button>
+        )}
         {call.error && <div className="jp-McpError">{call.error}</div>}
       </div>
       <span className="jp-McpTime">
@@ -152,15 +161,6 @@ const Call = React.memo(function Call(props: { call: ICall }): JSX.Element {
           words.clock(call.began, model.now())
         )}
       </span>
-      {call.state === 'running' && call.kind === 'run' && call.path !== null && (
-        <Button
-          kind="warn"
-          label={trans.__('Interrupt what %1 runs', agent?.name ?? '')}
-          act={() => reviews.guard(() => interrupt(call.path!))}
-        >
-          {trans.__('Interrupt')}
-        </Button>
-      )}
     </li>
   );
 });
