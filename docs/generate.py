@@ -878,7 +878,7 @@ def _error_rows() -> Iterator[tuple[str, str]]:
     tree = errors.__doc__ or ""
     for name, said in re.findall(r"── (\w+)[ \t]*(.*)", tree):
         error: type[errors.CollaborationError] = getattr(errors, name)
-        if not error.__subclasses__():
+        if not error.__subclasses__() and not issubclass(error, errors.PanelError):
             yield error.code, _cell(_ERROR_MEANINGS.get(error.code) or said)
 
 

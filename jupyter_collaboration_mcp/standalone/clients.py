@@ -259,7 +259,15 @@ _WRITERS: dict[str, Callable[[Server], str]] = {
     ),
 }
 
+#: Names that are not written as other words are.
+_SPELT = {"vscode": "VS Code", "gemini-cli": "Gemini CLI", "claude-desktop": "Claude Desktop"}
+
 CLIENTS: tuple[str, ...] = tuple(_WRITERS)
+
+#: The clients by the names that people know them by.
+NAMES: Mapping[str, str] = {
+    client: _SPELT.get(client, client.replace("-", " ").title()) for client in CLIENTS
+}
 
 
 def _without_secrets(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

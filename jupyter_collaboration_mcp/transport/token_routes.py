@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_server.auth.decorator import authorized
+from jupyter_server.auth.identity import User
 from jupyter_server.base.handlers import APIHandler
 from tornado.web import HTTPError, authenticated
 
 from ..errors import InvalidArgument
 from ..workspace.permissions import Level
-from .agent_tokens import AgentTokens
+from .agent_tokens import AgentToken, AgentTokens
 
 #: What a request for a token may have in it.
 _FIELDS = ("agent", "permission", "paths", "expires_in")
@@ -55,11 +56,7 @@ class Tokens(_TokenHandler):
     @authorized
     async def post(self) -> None:
         try:
-            wanted = _parse(self.get_json_body(), self.service.highest)
-            user = self.current_user
-            made, token = await self.service.tokens.create(
-                *wanted, user=user.username, display_name=user.display_name or user.name
-            )
+            made, token = await new_token(self.service, self.get_json_body(), self.current_user)
         except InvalidArgument as error:
             raise HTTPError(400, f"{error.happened} {error.next_step}") from error
         except OSError as error:
@@ -78,6 +75,19 @@ class Token(_TokenHandler):
             raise HTTPError(404, "There is no such token.")
         self.set_status(204)
         self.finish()
+
+
+async def new_token(service: TokenService, body: Any, user: User) -> tuple[AgentToken, str]:
+    """The token that a request of a user asks for.
+
+    Raises:
+        InvalidArgument: There cannot be such a token.
+        OSError: It cannot be stored.
+    """
+    wanted = _parse(body, service.highest)
+    return await service.tokens.create(
+        *wanted, user=user.username, display_name=user.display_name or user.name
+    )
 
 
 def token_handlers(prefix: str, service: TokenService) -> list[tuple[str, type, dict[str, Any]]]:
