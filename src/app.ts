@@ -63,9 +63,9 @@ export function start(parts: IParts, state: IState): IDisposable {
   const review = (): boolean => wishes.review;
 
   const ask: IAsk = {
-    force: async (title, diffs, message) => {
+    force: async (what, diffs, message) => {
       const { askForce } = await import('./conflict');
-      return askForce(title, { diffs, message, languages, trans });
+      return askForce({ what, diffs, message, languages, trans });
     },
     confirm: async (title, message, button) => {
       const answer = await showDialog({

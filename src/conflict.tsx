@@ -9,6 +9,7 @@ import { showDiff } from './diff';
 import { ICellDiff } from './protocol';
 
 interface IProps {
+  what: 'undo' | 'merge';
   diffs: readonly ICellDiff[];
   message: string;
   languages: IEditorLanguageRegistry;
@@ -16,16 +17,24 @@ interface IProps {
 }
 
 /** Show all sides of a conflict, and ask whether to go ahead with the others' words kept. */
-export async function askForce(title: string, props: IProps): Promise<boolean> {
+export async function askForce(props: IProps): Promise<boolean> {
+  const { trans } = props;
+  const undo = props.what === 'undo';
   const body = ReactWidget.create(<Conflict {...props} />);
   body.addClass('jp-McpConflict');
   const answer = await showDialog({
-    title,
+    title: undo
+      ? trans.__('Others have written here')
+      : trans.__('Others have changed the same'),
     body,
     defaultButton: 0,
     buttons: [
-      Dialog.cancelButton({ label: props.trans.__('Leave it') }),
-      Dialog.warnButton({ label: props.trans.__('Undo, keep their words') })
+      Dialog.cancelButton({ label: trans.__('Leave it') }),
+      Dialog.warnButton({
+        label: undo
+          ? trans.__('Undo, keep their words')
+          : trans.__('Let the proposal win')
+      })
     ]
   });
   return answer.button.accept;
@@ -33,6 +42,10 @@ export async function askForce(title: string, props: IProps): Promise<boolean> {
 
 function Conflict(props: IProps): JSX.Element {
   const { trans } = props;
+  const undo = props.what === 'undo';
+  const heading = undo
+    ? trans.__('What the undo would change')
+    : trans.__('What the merge would change');
   return (
     <>
       <p>{props.message}</p>
@@ -41,17 +54,22 @@ function Conflict(props: IProps): JSX.Element {
         return (
           <section key={diff.cell_id} aria-label={diff.name}>
             <h4>{diff.name || trans.__('The text')}</h4>
-            {diff.undone !== null && diff.now !== null && (
-              <>
-                <h5>{trans.__('What the undo would change')}</h5>
-                <Text {...props} diff={diff} before={diff.now} after={diff.undone} />
-              </>
-            )}
+            <h5>{heading}</h5>
+            <Text
+              {...props}
+              heading={heading}
+              diff={diff}
+              before={diff.now ?? ''}
+              after={(undo ? diff.undone : diff.after) ?? ''}
+            />
             {sides && (
               <div className="jp-McpConflict-sides">
-                <Side title={trans.__('The agent wrote')} text={sides.base} />
+                {undo && <Side title={trans.__('The agent wrote')} text={sides.base} />}
                 <Side title={trans.__('It says now')} text={sides.theirs} />
-                <Side title={trans.__('Before the agent')} text={sides.yours} />
+                <Side
+                  title={undo ? trans.__('Before the agent') : trans.__('The proposal')}
+                  text={sides.yours}
+                />
               </div>
             )}
           </section>
@@ -71,7 +89,7 @@ function Side(props: { title: string; text: string }): JSX.Element {
 }
 
 function Text(
-  props: IProps & { diff: ICellDiff; before: string; after: string }
+  props: IProps & { heading: string; diff: ICellDiff; before: string; after: string }
 ): JSX.Element {
   const host = React.useRef<HTMLDivElement>(null);
   React.useEffect(() => {
@@ -83,7 +101,7 @@ function Text(
       props.after,
       props.diff.language,
       props.languages,
-      props.trans.__('What the undo would change')
+      props.heading
     ).then(made => {
       if (gone) {
         made.dispose();

@@ -50,10 +50,10 @@ export class Documents {
       return;
     }
     if (!widget.isVisible) {
-      if (!open || !(widget.parent?.parent instanceof DockPanel || widget.parent)) {
+      if (!open || !(widget.parent instanceof DockPanel)) {
         return;
       }
-      dockOf(widget)?.selectWidget(widget); // shell.activateById would take the focus
+      widget.parent.selectWidget(widget); // shell.activateById would take the focus
     }
     if (cellId) {
       await this._reveal(widget, cellId);
@@ -95,8 +95,4 @@ export async function reveal(notebook: Notebook, cellId: string): Promise<boolea
     );
   }
   return true;
-}
-
-function dockOf(widget: IDocumentWidget): DockPanel | null {
-  return widget.parent instanceof DockPanel ? widget.parent : null;
 }

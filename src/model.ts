@@ -43,7 +43,9 @@ export class AgentsModel {
 
   /** Newest first. */
   get proposals(): IProposal[] {
-    return [...this._proposals.values()].sort((a, b) => b.created - a.created);
+    return [...this._proposals.values()].sort(
+      (a, b) => (b.created ?? 0) - (a.created ?? 0)
+    );
   }
 
   get epoch(): string {

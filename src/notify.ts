@@ -49,7 +49,7 @@ export class Notifier {
             '%1 proposes “%2” for %3.',
             proposal.agent,
             proposal.title,
-            fileName(proposal.path)
+            fileName(proposal.path ?? '')
           )
         );
       }

@@ -105,8 +105,9 @@ export interface IProposal {
   title: string;
   description: string;
   agent: string;
-  path: string;
-  created: number;
+  /** Null: the document is gone. */
+  path: string | null;
+  created: number | null;
   cells: number;
   state: 'open' | 'merged' | 'discarded';
 }

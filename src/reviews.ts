@@ -8,8 +8,11 @@ import { Refused } from './refused';
 
 /** How the person is told, and asked. */
 export interface IAsk {
-  /** Others wrote inside the change: whether to undo it all the same, with their words kept. */
-  force(title: string, diffs: ICellDiff[], message: string): Promise<boolean>;
+  /**
+   * Others wrote in the same place: whether to go on all the same. An undo keeps their words, in
+   * a merge the proposal wins.
+   */
+  force(what: 'undo' | 'merge', diffs: ICellDiff[], message: string): Promise<boolean>;
   /** Whether to go ahead. */
   confirm(title: string, message: string, button: string): Promise<boolean>;
   info(message: string): void;
@@ -92,8 +95,7 @@ export class Reviews {
         if (!(error instanceof Refused) || !error.body.diffs) {
           throw error;
         }
-        const title = this._trans.__('Others have changed the same text');
-        if (!(await this._ask.force(title, error.body.diffs, error.text))) {
+        if (!(await this._ask.force('merge', error.body.diffs, error.message))) {
           return false;
         }
         await this.api.decide(proposal.id, 'merge', { cells, force: true });
@@ -174,8 +176,7 @@ export class Reviews {
     cellId: string | undefined,
     error: Refused
   ): Promise<boolean> {
-    const title = this._trans.__('Others have written here');
-    if (!(await this._ask.force(title, error.body.diffs!, error.text))) {
+    if (!(await this._ask.force('undo', error.body.diffs!, error.message))) {
       return false;
     }
     const more = { force: true, ...(cellId !== undefined && { cell_id: cellId }) };

@@ -132,7 +132,7 @@ function Agent(props: { agent: IAgent; now: number }): JSX.Element {
             {trans.__('Stop')}
           </Button>
         )}
-        {!agent.connected && (
+        {!agent.connected && agent.state === 'active' && (
           <Button
             kind="plain"
             label={trans.__('Forget %1', agent.name)}

@@ -47,11 +47,11 @@ export function useDiffs(
 }
 
 /** One cell's change: what is not text in words, then the diff. */
-export function CellDiff(props: { diff: ICellDiff }): JSX.Element {
+export function CellDiff(props: { diff: ICellDiff; proposed?: boolean }): JSX.Element {
   const { words, languages, reviews } = usePanel();
   const { diff } = props;
   const host = React.useRef<HTMLDivElement>(null);
-  const [from, to] = sides(diff);
+  const [from, to] = props.proposed ? [diff.before, diff.after] : sides(diff);
   React.useEffect(() => {
     if (from === to) {
       return;
@@ -87,7 +87,9 @@ export function CellDiff(props: { diff: ICellDiff }): JSX.Element {
     <div className="jp-McpDiff" data-cell={diff.cell_id}>
       {diff.conflict && diff.review === 'open' && (
         <p className="jp-McpWarning">
-          {words.trans.__('Others have written here; an undo asks you first.')}
+          {props.proposed
+            ? words.trans.__('Others have changed this too; a merge asks you first.')
+            : words.trans.__('Others have written here; an undo asks you first.')}
         </p>
       )}
       {diff.notes.map(note => (

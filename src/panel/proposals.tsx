@@ -37,6 +37,7 @@ export function Proposal(props: {
   alone?: boolean;
 }): JSX.Element {
   const { proposal, busy, alone } = props;
+  const { path } = proposal;
   const { model, reviews, words, documents, openBeside } = usePanel();
   const { trans } = words;
   const [open, setOpen] = React.useState(alone ?? false);
@@ -72,15 +73,19 @@ export function Proposal(props: {
         <span>
           {trans._n('%2, %1 cell,', '%2, %1 cells,', proposal.cells, proposal.agent)}
         </span>
-        <Button
-          kind="plain"
-          className="jp-McpLink"
-          title={trans.__('Show %1', proposal.path)}
-          act={() => documents.show(proposal.path, null)}
-        >
-          {fileName(proposal.path)}
-        </Button>
-        <span className="jp-McpTime">{words.clock(proposal.created, model.now())}</span>
+        {path !== null && (
+          <Button
+            kind="plain"
+            className="jp-McpLink"
+            title={trans.__('Show %1', path)}
+            act={() => documents.show(path, null)}
+          >
+            {fileName(path)}
+          </Button>
+        )}
+        {proposal.created !== null && (
+          <span className="jp-McpTime">{words.clock(proposal.created, model.now())}</span>
+        )}
       </div>
       {proposal.description && <p className="jp-McpNote">{proposal.description}</p>}
       {open && diffs === null && <Empty>{trans.__('Loading…')}</Empty>}
@@ -99,7 +104,7 @@ export function Proposal(props: {
                 </span>
                 <small>{words.done(diff.changes)}</small>
               </label>
-              <CellDiff diff={diff} />
+              <CellDiff diff={diff} proposed />
             </li>
           ))}
         </ul>
