@@ -77,9 +77,11 @@ export function addCommands(
       step > 0
         ? (all.find(place => at(place) > active) ?? all[0])
         : (all.filter(place => at(place) < active).pop() ?? all[all.length - 1]);
+    notebook.mode = 'command';
     notebook.activeCellIndex = at(target);
     notebook.deselectAll();
     await reveal(notebook, target.anchor);
+    notebook.activate(); // the keys that keep and undo belong to the notebook
   };
   const reviewHere = async (verdict: 'keep' | 'undo'): Promise<void> => {
     const place = here();

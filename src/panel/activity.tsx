@@ -91,7 +91,7 @@ export function Activity(): JSX.Element {
       {calls.length ? (
         <Bounded
           items={calls}
-          step={40}
+          step={12}
           className="jp-McpCalls"
           label={trans.__('Activity')}
           row={call => <Call key={call.id} call={call} />}

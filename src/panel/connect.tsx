@@ -79,7 +79,7 @@ export function Connect(): JSX.Element {
         />
       </label>
       <label>
-        <span>{trans.__('It')}</span>
+        <span>{trans.__('Level')}</span>
         <select
           name="permission"
           className="jp-McpSelect"

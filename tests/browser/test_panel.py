@@ -46,6 +46,15 @@ async def lab(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[Jupy
         yield server
 
 
+@pytest.fixture(autouse=True)
+async def nothing_to_review(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """Leave nothing to the next test on the shared server."""
+    yield
+    if "lab" in request.fixturenames:
+        async with Panel(request.getfixturevalue("lab")) as panel:
+            await panel.post("review", action="keep")
+
+
 def write(server: JupyterProcess, path: str, more: int = 0) -> None:
     cells = [
         notebooks.markdown("title", "# Sales"),
@@ -202,8 +211,8 @@ async def test_a_conflict_shows_all_texts_and_keeps_the_words_of_the_person(
         await expect(page.dialog.locator("pre")).to_have_text(
             ["print('the total is', total)", "print('the grand total is', total)", SOURCES["show"]]
         )
-        await expect(page.dialog.locator(".cm-changedLine, .cm-deletedChunk").first).to_be_visible()
         await picture(page, "panel-conflict")
+        await expect(page.dialog.locator(".cm-inlineChangedLine")).to_be_visible()
         await page.dialog.get_by_role("button", name="Leave it").click()
         assert await page.source("show") == "print('the grand total is', total)"
         await undo.click()
@@ -222,7 +231,7 @@ async def test_following_leaves_the_focus_alone_and_ends_when_the_person_types(
     write(lab, path, more=40)
     async with open_panel(lab, path) as page, agent(lab, "Fay") as fay:
         await fay.write(path, "load", SHORTER)
-        await page.agent("Fay").get_by_role("button", name="Follow").click()
+        await page.agent("Fay").get_by_role("button", name="Follow Fay").click()
         await page.put_caret("total", 0, 0)
         await fay.write(path, "more35", "x35 = 'changed'")
         far = page.page.locator(".jp-Cell", has_text="x35 = 'changed'")
@@ -230,7 +239,7 @@ async def test_following_leaves_the_focus_alone_and_ends_when_the_person_types(
         await expect(page.page.locator(".jp-McpStatus")).to_contain_text("Following Fay")
         await page.page.keyboard.type("# mine\n")
         await page.wait_for_source("total", "# mine\n" + SOURCES["total"])
-        await expect(page.agent("Fay").get_by_role("button", name="Follow")).to_have_attribute(
+        await expect(page.agent("Fay").get_by_role("button", name="Follow Fay")).to_have_attribute(
             "aria-pressed", "false"
         )
         await fay.write(path, "more30", "x30 = 'changed'")
@@ -251,15 +260,15 @@ async def test_stopping_interrupts_the_run_and_refuses_the_agent(lab: JupyterPro
         await expect(row.get_by_role("button", name="Interrupt")).to_be_visible()
         await expect(page.agent("Eve")).to_contain_text("running")
         async with asyncio.timeout(3):
-            await page.agent("Eve").get_by_role("button", name="Stop").click()
+            await page.agent("Eve").get_by_role("button", name="Stop Eve").click()
             await running
         assert (await eve.refused("run_code", path=path, code="1"))["code"] == "agent_stopped"
         refused = page.calls.filter(has_text="refused").first
         await expect(refused).to_contain_text("stopped")
         await page.agent("Eve").get_by_role("button", name="Let Eve go on").click()
-        await expect(page.agent("Eve").get_by_role("button", name="Pause")).to_be_visible()
+        await expect(page.agent("Eve").get_by_role("button", name="Pause Eve")).to_be_visible()
         await eve.ask("run_code", path=path, code="1")
-        await page.agent("Eve").get_by_role("button", name="Pause").click()
+        await page.agent("Eve").get_by_role("button", name="Pause Eve").click()
         await expect(page.agent("Eve")).to_contain_text("paused")
         assert (await eve.refused("run_code", path=path, code="1"))["code"] == "agent_paused"
         await eve.sources(path)
@@ -329,7 +338,7 @@ async def test_a_person_connects_an_agent_with_a_token_of_its_own(lab: JupyterPr
     async with open_panel(lab, path) as page:
         await page.sidebar.get_by_role("button", name="Connect an agent").click()
         await page.sidebar.get_by_label("Name").fill("Cleo")
-        await page.sidebar.get_by_label("It", exact=True).select_option("read")
+        await page.sidebar.get_by_label("Level").select_option("read")
         await page.sidebar.get_by_role("button", name="Make a token").click()
         shown = page.sidebar.locator(".jp-McpMade")
         await expect(shown.locator("pre")).to_contain_text(f"{lab.url}mcp")
@@ -430,5 +439,5 @@ async def test_without_the_endpoints_nothing_of_the_panel_shows(make_server: Mak
             )
             assert commands == []
         ours = [url for url in loaded if "jupyter-collaboration-mcp/panel/static" in url]
-        assert len(ours) == 1, "more than the entry was loaded"
+        assert len(ours) == 3, "more than the entry, the plugin that asks, and the style"
         assert page.errors == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -119,9 +120,9 @@ async def open_panel(server: Any, path: str) -> AsyncIterator[PanelPage]:
     Args:
         server: A server of JupyterLab, or a proxy before one with its token.
     """
-    async with open_notebook(server, path) as lab:
+    async with open_notebook(server, path, workspace=secrets.token_hex(4)) as lab:
         await lab.page.set_viewport_size({"width": 1280, "height": 860})
-        await lab.page.add_style_tag(content=".jp-toastContainer { pointer-events: none; }")
+        await lab.page.add_style_tag(content=".Toastify { display: none; }")
         panel = PanelPage(lab)
         await panel.command("application:toggle-left-area")
         await panel.show()
