@@ -220,14 +220,16 @@ class CallFeed:
         if agent is None:
             return
         if run.over:
-            agent.work.pop(run.id, None)
+            agent.runs.pop(run.id, None)
+            for next_id, (doing, _) in list(agent.runs.items())[:1]:
+                agent.runs[next_id] = (doing, now())  # it has its turn now
         else:
             document, name = here.peer.document, "code"
             if run.cell_id is not None and isinstance(document, Notebook):
                 index = document.find(run.cell_id) if document.has(run.cell_id) else None
                 name = name_of(run.code, index)
                 agent.cell_id, agent.file_id = run.cell_id, run.room_id.file_id
-            agent.work[run.id] = (f"running {name}", now())
+            agent.runs[run.id] = (f"running {name}", now())
         agent.seen = now()
         self._ledger.say_agent(agent, keep=False)
 
