@@ -47,6 +47,17 @@ def cells(ana: Collaborator) -> list[dict[str, Any]]:
     return [ana.cell(cell_id) for cell_id in ana.ids()]
 
 
+async def open_calls(panel: Panel, path: str, count: int) -> list[dict[str, Any]]:
+    """The calls that wait for a review in a document, the oldest first, once there are so many."""
+
+    def found() -> list[dict[str, Any]]:
+        here = [call for call in panel.calls.values() if call["path"] == path]
+        return [call for call in here if call["review"] == "open" and call["state"] == "done"]
+
+    await panel.until(lambda: len(found()) == count)
+    return found()
+
+
 async def test_a_call_that_is_kept_is_off_the_list_and_stays_as_it_is(
     server: JupyterProcess, panel: Panel, ada: AgentClient
 ) -> None:
@@ -184,9 +195,8 @@ async def test_a_step_that_is_undone_here_is_gone_from_the_agents_own_list(
     path = new(server, "own.ipynb")
     before = await ada.sources(path)
     await ada.write(path, "cell-00000", "first = 1")
-    first = await panel.open_call(UPDATE, path)
     await ada.write(path, "cell-00001", "second = 1")
-    await panel.until(lambda: panel.call_of(UPDATE, path=path)["id"] != first["id"])  # type: ignore[index]
+    first, _ = await open_calls(panel, path, 2)
     await panel.post(f"calls/{first['id']}", action="undo")
     said = await ada.say("get_notebook", path=path)
     assert "has undone what your call batch_update_notebook_cells did to 1 cell" in said
@@ -202,14 +212,10 @@ async def test_an_older_call_is_undone_under_a_newer_one(
 ) -> None:
     path = new(server, "older.ipynb", 1)
     await ada.write(path, "cell-00000", "a\nb\nc")
-    await panel.open_call(UPDATE, path)
     await ada.replace(path, "cell-00000", "a", "A")
-    older = await panel.until(lambda: panel.call_of(UPDATE, path=path, review="open", state="done"))
     await ada.replace(path, "cell-00000", "c", "C")
-    await panel.until(
-        lambda: panel.call_of(UPDATE, path=path, review="open", state="done")["id"] != older["id"]  # type: ignore[index]
-    )
-    await panel.post(f"calls/{older['id']}", action="undo")
+    calls = await open_calls(panel, path, 3)
+    await panel.post(f"calls/{calls[1]['id']}", action="undo")
     assert await ada.sources(path) == ["a\nb\nC"]
 
 
@@ -267,18 +273,8 @@ async def test_a_person_types_in_the_cell_meanwhile_and_no_character_is_lost_or_
 ) -> None:
     path = new(server, f"typing-{action}.ipynb", 1)
     await ada.write(path, "cell-00000", "start\nagent = 1\nend")
-    await panel.open_call(UPDATE, path)
     await ada.replace(path, "cell-00000", "agent = 1", "agent = 12345")
-    call = await panel.until(
-        lambda: (
-            panel.call_of(UPDATE, path=path, state="done", summary="edited start")
-            and len(
-                [c for c in panel.calls.values() if c["path"] == path and c["review"] == "open"]
-            )
-            == 2
-            and panel.call_of(UPDATE, path=path, state="done")
-        )
-    )
+    call = (await open_calls(panel, path, 2))[1]
     typed = "every one of these letters stays where it was typed "
     async with person(server, path) as ana:
         await ana.until(lambda: "12345" in ana.source("cell-00000"))
@@ -290,6 +286,7 @@ async def test_a_person_types_in_the_cell_meanwhile_and_no_character_is_lost_or_
         number = "1" if action == "undo" else "12345"
         expected = f"{typed}start\nagent = {number}\nend"
         await ana.until(lambda: ana.source("cell-00000") == expected)
+        await ana.flush()
         assert await ada.sources(path) == [expected]
 
 
@@ -325,6 +322,7 @@ async def test_everything_that_matches_is_reviewed_newest_first_and_conflicts_st
     await ada.write(path, "cell-00000", "two")
     await ada.write(path, "cell-00001", "mine")
     await ada.write(beside, "cell-00000", "beside")
+    await open_calls(panel, path, 3)
     await panel.open_call(UPDATE, beside)
     async with person(server, path) as ana:
         await ana.until(lambda: ana.source("cell-00001") == "mine")
