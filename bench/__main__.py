@@ -25,6 +25,7 @@ BENCHMARKS = (
     "standalone",
     "noop",
     "rates",
+    "panel",
     "agents",
     "presence",
     "watching",

@@ -12,7 +12,7 @@ from ..backends.in_process.panel_storage import PanelStorage
 from ..collaboration.panel.ledger import Ledger, Surroundings
 from ..server.call_feed import CallFeed
 from ..settings.settings import Settings
-from ..standalone.clients import NAMES, Endpoint, configuration
+from ..standalone.clients import Endpoint, configuration, endpoint_clients
 from ..transport.agent_tokens import AgentTokens
 from ..transport.panel_requests import PanelService
 from ..transport.token_routes import TokenService
@@ -70,7 +70,7 @@ class PanelAssembly:
             Reviews(workspace, self._ledger),
             self._proposals,
             tokens,
-            NAMES,
+            endpoint_clients(),
             lambda client, url, token: configuration(client, Endpoint(url, token)),
             settings.url_path,
         )

@@ -8,7 +8,13 @@ from typing import Protocol
 
 from ..collaboration.activity.activity import how_many, now
 from ..collaboration.edits import LARGE_TEXT, Kept
-from ..collaboration.panel.cell_changes import CellChanges, cell_entry, collected, name_of
+from ..collaboration.panel.cell_changes import (
+    CellChanges,
+    cell_entry,
+    collected,
+    name_of,
+    place_of,
+)
 from ..collaboration.panel.entries import (
     AgentEntry,
     CallEntry,
@@ -20,7 +26,6 @@ from ..collaboration.panel.entries import (
 from ..collaboration.panel.ledger import Ledger
 from ..collaboration.presence import colour_of
 from ..documents.foreign_text import PATH
-from ..documents.notebook import Notebook
 from ..errors import (
     AgentHeld,
     CollaborationError,
@@ -220,14 +225,15 @@ class CallFeed:
         if agent is None:
             return
         if run.over:
-            agent.work.pop(run.id, None)
+            agent.runs.pop(run.id, None)
+            for next_id, (doing, _) in list(agent.runs.items())[:1]:
+                agent.runs[next_id] = (doing, now())  # it has its turn now
         else:
-            document, name = here.peer.document, "code"
-            if run.cell_id is not None and isinstance(document, Notebook):
-                index = document.find(run.cell_id) if document.has(run.cell_id) else None
-                name = name_of(run.code, index)
+            name = "code"
+            if run.cell_id is not None:
+                name = name_of(run.code, place_of(run.cell_id, here.peer.document))
                 agent.cell_id, agent.file_id = run.cell_id, run.room_id.file_id
-            agent.work[run.id] = (f"running {name}", now())
+            agent.runs[run.id] = (f"running {name}", now())
         agent.seen = now()
         self._ledger.say_agent(agent, keep=False)
 

@@ -15,6 +15,7 @@ from ..collaboration.panel.ledger import Ledger
 from ..documents.members import Member
 from ..errors import (
     AlreadyReviewed,
+    CellError,
     CollaborationError,
     DocumentBusy,
     DocumentNotFound,
@@ -51,6 +52,7 @@ _STATUSES: tuple[tuple[type[CollaborationError], int], ...] = (
     (StillConnected, 409),
     (StillHeld, 409),
     (TokenGone, 409),
+    (CellError, 409),
     (PermissionRefused, 403),
     (InvalidArgument, 400),
 )

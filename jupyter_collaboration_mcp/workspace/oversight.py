@@ -161,7 +161,7 @@ class Oversight:
                     self._ledger.say_agent(agent)
 
     def _is_connected(self, agent: AgentEntry) -> bool:
-        if agent.work or time.time() - agent.seen / 1000 < _SILENCE:
+        if agent.work or agent.runs or time.time() - agent.seen / 1000 < _SILENCE:
             return agent.connected
         seats = self._workspace.rooms.seats_of(agent.key)
         return any(seat.presence is not None for _, seat in seats)

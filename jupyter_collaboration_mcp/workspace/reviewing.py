@@ -31,6 +31,7 @@ from ..documents.notebook import Notebook
 from ..documents.text_document import WHOLE, Document
 from ..errors import (
     AlreadyReviewed,
+    CellError,
     CollaborationError,
     DocumentNotFound,
     ForkNotFound,
@@ -117,7 +118,10 @@ class Reviews:
             return [_unknown(cell) for cell in call.cells[:_CELLS]]
         shown, size = [], 0
         for cell in call.cells[:_CELLS]:
-            shown.append(_diff(parts, cell))
+            try:
+                shown.append(_diff(parts, cell))
+            except CellError:  # several cells of a damaged notebook have its id
+                shown.append(_unknown(cell))
             size += sum(len(shown[-1][key] or "") for key in ("before", "after", "now", "undone"))
             if size > _CHARACTERS:
                 break

@@ -22,3 +22,16 @@ class KeepsPrivate(Authorizer):
         if "private" in names or {"sealed", "shelf"} <= names:
             return False
         return ("unreadable" if action == "read" else "locked") not in names
+
+
+class AsHeaderSays(Authorizer):
+    """Whoever sends `X-Only` may do nothing else in the panel, and may not see `secret.ipynb`."""
+
+    def is_authorized(
+        self, handler: JupyterHandler, user: User, action: str, resource: str
+    ) -> bool:
+        only = handler.request.headers.get("X-Only")
+        if resource == "mcp_panel" and only not in (None, action):
+            return False
+        path = getattr(handler, "collaboration_mcp_path", None)
+        return only is None or path != "secret.ipynb"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ...documents.notebook import Notebook
 from ...documents.text_document import WHOLE, Document
+from ...errors import AmbiguousCell
 from ..changes import Change
 from .entries import CellEntry, Review
 
@@ -42,13 +43,21 @@ def collected(changes: Sequence[Change], document: Document) -> list[CellChanges
 
 
 def _collect(cell_id: str, changes: Sequence[Change], document: Document) -> CellChanges:
-    index = (
-        document.find(cell_id) if isinstance(document, Notebook) and document.has(cell_id) else None
-    )
+    index = place_of(cell_id, document)
     texts = [text for change in changes for text in change.texts() if text]
     if not texts and index is not None:
         texts.append(document.source(index))
     return CellChanges(changes, texts[-1] if texts else "", index)
+
+
+def place_of(cell_id: str, document: Document) -> int | None:
+    """The index of a cell; None if it is gone, or if several of a damaged notebook have its id."""
+    if not isinstance(document, Notebook) or not document.has(cell_id):
+        return None
+    try:
+        return document.find(cell_id)
+    except AmbiguousCell:
+        return None
 
 
 def cell_entry(cell: CellChanges, review: Review) -> CellEntry:

@@ -165,7 +165,9 @@ class AgentEntry:
     cell_id: str | None = None
     connected: bool = False
     work: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """What it does, in plain words, and since when; by the id of a call or of a run."""
+    """What its calls do, in plain words, and since when; by the id of a call."""
+    runs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """The same of its runs, in the order in which they have their turn."""
 
     def view(self, path: str | None, token: Mapping[str, Any] | None) -> dict[str, Any]:
         """As people see it.
@@ -174,7 +176,9 @@ class AgentEntry:
             path: Where its document is now.
             token: Its own token, if it has one.
         """
-        doing, since = next(reversed(self.work.values()), (None, None))
+        doing, since = next(
+            iter(self.runs.values()), next(reversed(self.work.values()), (None, None))
+        )
         return {
             "id": self.id,
             "name": self.name,
@@ -193,7 +197,7 @@ class AgentEntry:
 
     def row(self) -> dict[str, Any]:
         """As it is kept: without what it is doing."""
-        left_out = ("work", "connected")
+        left_out = ("work", "runs", "connected")
         names = [each.name for each in fields(self) if each.name not in left_out]
         return {name: getattr(self, name) for name in names}
 
