@@ -130,11 +130,15 @@ function Made(props: { made: IConnection; done: () => void }): JSX.Element {
   const { words } = usePanel();
   const { trans } = words;
   const [copied, setCopied] = React.useState(false);
+  // Its first line says where the rest belongs.
+  const text = made.configuration.startsWith(made.where)
+    ? made.configuration.slice(made.where.length).trimStart()
+    : made.configuration;
   return (
     <div className="jp-McpMade" role="status">
       <p>{made.where}</p>
       <pre tabIndex={0} aria-label={trans.__('Configuration')}>
-        {made.configuration}
+        {text}
       </pre>
       <p className="jp-McpWarning">
         {trans.__('The token is in it and is shown only now. Copy it before you go on.')}
@@ -145,7 +149,7 @@ function Made(props: { made: IConnection; done: () => void }): JSX.Element {
         <Button
           kind="main"
           act={() => {
-            Clipboard.copyToSystem(made.configuration);
+            Clipboard.copyToSystem(text);
             setCopied(true);
           }}
         >

@@ -122,7 +122,7 @@ async def open_panel(server: Any, path: str) -> AsyncIterator[PanelPage]:
     """
     async with open_notebook(server, path, workspace=secrets.token_hex(4)) as lab:
         await lab.page.set_viewport_size({"width": 1280, "height": 860})
-        await lab.page.add_style_tag(content=".Toastify { display: none; }")
+        await lab.page.add_style_tag(content="#react-toastify-container { display: none; }")
         panel = PanelPage(lab)
         await panel.command("application:toggle-left-area")
         await panel.show()
