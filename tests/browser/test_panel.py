@@ -349,6 +349,43 @@ async def test_a_person_connects_an_agent_with_a_token_of_its_own(lab: JupyterPr
         assert page.lab.errors == []
 
 
+async def test_text_files_renamed_notebooks_and_cells_that_are_gone(lab: JupyterProcess) -> None:
+    path = "gone.ipynb"
+    write(lab, path)
+    (lab.root / "notes.md").write_text("one\ntwo\n")
+    said = "#react-toastify-container"
+    async with open_panel(lab, path) as page, agent(lab, "Ada") as ada:
+        await ada.ask(
+            "batch_update_document",
+            path="notes.md",
+            operations=[{"old_text": "two", "new_text": "2"}],
+        )
+        card = page.cards.filter(has_text="notes.md")
+        await card.locator(".jp-McpCell-name").click()
+        await expect(card.locator(".cm-editor")).to_contain_text("two")
+        await card.get_by_role("button", name="Undo").click()
+        await expect(card).to_have_count(0)
+        assert (await ada.ask("get_document", path="notes.md"))["content"] == "one\ntwo\n"
+
+        await edit(ada, path, load=SHORTER, total="total = sum(load())")
+        await ada.ask("rename_document", path=path, new_path="renamed.ipynb")
+        card = page.cards.filter(has_text="renamed.ipynb")
+        await expect(card).to_be_visible()
+        await expect(page.marks).to_have_count(2)
+        await page.put_caret("load", 0, 0)
+        await page.command("notebook:delete-cell")
+        await expect(page.marks).to_have_count(1)
+        await card.get_by_role("button", name="Show diffs").click()
+        await card.get_by_role("button", name="Undo the change of load").click()
+        await expect(page.page.locator(said)).to_contain_text("not in the notebook any more")
+        await card.get_by_role("button", name="Keep the change of load").click()
+        await page.mark("total").get_by_role("button", name="Undo").click()
+        await page.wait_for_source("total", SOURCES["total"])
+        await expect(card).to_have_count(0)
+        assert await page.source("load") is None
+        assert page.lab.errors == []
+
+
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 async def test_axe_finds_no_serious_fault(lab: JupyterProcess, theme: str) -> None:
     path = f"axe-{theme[-4:].strip()}.ipynb"
