@@ -298,7 +298,7 @@ def _diff(parts: _Parts, cell: CellEntry) -> dict[str, Any]:
     now_text = document.source(document.find(cell.cell_id)) if has else None
     texts = [change for change in changes if change.texts()]
     before, after = _before(texts, now_text), _after(texts, now_text)
-    undone, conflict = now_text, False
+    undone, conflict = None, False
     if changes and cell.review == "open":
         part = [*parts.only({cell.cell_id})]
         plan = plan_undo(document, part, True, parts.later, parts.log.name)
