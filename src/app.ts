@@ -191,6 +191,7 @@ export function start(parts: IParts, state: IState): IDisposable {
     activeStateChanged: model.changed as never,
     item: new AgentsStatus({
       model,
+      reviews,
       words,
       follower,
       review,
@@ -203,6 +204,7 @@ export function start(parts: IParts, state: IState): IDisposable {
     panel =>
       new ChangesButton({
         model,
+        reviews,
         words,
         review,
         path: () => panel.context.localPath,

@@ -1,13 +1,15 @@
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { Follower } from './follow';
 import { agentIcon } from './icons';
 import { AgentsModel } from './model';
+import { Reviews } from './reviews';
 import { Words } from './words';
 
 interface IStatus {
   model: AgentsModel;
+  reviews: Reviews;
   words: Words;
   follower: Follower;
   review: () => boolean;
@@ -19,6 +21,7 @@ export class AgentsStatus extends ReactWidget {
   constructor(private _status: IStatus) {
     super();
     _status.model.changed.connect(this.update, this);
+    _status.reviews.changed.connect(this.update, this);
     _status.follower.changed.connect(this.update, this);
     this.addClass('jp-McpStatus');
   }
@@ -51,6 +54,7 @@ export class AgentsStatus extends ReactWidget {
 
 interface IChanges {
   model: AgentsModel;
+  reviews: Reviews;
   words: Words;
   review: () => boolean;
   path: () => string;
@@ -62,37 +66,33 @@ interface IChanges {
 export class ChangesButton extends ReactWidget {
   constructor(private _changes: IChanges) {
     super();
+    _changes.model.changed.connect(this.update, this);
+    _changes.reviews.changed.connect(this.update, this);
     this.addClass('jp-McpToolbar');
   }
 
   protected render(): JSX.Element {
     const { model, words, review, path, show, next } = this._changes;
     const { trans } = words;
+    const left = review() ? model.openCount(path()) : 0;
+    const title = left
+      ? trans._n(
+          '%1 cell to review: go to the next one',
+          '%1 cells to review: go to the next one',
+          left
+        )
+      : trans.__('Show agents');
     return (
-      <UseSignal signal={model.changed}>
-        {() => {
-          const left = review() ? model.openCount(path()) : 0;
-          const title = left
-            ? trans._n(
-                '%1 cell to review: go to the next one',
-                '%1 cells to review: go to the next one',
-                left
-              )
-            : trans.__('Show agents');
-          return (
-            <button
-              type="button"
-              className="jp-McpToolbar-button"
-              title={title}
-              aria-label={title}
-              onClick={() => void (left ? next() : show())}
-            >
-              <agentIcon.react tag="span" width="16px" />
-              {left > 0 && <span className="jp-McpCount">{left}</span>}
-            </button>
-          );
-        }}
-      </UseSignal>
+      <button
+        type="button"
+        className="jp-McpToolbar-button"
+        title={title}
+        aria-label={title}
+        onClick={() => void (left ? next() : show())}
+      >
+        <agentIcon.react tag="span" width="16px" />
+        {left > 0 && <span className="jp-McpCount">{left}</span>}
+      </button>
     );
   }
 }

@@ -105,6 +105,15 @@ async def test_a_person_reviews_cell_by_cell_in_the_panel_and_in_the_notebook(
         await expect(toolbar).to_have_text("3")
         await expect(page.page.locator(".jp-McpStatus")).to_contain_text("3 cells to review")
 
+        await page.set("marks", False)
+        await expect(page.marks).to_have_count(0)
+        await page.set("review", False)
+        await expect(page.sidebar.get_by_text("To review", exact=True)).to_have_count(0)
+        await expect(toolbar).to_have_text("")
+        await page.set("marks", True)
+        await page.set("review", True)
+        await expect(page.marks).to_have_count(3)
+
         card = page.card("edited load")
         await card.get_by_role("button", name="Show diffs").click()
         diff = card.locator('.jp-McpDiff[data-cell="load"]')

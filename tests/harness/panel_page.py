@@ -29,6 +29,13 @@ _CARET = """([id, line, column]) => {
   cell.editor.setCursorPosition({ line, column });
 }"""
 
+_SET = """async ([name, value]) => {
+  const tokens = [...window.jupyterapp.pluginRegistry._services.keys()];
+  const token = tokens.find((each) => each.name === "@jupyterlab/coreutils:ISettingRegistry");
+  const registry = await window.jupyterapp.resolveRequiredService(token);
+  await registry.set("@jupyter-collaboration-mcp/panel:panel", name, value);
+}"""
+
 # When each call is first drawn, by the page's clock, which is the server's.
 _WATCH = """() => {
   window.drawn = {};
@@ -68,6 +75,10 @@ class PanelPage:
 
     async def command(self, name: str) -> None:
         await self.page.evaluate("(id) => window.jupyterapp.commands.execute(id)", name)
+
+    async def set(self, name: str, value: object) -> None:
+        """Change a setting of the panel, as the Settings Editor does."""
+        await self.page.evaluate(_SET, [name, value])
 
     async def show(self) -> None:
         await self.command("collaboration-mcp:show-panel")
