@@ -147,17 +147,19 @@ export class CellMark extends Widget {
       this.toggle()
     );
     this._diffButton.setAttribute('aria-expanded', 'false');
-    this._buttons = [
-      this._diffButton,
-      this._button(
-        trans.__('Undo'),
-        trans.__('Undo this change; what others wrote stays'),
-        () => this._review('undo')
-      ),
-      this._button(trans.__('Keep'), trans.__('Keep this change'), () =>
-        this._review('keep')
-      )
-    ];
+    this._buttons = [this._diffButton];
+    if (_context.model.mayReview) {
+      this._buttons.push(
+        this._button(
+          trans.__('Undo'),
+          trans.__('Undo this change; what others wrote stays'),
+          () => this._review('undo')
+        ),
+        this._button(trans.__('Keep'), trans.__('Keep this change'), () =>
+          this._review('keep')
+        )
+      );
+    }
     this._line.append(this._label, ...this._buttons);
     this.node.append(this._line, this._details);
     // A click must not take the caret out of the cell in which somebody types.

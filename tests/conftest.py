@@ -55,6 +55,7 @@ LONGEST = [
     "tests/tools/test_bad_files.py",
     "tests/tools/test_documents.py",
     "tests/browser/test_running.py",
+    "tests/browser/test_panel.py",
     "tests/transport/test_conformance.py",
     "tests/tools/test_awareness.py",
     "tests/tools/test_files.py",

@@ -58,8 +58,9 @@ class PanelPage:
         self.sidebar = lab.page.locator("#collaboration-mcp-panel")
         self.cards = self.sidebar.locator(".jp-McpCard")
         self.calls = self.sidebar.locator(".jp-McpCall")
-        self.marks = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-McpMark")
-        self.toolbar = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-McpToolbar")
+        self.notebook = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+        self.marks = self.notebook.locator(".jp-McpMark")
+        self.toolbar = self.notebook.locator(".jp-McpToolbar")
         self.dialog = self.page.locator(".jp-Dialog")
 
     def mark(self, cell_id: str) -> Locator:
