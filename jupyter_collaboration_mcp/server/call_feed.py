@@ -89,6 +89,8 @@ class Feed(Protocol):
 
     def require(self, agent: Agent, level: Level) -> None: ...
 
+    async def ready(self) -> None: ...
+
     def begin(self, record: CallRecord) -> None: ...
 
     def step(self, record: CallRecord, kept: Kept) -> None: ...
@@ -100,6 +102,9 @@ class NoFeed:
     """Shows nothing, and holds nobody."""
 
     def require(self, agent: Agent, level: Level) -> None:
+        pass
+
+    async def ready(self) -> None:
         pass
 
     def begin(self, record: CallRecord) -> None:
@@ -128,8 +133,15 @@ class CallFeed:
 
     # -- calls -------------------------------------------------------------------------------
 
-    def begin(self, record: CallRecord) -> None:
-        """A call has come; nothing was done for it yet."""
+    async def ready(self) -> None:
+        """What people have decided is known."""
+
+    def begin(self, record: CallRecord, path: str | None = None) -> None:
+        """A call has come; nothing was done for it yet.
+
+        Args:
+            path: What it is about, if it names that otherwise.
+        """
         agent = self._meet(record.agent, record.allowed)
         call = CallEntry(
             id=record.id,
@@ -137,7 +149,7 @@ class CallFeed:
             tool=record.name,
             title=record.title or record.name,
             kind=record.kind,
-            path=_path(record),
+            path=_path(record) if path is None else path[:PATH],
             began=record.began,
         )
         doing = _DOING.get(record.kind)

@@ -57,6 +57,7 @@ async def test_the_text_is_that_of_the_command_with_a_token_within_its_limits(
         assert made["configuration"].count(made["token"]) == 1
         assert made["where"] == made["configuration"].splitlines()[0]
     monkeypatch.setenv("JUPYTER_TOKEN", server.token)
+
     def printed() -> str:
         assert main(["config", client, "--http", server.url, "--with-token"]) == 0
         return capsys.readouterr().out

@@ -212,7 +212,7 @@ class Ledger:
 
     def listen(self, listener: Listener) -> None:
         """Call a function with each event from now on."""
-        self._flush()  # what happened before is no news to it
+        self.flush()  # what happened before is no news to it
         self._listeners.append(listener)
 
     def unlisten(self, listener: Listener) -> None:
@@ -263,10 +263,10 @@ class Ledger:
         self._events.append(Event(self._seq, now(), kind, entry_id))
         if self._listeners and not self._telling:
             self._telling = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
-    def _flush(self) -> None:
-        """Tell all listeners what has come together in this turn of the loop."""
+    def flush(self) -> None:
+        """Tell all listeners what has come together in this turn of the loop, now."""
         self._telling = False
         told, self._told = self._told, self._seq
         if not self._listeners:
