@@ -23,6 +23,7 @@ from ..collaboration.changes.storage import restored, stored
 from ..collaboration.edits import Kept
 from ..collaboration.panel.entries import AgentState
 from ..collaboration.panel.ledger import Ledger, Surroundings
+from ..errors import CollaborationError
 from ..owned_tasks import OwnedTasks
 from ..workspace.agent import Agent
 from ..workspace.holds import STATES, Holds
@@ -66,6 +67,8 @@ class ReportedFeed:
             if len(self._by_call) > _REMEMBERED:
                 del self._by_call[next(iter(self._by_call))]
             reports.feed.begin(record, path)
+            if path is not None and _is_possible(site, path):
+                reports.line.open()
 
     def step(self, record: CallRecord, kept: Kept) -> None:
         if (reports := self._by_call.get(record.id)) is not None:
@@ -96,6 +99,15 @@ class ReportedFeed:
         if site.panel not in self._reports:
             self._reports[site.panel] = _SiteReports(site, site.panel)
         return self._reports[site.panel]
+
+
+def _is_possible(site: Site, path: str) -> bool:
+    """Whether a call for a path may reach a server at all: others are none of its business."""
+    try:
+        site.workspace.allowed_path(path)
+    except CollaborationError:
+        return False
+    return True
 
 
 class _Nowhere:

@@ -29,7 +29,10 @@ class PanelReports(Protocol):
     """Called with what the server says."""
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Tell the server something, soon."""
+        """Tell the server something, soon, or once the line is open."""
+
+    def open(self) -> None:
+        """Say what there is to say: an agent uses the server."""
 
     async def ready(self) -> None:
         """Wait a moment for what people have decided, if this is not known yet."""

@@ -39,7 +39,7 @@ _FIRST = 1.0
 
 
 class PanelLine:
-    """The line to one server; it is opened with the first message."""
+    """The line to one server. What is said before it is open is kept."""
 
     def __init__(self, api: JupyterApi) -> None:
         self._api = api
@@ -56,12 +56,17 @@ class PanelLine:
         self._staying: asyncio.Task[None] | None = None
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Tell the server something, soon."""
+        """Tell the server something, soon, or once the line is open."""
         if time.monotonic() < self._quiet_until:
             return
         self._number += 1
         self._unsaid.append((self._number, json.dumps({**message, "n": self._number})))
         self._news.set()
+
+    def open(self) -> None:
+        """Say what there is to say: an agent uses the server."""
+        if time.monotonic() < self._quiet_until:
+            return
         if self._staying is None or self._staying.done():
             self._staying = self._tasks.start(self._stay())
 
