@@ -102,7 +102,13 @@ class PanelAssembly:
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         """Follow renamed and deleted documents."""
         if data.get("action") in ("rename", "delete"):
-            self._serverapp.io_loop.call_later(_SETTLING, self._ledger.moved)
+            self._serverapp.io_loop.call_later(_SETTLING, self._moved)
+
+    def _moved(self) -> None:
+        self._ledger.moved()
+        for proposal in self._ledger.proposals.values():
+            if proposal["state"] == "open":
+                self._proposals.look_soon(proposal["id"])
 
 
 #: Seconds after which the ids of files that were moved or deleted have followed.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..collaboration.activity.activity import how_many, now
+from ..collaboration.activity.guard import harmless
 from ..collaboration.edits import LARGE_TEXT, Kept
 from ..collaboration.panel.cell_changes import (
     CellChanges,
@@ -48,6 +49,10 @@ from .call_record import CANCELLED, OK, CallRecord, without_query
 
 #: Characters of a summary and of an error.
 _SUMMARY, _ERROR = 120, 300
+
+#: Seconds between calls that are shown of an agent that calls too often, and agents of which it is
+#: remembered.
+_FLOOD, _REMEMBERED = 1.0, 500
 
 #: Cells that a summary names.
 _NAMED = 3
@@ -125,6 +130,7 @@ class CallFeed:
         self._holds = holds
         self._tasks = OwnedTasks()
         self.require = holds.require
+        self._flooding: dict[str, int] = {}  # when a refused call of an agent was shown last
         self.on_fork_step: Callable[[str], None] | None = None
         """Called with the id of each fork that a call has changed."""
 
@@ -216,6 +222,18 @@ class CallFeed:
                 agent.path, agent.file_id = call.path, call.file_id
             self._ledger.say_agent(agent)
         self._ledger.say_call(call)
+        if isinstance(record.error, RateLimited):
+            self._limit_flood(call)
+
+    def _limit_flood(self, call: CallEntry) -> None:
+        """Of calls that are refused because there are too many, show one each second."""
+        before = self._flooding.get(call.agent, 0)
+        if call.began - before < _FLOOD * 1000:
+            self._ledger.drop_call(call)
+        else:
+            self._flooding[call.agent] = call.began
+            if len(self._flooding) > _REMEMBERED:
+                del self._flooding[next(iter(self._flooding))]
 
     def _note_undone(self, record: CallRecord, kept: Kept) -> None:
         """The agent itself, or another one, has undone calls."""
@@ -231,6 +249,7 @@ class CallFeed:
 
     # -- runs --------------------------------------------------------------------------------
 
+    @harmless
     def on_run(self, here: OpenDocument, run: Run) -> None:
         """A run was asked for, or is over."""
         agent = self._ledger.agents.get(here.seat.member.id)

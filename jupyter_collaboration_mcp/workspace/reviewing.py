@@ -222,6 +222,8 @@ class Reviews:
         Raises:
             ReviewGone: The document, or what undoes the call, is gone.
         """
+        if not call.steps:
+            raise ReviewGone.too_old()
         room = RoomId(call.room)
         agent = self._ledger.agents[call.agent]
         log = await self._workspace.rooms.undo_steps.recall(room, agent.key)

@@ -144,7 +144,7 @@ class Ledger:
     def forget_agent(self, agent_id: str) -> None:
         """Forget an agent and its calls."""
         for call in [each for each in self.calls.values() if each.agent == agent_id]:
-            self._drop_call(call)
+            self.drop_call(call)
         self.agents.pop(agent_id, None)
         self._keeper.drop("agents", agent_id)
         self._say("agent", agent_id)
@@ -181,9 +181,10 @@ class Ledger:
         kept = {call.id for call in left[-self._review_limit :]} if self._review_limit else set()
         for call in older:
             if call.id not in kept:
-                self._drop_call(call)
+                self.drop_call(call)
 
-    def _drop_call(self, call: CallEntry) -> None:
+    def drop_call(self, call: CallEntry) -> None:
+        """Show a call no longer."""
         del self.calls[call.id]
         for step in call.steps:
             self._calls_of_steps.pop(step, None)
