@@ -27,7 +27,7 @@ Entry = Literal["agent", "call", "proposal"]
 #: Calls that are shown whatever people think of them, and events that a listener can catch up with.
 MOST_CALLS, MOST_EVENTS = 500, 5_000
 
-#: Agents that are remembered; those that are held are remembered in any case.
+#: Agents that are remembered.
 _MOST_AGENTS = 200
 
 #: Calls beyond the limit from which on the oldest are dropped, all at once.
@@ -199,10 +199,18 @@ class Ledger:
         for agent in sorted(self.agents.values(), key=lambda each: each.seen):
             if len(self.agents) <= _MOST_AGENTS:
                 return
-            if agent.id not in needed and agent.state == "active" and not agent.connected:
+            if agent.id not in needed and self._can_forget(agent):
                 del self.agents[agent.id]
                 self._keeper.drop("agents", agent.id)
                 self._say("agent", agent.id)
+
+    def _can_forget(self, agent: AgentEntry) -> bool:
+        """Whether nothing is lost with an agent. One that is held like others with its credential
+        is held again when it comes back: somebody may come with thousands of names."""
+        if agent.connected and agent.state == "active":
+            return False
+        others = (each for each in self.of_credential(agent.credential) if each is not agent)
+        return agent.state == "active" or any(each.state == agent.state for each in others)
 
     # -- telling -----------------------------------------------------------------------------
 
