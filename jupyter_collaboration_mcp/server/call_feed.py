@@ -241,8 +241,8 @@ class CallFeed:
             call = self._ledger.call_of_step(step.id)
             if call is None:
                 continue
-            for cell in call.open_cells():
-                cell.review = "undone"
+            for cell in call.cells:
+                cell.review = "undone"  # whatever people thought of it: it is gone
             call.reviewed_by, call.reviewed_at = record.agent.name, now()
             call.steps = [each for each in call.steps if each != step.id]
             self._ledger.say_call(call)

@@ -222,9 +222,10 @@ class ReportedCalls:
         call.cells = [_cell(each) for each in said["cells"][:_CELLS]]
         for cell in call.cells:
             before = known.get(cell.cell_id)
-            if before is not None and before.review in ("kept", "undone"):
-                cell.review = before.review
-            elif cell.review == "undone":
+            if cell.review != "undone":
+                if before is not None and before.review in ("kept", "undone"):
+                    cell.review = before.review
+            elif before is None or before.review != "undone":
                 call.reviewed_by = _text(said["reviewed_by"])
                 call.reviewed_at = now()
 
