@@ -53,6 +53,9 @@ OnUndone = Callable[[CallEntry, str, Sequence[str], Sequence[StoredStep], str], 
 #: Cells whose texts one answer has, and characters of all of them.
 _CELLS, _CHARACTERS = 200, 4_000_000
 
+#: Cells that are compared in one turn of the loop.
+_AT_ONCE = 10
+
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
@@ -132,7 +135,7 @@ class Reviews:
             size += sum(len(shown[-1][key] or "") for key in ("before", "after", "now", "undone"))
             if size > _CHARACTERS:
                 break
-            if size > LARGE_TEXT:
+            if size > LARGE_TEXT or len(shown) % _AT_ONCE == 0:
                 await asyncio.sleep(0)
         return shown
 
