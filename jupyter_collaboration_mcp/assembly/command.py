@@ -20,8 +20,10 @@ from ..backends.remote.answer_limits import AnswerLimits
 from ..backends.remote.backend import RemoteBackend
 from ..backends.remote.jupyter_api import JupyterApi
 from ..backends.remote.kernels import RemoteKernels
+from ..backends.remote.panel_line import PanelLine
 from ..backends.remote.server_address import ServerAddress
 from ..execution.side_files import SideFiles, SideLimits
+from ..server.reported_feed import ReportedFeed
 from ..settings.settings import Settings
 from ..standalone.addresses import Addresses
 from ..standalone.connections import Connections
@@ -73,7 +75,9 @@ async def assemble_command(
         await closing.enter_async_context(_in_background(log, remote.sweep, report))
         connections.check_aliases()
         host = Standalone(connections.connect, connections.find)
-        yield make_server(settings, sites, host, log, observers.all)
+        feed = ReportedFeed(sites)
+        closing.push_async_callback(feed.close)
+        yield make_server(settings, sites, host, log, observers.all, feed)
 
 
 class RemoteSites:
@@ -99,8 +103,10 @@ class RemoteSites:
         runs = make_runs(self._settings, workspace, kernels, data / "outputs", self._log)
 
         workspace.ephemeral.start()
+        panel = PanelLine(api)
 
         async def close() -> None:
+            await panel.close()
             await kernels.close()
             await steps.close()
             await backend.close()
@@ -116,6 +122,7 @@ class RemoteSites:
             api.check,
             root,
             patience=self._answers.seconds,
+            panel=panel,
         )
 
     async def sweep(self) -> None:

@@ -11,6 +11,7 @@ from ..backends.in_process.backend import InProcessBackend
 from ..backends.in_process.panel_storage import PanelStorage
 from ..collaboration.panel.ledger import Ledger, Surroundings
 from ..server.call_feed import CallFeed
+from ..server.reported_calls import ReportedCalls
 from ..settings.settings import Settings
 from ..standalone.clients import Endpoint, configuration, endpoint_clients
 from ..transport.agent_tokens import AgentTokens
@@ -62,17 +63,22 @@ class PanelAssembly:
             self._ledger, self.holds, self._storage, workspace, runs, revoke
         )
         self._proposals = Proposals(workspace, self._ledger)
+        reviews = Reviews(workspace, self._ledger)
+        reports = ReportedCalls(self._ledger, self.holds, workspace.rooms.undo_steps.opened)
+        self._oversight.on_hold, self._oversight.known = reports.on_hold, reports.known
+        reviews.on_undone = reports.on_undone
         runs.on_run = self.feed.on_run
         backend.forks.on_change = self.feed.on_fork_step = self._proposals.look_soon
         self.service = PanelService(
             self._ledger,
             self._oversight,
-            Reviews(workspace, self._ledger),
+            reviews,
             self._proposals,
             tokens,
             endpoint_clients(),
             lambda client, url, token: configuration(client, Endpoint(url, token)),
             settings.url_path,
+            reports,
         )
 
     async def start(self) -> None:
@@ -96,7 +102,13 @@ class PanelAssembly:
     async def _on_contents_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         """Follow renamed and deleted documents."""
         if data.get("action") in ("rename", "delete"):
-            self._serverapp.io_loop.call_later(_SETTLING, self._ledger.moved)
+            self._serverapp.io_loop.call_later(_SETTLING, self._moved)
+
+    def _moved(self) -> None:
+        self._ledger.moved()
+        for proposal in self._ledger.proposals.values():
+            if proposal["state"] == "open":
+                self._proposals.look_soon(proposal["id"])
 
 
 #: Seconds after which the ids of files that were moved or deleted have followed.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..collaboration.activity.activity import how_many, now
+from ..collaboration.activity.guard import harmless
 from ..collaboration.edits import LARGE_TEXT, Kept
 from ..collaboration.panel.cell_changes import (
     CellChanges,
@@ -49,6 +50,10 @@ from .call_record import CANCELLED, OK, CallRecord, without_query
 #: Characters of a summary and of an error.
 _SUMMARY, _ERROR = 120, 300
 
+#: Seconds between calls that are shown of an agent that calls too often, and agents of which it is
+#: remembered.
+_FLOOD, _REMEMBERED = 1.0, 500
+
 #: Cells that a summary names.
 _NAMED = 3
 
@@ -89,6 +94,8 @@ class Feed(Protocol):
 
     def require(self, agent: Agent, level: Level) -> None: ...
 
+    async def ready(self) -> None: ...
+
     def begin(self, record: CallRecord) -> None: ...
 
     def step(self, record: CallRecord, kept: Kept) -> None: ...
@@ -100,6 +107,9 @@ class NoFeed:
     """Shows nothing, and holds nobody."""
 
     def require(self, agent: Agent, level: Level) -> None:
+        pass
+
+    async def ready(self) -> None:
         pass
 
     def begin(self, record: CallRecord) -> None:
@@ -120,6 +130,7 @@ class CallFeed:
         self._holds = holds
         self._tasks = OwnedTasks()
         self.require = holds.require
+        self._flooding: dict[str, int] = {}  # when a refused call of an agent was shown last
         self.on_fork_step: Callable[[str], None] | None = None
         """Called with the id of each fork that a call has changed."""
 
@@ -128,8 +139,15 @@ class CallFeed:
 
     # -- calls -------------------------------------------------------------------------------
 
-    def begin(self, record: CallRecord) -> None:
-        """A call has come; nothing was done for it yet."""
+    async def ready(self) -> None:
+        """What people have decided is known."""
+
+    def begin(self, record: CallRecord, path: str | None = None) -> None:
+        """A call has come; nothing was done for it yet.
+
+        Args:
+            path: What it is about, if it names that otherwise.
+        """
         agent = self._meet(record.agent, record.allowed)
         call = CallEntry(
             id=record.id,
@@ -137,7 +155,7 @@ class CallFeed:
             tool=record.name,
             title=record.title or record.name,
             kind=record.kind,
-            path=_path(record),
+            path=_path(record) if path is None else path[:PATH],
             began=record.began,
         )
         doing = _DOING.get(record.kind)
@@ -204,6 +222,18 @@ class CallFeed:
                 agent.path, agent.file_id = call.path, call.file_id
             self._ledger.say_agent(agent)
         self._ledger.say_call(call)
+        if isinstance(record.error, RateLimited):
+            self._limit_flood(call)
+
+    def _limit_flood(self, call: CallEntry) -> None:
+        """Of calls that are refused because there are too many, show one each second."""
+        before = self._flooding.get(call.agent, 0)
+        if call.began - before < _FLOOD * 1000:
+            self._ledger.drop_call(call)
+        else:
+            self._flooding[call.agent] = call.began
+            if len(self._flooding) > _REMEMBERED:
+                del self._flooding[next(iter(self._flooding))]
 
     def _note_undone(self, record: CallRecord, kept: Kept) -> None:
         """The agent itself, or another one, has undone calls."""
@@ -211,14 +241,15 @@ class CallFeed:
             call = self._ledger.call_of_step(step.id)
             if call is None:
                 continue
-            for cell in call.open_cells():
-                cell.review = "undone"
+            for cell in call.cells:
+                cell.review = "undone"  # whatever people thought of it: it is gone
             call.reviewed_by, call.reviewed_at = record.agent.name, now()
             call.steps = [each for each in call.steps if each != step.id]
             self._ledger.say_call(call)
 
     # -- runs --------------------------------------------------------------------------------
 
+    @harmless
     def on_run(self, here: OpenDocument, run: Run) -> None:
         """A run was asked for, or is over."""
         agent = self._ledger.agents.get(here.seat.member.id)

@@ -110,8 +110,12 @@ class Gate:
         self.calls = CallRecords(observers, at_end=annotate, at_start=self._panel.begin)
         """Records what becomes of calls."""
         self.rates = Rates(options.rates)
-        self.ready = sites.ready
         self.news = sites.news
+
+    async def ready(self) -> None:
+        """Wait for a server that is being started, and for what people let agents do."""
+        await self._sites.ready()
+        await self._panel.ready()
 
     @property
     def most_items(self) -> int:

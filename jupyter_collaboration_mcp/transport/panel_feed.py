@@ -18,14 +18,15 @@ from .panel_requests import RESOURCE, PanelService, refuse_agents
 _WAITING = 2_000
 
 
-class PanelFeed(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """All that happens, from a number on."""
+class PanelSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
+    """A WebSocket of the panel, for whoever may take an action there; not for agents."""
 
     auth_resource = RESOURCE
 
+    action = "read"
+
     def initialize(self, service: PanelService) -> None:
-        self._ledger = service.ledger
-        self._waiting = 0
+        self.service = service
 
     async def prepare(self, *arguments: Any, **options: Any) -> None:
         refuse_agents(self)
@@ -37,9 +38,19 @@ class PanelFeed(WebSocketMixin, WebSocketHandler, JupyterHandler):
     @ws_authenticated
     async def get(self, *arguments: Any, **options: Any) -> None:
         user = self.current_user
-        if not await ensure_async(self.authorizer.is_authorized(self, user, "read", RESOURCE)):
+        may = self.authorizer.is_authorized(self, user, self.action, RESOURCE)
+        if not await ensure_async(may):
             raise HTTPError(403)
         await super().get(*arguments, **options)
+
+
+class PanelFeed(PanelSocket):
+    """All that happens, from a number on."""
+
+    def initialize(self, service: PanelService) -> None:
+        super().initialize(service)
+        self._ledger = service.ledger
+        self._waiting = 0
 
     def open(self, *arguments: Any, **options: Any) -> None:
         super().open(*arguments, **options)  # the mixin's pings

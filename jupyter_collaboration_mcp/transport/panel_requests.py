@@ -30,6 +30,7 @@ from ..errors import (
     TokenGone,
     UndoConflict,
 )
+from ..server.reported_calls import ReportedCalls
 from ..workspace.oversight import Oversight
 from ..workspace.proposals import Proposals
 from ..workspace.reviewing import Reviews
@@ -75,6 +76,8 @@ class PanelService:
     """The configuration of a client for an endpoint with a token."""
     url_path: str
     """Of the endpoint, below the base URL."""
+    reports: ReportedCalls
+    """What agents of commands do."""
 
 
 class Refusal(Exception):

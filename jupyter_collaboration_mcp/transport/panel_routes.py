@@ -9,19 +9,20 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import url_path_join
 from tornado.web import authenticated
 
+from ..backends.protocols.panel_messages import REPORTS
 from ..backends.remote.extension_info import INFO_PATH
-from ..collaboration.panel.entries import AgentState, CallEntry
+from ..collaboration.panel.entries import CallEntry
 from ..errors import AlreadyReviewed, InvalidArgument, MergeConflict, UndoConflict
+from ..workspace.holds import STATES
 from ..workspace.reviewing import review_all
 from .origins import authority
 from .panel_feed import PanelFeed
+from .panel_reports import PanelReports
 from .panel_requests import PanelHandler, PanelService, Refusal, flag_in, one_of, text_in
 from .token_routes import new_token
 
 #: Cells that one request may name.
 _MOST_CELLS = 10_000
-
-_STATES: tuple[AgentState, ...] = ("active", "paused", "stopped")
 
 
 class State(PanelHandler):
@@ -130,8 +131,8 @@ class OneAgent(PanelHandler):
         async def work() -> Any:
             oversight = self.service.oversight
             agent = oversight.find(agent_id)
-            wanted = one_of(self.body("state"), "state", *_STATES)
-            await oversight.hold(agent, next(each for each in _STATES if each == wanted))
+            wanted = one_of(self.body("state"), "state", *STATES)
+            await oversight.hold(agent, next(each for each in STATES if each == wanted))
             return self.service.ledger.view_agent(agent)
 
         await self.answer(work)
@@ -245,6 +246,7 @@ def panel_handlers(service: PanelService) -> list[tuple[str, type, dict[str, Any
     base = rf"/{INFO_PATH}/panel"
     routes: list[tuple[str, type]] = [
         (rf"{base}/feed", PanelFeed),
+        (rf"/{INFO_PATH}/{REPORTS}", PanelReports),
         (rf"{base}/state", State),
         (rf"{base}/calls/([^/]+)", Call),
         (rf"{base}/review", ReviewAll),

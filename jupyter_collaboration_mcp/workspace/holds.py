@@ -17,6 +17,8 @@ from .permissions import Level
 
 _STRICTNESS: dict[AgentState, int] = {"active": 0, "paused": 1, "stopped": 2}
 
+STATES: tuple[AgentState, ...] = ("active", "paused", "stopped")
+
 Hold = Callable[[Level], None]
 """Refuses what an agent may not do now because a person holds it.
 

@@ -63,6 +63,10 @@ class Oversight:
         self._runs = runs
         self._revoke = revoke
         self._tasks = OwnedTasks()
+        self.on_hold: Callable[[AgentEntry], None] | None = None
+        """Called with each agent that may do something else from now on."""
+        self.known: Callable[[], Awaitable[None]] | None = None
+        """Waits a moment until all who have to know it know."""
         for agent in ledger.agents.values():
             holds.set(agent.credential, agent.key, agent.state)
 
@@ -107,6 +111,10 @@ class Oversight:
             self._holds.set(agent.credential, agent.key, state)
             agent.state = state
             self._ledger.say_agent(agent)
+            if self.on_hold is not None:
+                self.on_hold(agent)
+        if self.known is not None:
+            await self.known()
         if state == "stopped":
             await self._end(held)
         if not await self._kept.flush():

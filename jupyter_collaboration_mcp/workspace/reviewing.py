@@ -8,15 +8,17 @@ takes what is undone from the agent's own list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..backends.protocols.room_ids import RoomId
+from ..backends.protocols.steps import StoredStep
 from ..collaboration.activity.activity import Activity, how_many, now
 from ..collaboration.changes import Change, Step
 from ..collaboration.changes.change import UndoPlan
+from ..collaboration.changes.storage import stored
 from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
 from ..collaboration.panel.entries import CallEntry, CellEntry, Review
 from ..collaboration.panel.ledger import Ledger
@@ -45,8 +47,14 @@ from .workspace import Workspace
 #: What an undo by a person is called where the calls of agents have the names of tools.
 UNDO = "panel_undo"
 
+OnUndone = Callable[[CallEntry, str, Sequence[str], Sequence[StoredStep], str], None]
+"""Takes the call, the agent's key, the steps that are gone, what is left of others, and a note."""
+
 #: Cells whose texts one answer has, and characters of all of them.
 _CELLS, _CHARACTERS = 200, 4_000_000
+
+#: Cells that are compared in one turn of the loop.
+_AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,8 @@ class Reviews:
         self._workspace = workspace
         self._ledger = ledger
         self._locks: dict[str, asyncio.Lock] = {}
+        self.on_undone: OnUndone | None = None
+        """Called with what was taken from an agent's own list."""
 
     def find(self, call_id: str) -> CallEntry:
         """A call by its id.
@@ -125,7 +135,7 @@ class Reviews:
             size += sum(len(shown[-1][key] or "") for key in ("before", "after", "now", "undone"))
             if size > _CHARACTERS:
                 break
-            if size > LARGE_TEXT:
+            if size > LARGE_TEXT or len(shown) % _AT_ONCE == 0:
                 await asyncio.sleep(0)
         return shown
 
@@ -157,17 +167,21 @@ class Reviews:
             parts = await self._parts(call)
             every = len(cells) == len(call.cells)
             chosen = None if every else {cell.cell_id for cell in cells}
-            gone = [each for each in cells if _is_gone(parts, each)]
-            if len(gone) == len(cells):
-                raise ReviewGone.cells([each.name for each in gone])
+            lost = [each for each in cells if _is_gone(parts, each)]
+            if len(lost) == len(cells):
+                raise ReviewGone.cells([each.name for each in lost])
             seat = Seat(Profile(f"{by.name} <person:{by.id}>", by.name), person=by)
             names = {cell.cell_id: cell.name for cell in cells}
             await parts.peer.perform(seat, UNDO, _undoing(parts, chosen, force, names))
             await parts.peer.wait_acknowledged()
             self._mark(call, cells, "undone", by)
-            left = {step.id for step in parts.without(chosen)}
-            call.steps = [step for step in call.steps if step in left]
-            self._tell(call, cells, parts, by)
+            left = parts.without(chosen)
+            kept = {step.id for step in left}
+            call.steps = [step for step in call.steps if step in kept]
+            note = self._tell(call, cells, parts, by)
+            if self.on_undone is not None:
+                gone = [step.id for step in parts.steps if step.id not in kept]
+                self.on_undone(call, parts.log.agent, gone, [stored(step) for step in left], note)
         return call
 
     @asynccontextmanager
@@ -211,6 +225,8 @@ class Reviews:
         Raises:
             ReviewGone: The document, or what undoes the call, is gone.
         """
+        if not call.steps:
+            raise ReviewGone.too_old()
         room = RoomId(call.room)
         agent = self._ledger.agents[call.agent]
         log = await self._workspace.rooms.undo_steps.recall(room, agent.key)
@@ -231,13 +247,12 @@ class Reviews:
                 later.append(step)
         return _Parts(peer, log, steps, later)
 
-    def _tell(self, call: CallEntry, cells: Sequence[CellEntry], parts: _Parts, by: Member) -> None:
-        """Tell the agent and the activity log what a person has undone."""
+    def _tell(self, call: CallEntry, cells: Sequence[CellEntry], parts: _Parts, by: Member) -> str:
+        """Tell the agent and the activity log what a person has undone; returns what it is told."""
         what = how_many(len(cells), "cell") if cells[0].cell_id != WHOLE else "the text"
+        note = f"{inline(by.name)} has undone what your call {call.tool} did to {what}."
         if parts.log.seat is not None:
-            parts.log.seat.notes.append(
-                f"{inline(by.name)} has undone what your call {call.tool} did to {what}."
-            )
+            parts.log.seat.notes.append(note)
         self._workspace.activity.record(
             Activity.of(
                 "edit",
@@ -249,6 +264,7 @@ class Reviews:
                 tool=UNDO,
             )
         )
+        return note
 
 
 def _undoing(

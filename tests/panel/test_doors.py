@@ -221,6 +221,40 @@ async def test_a_document_that_is_renamed_or_deleted_is_followed(
         assert kept["review"] == "kept"
 
 
+async def test_what_an_agent_renames_or_deletes_is_followed(
+    server: JupyterProcess, panel: Panel
+) -> None:
+    notebooks.write(server.root / "old.ipynb", notebooks.numbered(1))
+    async with agent(server) as ada:
+        await ada.write("old.ipynb", "cell-00000", "x")
+        call = await panel.open_call(UPDATE, "old.ipynb")
+        await ada.say("rename_document", path="old.ipynb", new_path="new.ipynb")
+        await panel.until(lambda: panel.calls[call["id"]]["path"] == "new.ipynb")
+        renamed = await panel.until(lambda: panel.call_of("rename_document", state="done"))
+        assert renamed["kind"] == "file"
+        await ada.say("delete_document", path="new.ipynb")
+        await panel.until(lambda: panel.calls[call["id"]]["path"] is None)
+        assert (await panel.post(f"calls/{call['id']}", 410, action="undo"))["code"] == "gone"
+        await panel.post(f"calls/{call['id']}", action="keep")
+
+
+async def test_a_flood_of_refused_calls_does_not_push_out_the_others(
+    make_server: MakeServer,
+) -> None:
+    async with make_server("--JupyterCollaborationMCP.rate_limit=20") as server:
+        notebooks.write(server.root / "a.ipynb", notebooks.numbered(1))
+        async with Panel(server) as panel, agent(server) as ada:
+            await ada.sources("a.ipynb")
+            for _ in range(100):
+                await ada.call("document_exists", path="a.ipynb")
+            refused = await panel.until(lambda: panel.call_of("document_exists", state="refused"))
+            assert "rate_limit" in refused["error"]
+            state = await panel.get("state")
+            shown = [each["state"] for each in state["calls"]]
+            assert 0 < shown.count("refused") < 40
+            assert shown.count("done") >= 20
+
+
 async def test_a_cell_that_is_gone_leaves_nothing_to_undo(
     server: JupyterProcess, panel: Panel
 ) -> None:

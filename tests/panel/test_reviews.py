@@ -185,7 +185,7 @@ async def test_one_cell_of_a_call_is_undone_and_the_agent_can_undo_the_rest(
     after = await panel.until(
         lambda: panel.calls[call["id"]]["review"] not in ("open",) and panel.calls[call["id"]]
     )
-    assert after["review"] == "mixed"
+    assert after["review"] == "undone"
     assert after["reviewed_by"] == "Ada"
 
 
@@ -205,6 +205,19 @@ async def test_a_step_that_is_undone_here_is_gone_from_the_agents_own_list(
     assert await ada.sources(path) == before
     error = await ada.refused("undo_agent_changes", path=path)
     assert error["code"] == "nothing_to_undo"
+
+
+async def test_a_call_that_its_agent_undoes_after_all_is_shown_as_undone(
+    server: JupyterProcess, panel: Panel, ada: AgentClient
+) -> None:
+    path = new(server, "after-all.ipynb", 2)
+    updates = [{"cell_id": f"cell-0000{n}", "content": f"agent = {n}"} for n in range(2)]
+    await ada.say(UPDATE, path=path, updates=updates, exec=False)
+    (call,) = await open_calls(panel, path, 1)
+    await panel.post(f"calls/{call['id']}", action="keep", cell_id="cell-00000")
+    await ada.say("undo_agent_changes", path=path)
+    await panel.until(lambda: panel.calls[call["id"]]["review"] == "undone")
+    assert panel.calls[call["id"]]["reviewed_by"] == "Ada"
 
 
 async def test_an_older_call_is_undone_under_a_newer_one(

@@ -97,9 +97,11 @@ class CallEntry:
 
     def add(self, cells: Sequence[CellEntry]) -> None:
         """Add what a step of it did to cells."""
+        by_id = {cell.cell_id: cell for cell in self.cells}
         for new in cells:
-            known = self.cell(new.cell_id)
+            known = by_id.get(new.cell_id)
             if known is None:
+                by_id[new.cell_id] = new
                 self.cells.append(new)
                 continue
             known.changes = list(dict.fromkeys([*known.changes, *new.changes]))

@@ -27,7 +27,7 @@ Entry = Literal["agent", "call", "proposal"]
 #: Calls that are shown whatever people think of them, and events that a listener can catch up with.
 MOST_CALLS, MOST_EVENTS = 500, 5_000
 
-#: Agents that are remembered; those that are held are remembered in any case.
+#: Agents that are remembered.
 _MOST_AGENTS = 200
 
 #: Calls beyond the limit from which on the oldest are dropped, all at once.
@@ -144,7 +144,7 @@ class Ledger:
     def forget_agent(self, agent_id: str) -> None:
         """Forget an agent and its calls."""
         for call in [each for each in self.calls.values() if each.agent == agent_id]:
-            self._drop_call(call)
+            self.drop_call(call)
         self.agents.pop(agent_id, None)
         self._keeper.drop("agents", agent_id)
         self._say("agent", agent_id)
@@ -181,9 +181,10 @@ class Ledger:
         kept = {call.id for call in left[-self._review_limit :]} if self._review_limit else set()
         for call in older:
             if call.id not in kept:
-                self._drop_call(call)
+                self.drop_call(call)
 
-    def _drop_call(self, call: CallEntry) -> None:
+    def drop_call(self, call: CallEntry) -> None:
+        """Show a call no longer."""
         del self.calls[call.id]
         for step in call.steps:
             self._calls_of_steps.pop(step, None)
@@ -198,10 +199,18 @@ class Ledger:
         for agent in sorted(self.agents.values(), key=lambda each: each.seen):
             if len(self.agents) <= _MOST_AGENTS:
                 return
-            if agent.id not in needed and agent.state == "active" and not agent.connected:
+            if agent.id not in needed and self._can_forget(agent):
                 del self.agents[agent.id]
                 self._keeper.drop("agents", agent.id)
                 self._say("agent", agent.id)
+
+    def _can_forget(self, agent: AgentEntry) -> bool:
+        """Whether nothing is lost with an agent. One that is held like others with its credential
+        is held again when it comes back: somebody may come with thousands of names."""
+        if agent.connected and agent.state == "active":
+            return False
+        others = (each for each in self.of_credential(agent.credential) if each is not agent)
+        return agent.state == "active" or any(each.state == agent.state for each in others)
 
     # -- telling -----------------------------------------------------------------------------
 
@@ -212,7 +221,7 @@ class Ledger:
 
     def listen(self, listener: Listener) -> None:
         """Call a function with each event from now on."""
-        self._flush()  # what happened before is no news to it
+        self.flush()  # what happened before is no news to it
         self._listeners.append(listener)
 
     def unlisten(self, listener: Listener) -> None:
@@ -263,10 +272,10 @@ class Ledger:
         self._events.append(Event(self._seq, now(), kind, entry_id))
         if self._listeners and not self._telling:
             self._telling = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
-    def _flush(self) -> None:
-        """Tell all listeners what has come together in this turn of the loop."""
+    def flush(self) -> None:
+        """Tell all listeners what has come together in this turn of the loop, now."""
         self._telling = False
         told, self._told = self._told, self._seq
         if not self._listeners:
