@@ -17,6 +17,7 @@ from tests.harness.jupyter import NOT_MEASURED, REPOSITORY, JupyterProcess
 from tests.harness.panel import Panel
 from tests.harness.panel_page import PanelPage, ProxiedServer, open_panel
 from tests.harness.proxy import Proxy
+from tests.harness.standalone import StandaloneProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -389,6 +390,23 @@ async def test_a_person_connects_an_agent_with_a_token_of_its_own(
     await shown.get_by_role("button", name="Done").click()
     await expect(shown).to_have_count(0)
     await page.sidebar.get_by_role("button", name="Connect an agent").click()
+
+
+async def test_an_agent_of_the_command_is_seen_and_reviewed_too(
+    lab: JupyterProcess, page: PanelPage
+) -> None:
+    path = "command.ipynb"
+    write(lab, path)
+    await page.lab.show(path)
+    async with StandaloneProcess([lab]) as command, agent(command, "Cora") as cora:
+        await edit(cora, path, load=SHORTER, total="total = sum(load())")
+        await expect(page.agent("Cora")).to_contain_text(path)
+        await expect(page.mark("load")).to_contain_text("Cora edited")
+        await page.mark("load").get_by_role("button", name="Undo").click()
+        await page.wait_for_source("load", SOURCES["load"])
+        await page.mark("total").get_by_role("button", name="Keep").click()
+        await expect(page.marks).to_have_count(0)
+        assert await page.source("total") == "total = sum(load())"
 
 
 async def test_text_files_renamed_notebooks_and_cells_that_are_gone(
