@@ -177,6 +177,9 @@ export class CellMark extends Widget {
     if (this.isDisposed) {
       return;
     }
+    if (this.node.contains(document.activeElement)) {
+      this._cell.parent?.activate(); // else who uses the keyboard would be nowhere
+    }
     this._context.reviews.changed.disconnect(this._onBusy, this);
     this._close();
     if (!this._cell.isDisposed && this._place.side === 'in') {

@@ -189,6 +189,22 @@ export function Size(props: {
   ) : null;
 }
 
+/** For who uses the keyboard: when a card goes away, the focus in it goes to the next one. */
+export function useHandOver(): React.RefObject<HTMLLIElement> {
+  const ref = React.useRef<HTMLLIElement>(null);
+  React.useLayoutEffect(() => {
+    const card = ref.current!;
+    return () => {
+      if (card.contains(document.activeElement)) {
+        const next = card.nextElementSibling ?? card.previousElementSibling;
+        const title = card.closest('section')?.querySelector<HTMLElement>('h3 button');
+        (next?.querySelector<HTMLElement>('button') ?? title)?.focus();
+      }
+    };
+  }, []);
+  return ref;
+}
+
 /** The first rows, and a button for more: hundreds at once would make typing slow. */
 export function Bounded<T>(props: {
   items: readonly T[];

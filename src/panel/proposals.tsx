@@ -3,7 +3,15 @@ import * as React from 'react';
 import { IProposal } from '../protocol';
 import { fileName } from '../words';
 import { CellDiff, useDiffs } from './diffs';
-import { Bounded, Button, Empty, Section, usePanel, useSignal } from './parts';
+import {
+  Bounded,
+  Button,
+  Empty,
+  Section,
+  useHandOver,
+  usePanel,
+  useSignal
+} from './parts';
 
 /** What agents propose instead of doing it. */
 export function Proposals(): JSX.Element {
@@ -38,6 +46,7 @@ export function Proposal(props: {
 }): JSX.Element {
   const { proposal, busy, alone } = props;
   const { path } = proposal;
+  const card = useHandOver();
   const { model, reviews, words, documents, openBeside } = usePanel();
   const { trans } = words;
   const [open, setOpen] = React.useState(alone ?? false);
@@ -60,6 +69,7 @@ export function Proposal(props: {
   };
   return (
     <li
+      ref={card}
       className="jp-McpCard jp-McpProposal"
       data-proposal={proposal.id}
       aria-busy={busy}

@@ -3,7 +3,17 @@ import * as React from 'react';
 import { ICall, ICellChange } from '../protocol';
 import { fileName } from '../words';
 import { CellDiff, useDiffs } from './diffs';
-import { Bounded, Button, Dot, Empty, Section, Size, usePanel, useSignal } from './parts';
+import {
+  Bounded,
+  Button,
+  Dot,
+  Empty,
+  Section,
+  Size,
+  useHandOver,
+  usePanel,
+  useSignal
+} from './parts';
 
 /** Every call whose changes nobody has reviewed yet, newest first. */
 export function Review(): JSX.Element {
@@ -62,6 +72,7 @@ const Card = React.memo(function Card(props: {
   const { model, reviews, words, documents } = usePanel();
   const { trans } = words;
   const [opened, setOpened] = React.useState<ReadonlySet<string>>(new Set());
+  const card = useHandOver();
   const agent = model.agent(call.agent);
   const name = agent?.name ?? trans.__('An agent');
   const load = React.useCallback(() => reviews.api.diffs(call.id), [call.id]);
@@ -76,7 +87,7 @@ const Card = React.memo(function Card(props: {
     setOpened(next);
   };
   return (
-    <li className="jp-McpCard" data-call={call.id} aria-busy={busy}>
+    <li ref={card} className="jp-McpCard" data-call={call.id} aria-busy={busy}>
       <div className="jp-McpCard-head">
         <Dot color={agent?.color} />
         <span className="jp-McpCard-what">

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from playwright.async_api import expect
 
 from tests.conftest import MakeServer, Times
 from tests.harness import measuring, notebooks
-from tests.harness.agents import AgentClient, agent
+from tests.harness.agents import AgentClient, agent, text_of
 from tests.harness.browser import EXPOSE_APP, open_notebook
 from tests.harness.jupyter import NOT_MEASURED, REPOSITORY, JupyterProcess
 from tests.harness.panel import Panel
@@ -146,8 +147,24 @@ async def test_a_person_reviews_cell_by_cell_in_the_panel_and_in_the_notebook(
         await page.wait_for_source("show", SOURCES["show"])
         assert await page.ids() == ["title", *SOURCES]
 
-        await page.mark("total").get_by_role("button", name="Keep").click()
+        await page.sidebar.get_by_label("Kind").select_option("edit")
+        await page.sidebar.get_by_label("Document").select_option("this document")
+        await expect(page.calls).to_have_count(2)
+        async with page.page.expect_download() as download:
+            await page.sidebar.get_by_role("button", name="Export").click()
+        exported = json.loads((await (await download.value).path()).read_text())
+        assert [call["tool"] for call in exported] == [
+            "batch_delete_notebook_cells",
+            "batch_update_notebook_cells",
+        ]
+        await page.sidebar.get_by_label("Kind").select_option("")
+        await page.sidebar.get_by_label("Document").select_option("")
+
+        # With the keyboard: nobody is left without a focus.
+        await page.mark("total").get_by_role("button", name="Keep").focus()
+        await page.page.keyboard.press("Enter")
         await expect(page.marks).to_have_count(0)
+        assert await page.page.evaluate("document.activeElement.closest('.jp-Notebook') !== null")
         await expect(page.cards).to_have_count(0)
         await expect(toolbar).to_have_text("")
         assert await page.source("total") == "total = sum(load())"
@@ -280,12 +297,17 @@ async def test_stopping_interrupts_the_run_and_refuses_the_agent(
     write(lab, path)
     await page.lab.show(path)
     async with agent(lab, "Eve") as eve:
+        row = page.calls.filter(has_text="Eve").filter(has_text="under way")
         running = asyncio.create_task(
             eve.call("run_code", path=path, code="while True: pass", timeout=60)
         )
-        row = page.calls.filter(has_text="Eve").filter(has_text="under way")
+        await page.lab.wait_for_kernel("busy")
+        await row.get_by_role("button", name="Interrupt").click()
+        assert "KeyboardInterrupt" in text_of(await running)
+        running = asyncio.create_task(
+            eve.call("run_code", path=path, code="while True: pass", timeout=60)
+        )
         await expect(row).to_be_visible()
-        await expect(row.get_by_role("button", name="Interrupt")).to_be_visible()
         await expect(page.agent("Eve")).to_contain_text("running")
         async with asyncio.timeout(3):
             await page.agent("Eve").get_by_role("button", name="Stop Eve").click()
@@ -401,6 +423,7 @@ async def test_an_agent_of_the_command_is_seen_and_reviewed_too(
     async with StandaloneProcess([lab]) as command, agent(command, "Cora") as cora:
         await edit(cora, path, load=SHORTER, total="total = sum(load())")
         await expect(page.agent("Cora")).to_contain_text(path)
+        await expect(page.notices).to_contain_text("Cora has connected and may do everything.")
         await expect(page.mark("load")).to_contain_text("Cora edited")
         await page.mark("load").get_by_role("button", name="Undo").click()
         await page.wait_for_source("load", SOURCES["load"])
@@ -415,7 +438,6 @@ async def test_text_files_renamed_notebooks_and_cells_that_are_gone(
     path = "gone.ipynb"
     write(lab, path)
     (lab.root / "notes.md").write_text("one\ntwo\n")
-    said = "#react-toastify-container"
     await page.lab.show(path)
     async with agent(lab, "Ada") as ada:
         await ada.ask(
@@ -440,7 +462,7 @@ async def test_text_files_renamed_notebooks_and_cells_that_are_gone(
         await expect(page.marks).to_have_count(1)
         await card.get_by_role("button", name="Show diffs").click()
         await card.get_by_role("button", name="Undo the change of load").click()
-        await expect(page.page.locator(said)).to_contain_text("not in the notebook any more")
+        await expect(page.notices).to_contain_text("not in the notebook any more")
         await card.get_by_role("button", name="Keep the change of load").click()
         await page.mark("total").get_by_role("button", name="Undo").click()
         await page.wait_for_source("total", SOURCES["total"])

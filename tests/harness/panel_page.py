@@ -61,6 +61,7 @@ class PanelPage:
         self.notebook = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
         self.marks = self.notebook.locator(".jp-McpMark")
         self.toolbar = self.notebook.locator(".jp-McpToolbar")
+        self.notices = self.page.locator("#react-toastify-container")
         self.dialog = self.page.locator(".jp-Dialog")
 
     def mark(self, cell_id: str) -> Locator:
