@@ -20,6 +20,7 @@ from ..collaboration.changes import Change, Step
 from ..collaboration.changes.change import UndoPlan
 from ..collaboration.changes.storage import stored
 from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
+from ..collaboration.panel.cell_changes import name_of, place_of
 from ..collaboration.panel.entries import CallEntry, CellEntry, Review
 from ..collaboration.panel.ledger import Ledger
 from ..collaboration.peer import RoomPeer
@@ -310,6 +311,11 @@ def _is_gone(parts: _Parts, cell: CellEntry) -> bool:
 
 def _diff(parts: _Parts, cell: CellEntry) -> dict[str, Any]:
     document, changes = parts.peer.document, parts.about(cell.cell_id)
+
+    def called(cell_id: str) -> str:
+        index = place_of(cell_id, document)
+        return "a cell that is gone" if index is None else name_of(document.source(index), index)
+
     has = not isinstance(document, Notebook) or document.has(cell.cell_id)
     now_text = document.source(document.find(cell.cell_id)) if has else None
     texts = [change for change in changes if change.texts()]
@@ -332,7 +338,7 @@ def _diff(parts: _Parts, cell: CellEntry) -> dict[str, Any]:
         "conflict_text": (
             {"base": after, "theirs": now_text or "", "yours": before} if conflict else None
         ),
-        "notes": [note for change in changes if (note := change.note()) is not None],
+        "notes": [note for change in changes if (note := change.note(called)) is not None],
     }
 
 
