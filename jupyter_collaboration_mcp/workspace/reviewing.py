@@ -42,6 +42,7 @@ from ..errors import (
     ReviewGone,
     UndoConflict,
 )
+from .oversight import Durable
 from .undo_steps import AgentLog
 from .workspace import Workspace
 
@@ -98,9 +99,10 @@ class _Parts:
 class Reviews:
     """Reviews of calls in the documents of one server."""
 
-    def __init__(self, workspace: Workspace, ledger: Ledger) -> None:
+    def __init__(self, workspace: Workspace, ledger: Ledger, kept: Durable) -> None:
         self._workspace = workspace
         self._ledger = ledger
+        self._kept = kept
         self._locks: dict[str, asyncio.Lock] = {}
         self.on_undone: OnUndone | None = None
         """Called with what was taken from an agent's own list."""
@@ -149,6 +151,7 @@ class Reviews:
         call = self.find(call_id)
         async with self._alone(call):
             self._mark(call, self._open_cells(call, cell_id), "kept", by)
+        await self._kept.flush()  # what cannot be stored holds until the server is restarted
         return call
 
     async def undo(self, call_id: str, cell_id: str | None, force: bool, by: Member) -> CallEntry:
@@ -183,6 +186,7 @@ class Reviews:
             if self.on_undone is not None:
                 gone = [step.id for step in parts.steps if step.id not in kept]
                 self.on_undone(call, parts.log.agent, gone, [stored(step) for step in left], note)
+        await self._kept.flush()
         return call
 
     @asynccontextmanager

@@ -389,7 +389,9 @@ async def test_an_undo_is_the_persons_change_and_survives_a_crash(
                 await panel.post(f"calls/{call['id']}", action="undo")
                 server.kill()
             await server.start()
-            async with agent(server) as ada:
+            async with agent(server) as ada, Panel(server) as again:
+                reviews = [each["review"] for each in again.calls.values() if each["cells"]]
+                assert reviews == ["undone", "undone"]
                 assert await ada.sources(path) == before
                 versions = await ada.ask("get_document_history", path=path)
                 authors = [each["author"] for each in versions["versions"]]
