@@ -63,7 +63,7 @@ class PanelAssembly:
             self._ledger, self.holds, self._storage, workspace, runs, revoke
         )
         self._proposals = Proposals(workspace, self._ledger)
-        reviews = Reviews(workspace, self._ledger)
+        reviews = Reviews(workspace, self._ledger, self._storage)
         reports = ReportedCalls(self._ledger, self.holds, workspace.rooms.undo_steps.opened)
         self._oversight.on_hold, self._oversight.known = reports.on_hold, reports.known
         reviews.on_undone = reports.on_undone

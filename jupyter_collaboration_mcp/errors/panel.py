@@ -143,6 +143,6 @@ class TokenGone(PanelError):
     @classmethod
     def of(cls, name: str) -> TokenGone:
         return cls(
-            f"The token of {name} was revoked when it was stopped, so it cannot go on.",
+            f"The token of {name} was revoked or has expired, so it cannot go on.",
             "Connect the agent with a new token.",
         )

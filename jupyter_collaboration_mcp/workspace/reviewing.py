@@ -20,6 +20,7 @@ from ..collaboration.changes import Change, Step
 from ..collaboration.changes.change import UndoPlan
 from ..collaboration.changes.storage import stored
 from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
+from ..collaboration.panel.cell_changes import name_of, place_of
 from ..collaboration.panel.entries import CallEntry, CellEntry, Review
 from ..collaboration.panel.ledger import Ledger
 from ..collaboration.peer import RoomPeer
@@ -41,6 +42,7 @@ from ..errors import (
     ReviewGone,
     UndoConflict,
 )
+from .oversight import Durable
 from .undo_steps import AgentLog
 from .workspace import Workspace
 
@@ -97,9 +99,10 @@ class _Parts:
 class Reviews:
     """Reviews of calls in the documents of one server."""
 
-    def __init__(self, workspace: Workspace, ledger: Ledger) -> None:
+    def __init__(self, workspace: Workspace, ledger: Ledger, kept: Durable) -> None:
         self._workspace = workspace
         self._ledger = ledger
+        self._kept = kept
         self._locks: dict[str, asyncio.Lock] = {}
         self.on_undone: OnUndone | None = None
         """Called with what was taken from an agent's own list."""
@@ -148,6 +151,7 @@ class Reviews:
         call = self.find(call_id)
         async with self._alone(call):
             self._mark(call, self._open_cells(call, cell_id), "kept", by)
+        await self._kept.flush()  # what cannot be stored holds until the server is restarted
         return call
 
     async def undo(self, call_id: str, cell_id: str | None, force: bool, by: Member) -> CallEntry:
@@ -182,6 +186,7 @@ class Reviews:
             if self.on_undone is not None:
                 gone = [step.id for step in parts.steps if step.id not in kept]
                 self.on_undone(call, parts.log.agent, gone, [stored(step) for step in left], note)
+        await self._kept.flush()
         return call
 
     @asynccontextmanager
@@ -310,6 +315,11 @@ def _is_gone(parts: _Parts, cell: CellEntry) -> bool:
 
 def _diff(parts: _Parts, cell: CellEntry) -> dict[str, Any]:
     document, changes = parts.peer.document, parts.about(cell.cell_id)
+
+    def called(cell_id: str) -> str:
+        index = place_of(cell_id, document)
+        return "a cell that is gone" if index is None else name_of(document.source(index), index)
+
     has = not isinstance(document, Notebook) or document.has(cell.cell_id)
     now_text = document.source(document.find(cell.cell_id)) if has else None
     texts = [change for change in changes if change.texts()]
@@ -332,7 +342,7 @@ def _diff(parts: _Parts, cell: CellEntry) -> dict[str, Any]:
         "conflict_text": (
             {"base": after, "theirs": now_text or "", "yours": before} if conflict else None
         ),
-        "notes": [note for change in changes if (note := change.note()) is not None],
+        "notes": [note for change in changes if (note := change.note(called)) is not None],
     }
 
 

@@ -85,6 +85,30 @@ async def test_edits_reads_and_refusals_are_told_without_the_text_of_cells(
         assert state["permission"] == "admin"
 
 
+async def test_a_resource_that_is_read_is_a_read_of_its_document(server: JupyterProcess) -> None:
+    notebooks.write(server.root / "resource.ipynb", notebooks.numbered(1))
+    async with Panel(server) as panel, agent(server) as ada:
+        joined = await ada.ask("create_notebook_session", path="resource.ipynb")
+        uri = f"notebook://{joined['session_id']}/{joined['file_id']}"
+        await ada.client.read_resource(uri)
+        read = await panel.until(lambda: panel.call_of("resources/read", state="done"))
+        assert (read["kind"], read["path"]) == ("read", "resource.ipynb")
+
+
+async def test_a_call_is_told_within_a_fifth_of_a_second(server: JupyterProcess) -> None:
+    notebooks.write(server.root / "soon.ipynb", notebooks.numbered(1))
+    async with Panel(server) as panel, agent(server) as ada:
+        delays = []
+        for _ in range(10):
+            seen = len(panel.events)
+            await ada.sources("soon.ipynb")
+            begun = await panel.until(
+                lambda seen=seen: [e for e in panel.events[seen:] if e["kind"] == "call"]  # type: ignore[misc]
+            )
+            delays.append(time.time() * 1000 - begun[0]["call"]["began"])
+        assert sorted(delays)[len(delays) // 2] < 200, delays
+
+
 async def test_what_happened_during_a_cut_is_told_after_it(server: JupyterProcess) -> None:
     notebooks.write(server.root / "cut.ipynb", notebooks.numbered(2))
     async with Panel(server) as panel, agent(server) as ada:

@@ -103,8 +103,9 @@ async def test_stopping_ends_an_endless_run_and_refuses_the_agent_within_a_secon
         stopped = await panel.patch(f"agents/{panel.agent(name)['id']}", state="stopped")
         assert stopped["state"] == "stopped"
         ended = await running
-        assert "2" in await fay.say("run_code", path=path, code="1 + 1")
+        assert (await eve.refused("get_notebook", path=path))["code"] == "agent_stopped"
         assert time.monotonic() - began < 1
+        assert "2" in await fay.say("run_code", path=path, code="1 + 1")
         assert ended.is_error or "cancelled" in text_of(ended)
         for tool, arguments in (
             ("get_notebook", {"path": path}),

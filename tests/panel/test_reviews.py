@@ -22,6 +22,10 @@ DELETE, MOVE = "batch_delete_notebook_cells", "move_notebook_cells"
 CLEAR, TEXT = "clear_notebook_outputs", "batch_update_document"
 
 
+#: What is said of a cell that stood after another one.
+STOOD = "moved; it stood after x = 1"
+
+
 @pytest.fixture
 async def panel(server: JupyterProcess) -> AsyncIterator[Panel]:
     async with Panel(server) as panel:
@@ -92,7 +96,12 @@ async def test_a_call_that_is_kept_is_off_the_list_and_stays_as_it_is(
             [],
         ),
         (DELETE, {"cell_ids": ["cell-00001"], "exec": False}, "deleted", []),
-        (MOVE, {"cell_ids": ["cell-00002"], "to_index": 0}, "moved", ["moved"]),
+        (
+            MOVE,
+            {"cell_ids": ["cell-00002"], "to_index": 0},
+            "moved",
+            ["moved; it stood after x = 1"],
+        ),
         (
             UPDATE,
             {"updates": [{"cell_id": "cell-00001", "cell_type": "markdown"}], "exec": False},
@@ -380,7 +389,9 @@ async def test_an_undo_is_the_persons_change_and_survives_a_crash(
                 await panel.post(f"calls/{call['id']}", action="undo")
                 server.kill()
             await server.start()
-            async with agent(server) as ada:
+            async with agent(server) as ada, Panel(server) as again:
+                reviews = [each["review"] for each in again.calls.values() if each["cells"]]
+                assert reviews == ["undone", "undone"]
                 assert await ada.sources(path) == before
                 versions = await ada.ask("get_document_history", path=path)
                 authors = [each["author"] for each in versions["versions"]]

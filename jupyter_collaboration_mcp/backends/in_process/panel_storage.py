@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS calls (id TEXT PRIMARY KEY, body TEXT NOT NULL);
 """
 
 #: Seconds for which changes are collected before they are written together.
-_GROUP = 0.1
+_GROUP = 0.25
 
 #: Seconds that closing may take: a server that ends must not wait for a slow disk.
 _CLOSING = 5.0

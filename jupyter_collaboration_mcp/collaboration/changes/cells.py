@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,8 +140,9 @@ class CellMove(Change):
     def size(self) -> int:
         return 0
 
-    def note(self) -> str | None:
-        return "moved"
+    def note(self, called: Callable[[str], str]) -> str | None:
+        where = "at the top" if self.follows is None else f"after {called(self.follows)}"
+        return f"moved; it stood {where}"
 
     def plan_undo(self, plan: UndoPlan) -> None:
         if plan.has(self.cell_id):

@@ -64,8 +64,12 @@ class Change(ABC):
         """The cell after which one is missing because of it; None if there is none before it."""
         return None
 
-    def note(self) -> str | None:
-        """What it did beside changing text, in plain words for people."""
+    def note(self, called: Callable[[str], str]) -> str | None:
+        """What it did beside changing text, in plain words for people.
+
+        Args:
+            called: What people call the cell with an id.
+        """
         return None
 
     # -- while it is stored ------------------------------------------------------------------

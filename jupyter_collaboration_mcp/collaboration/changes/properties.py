@@ -25,7 +25,7 @@ class TypeChange(Change):
     def size(self) -> int:
         return len(str(self.before))
 
-    def note(self) -> str | None:
+    def note(self, called: Callable[[str], str]) -> str | None:
         return f"type {self.before['cell_type']} → {self.after}"
 
     def plan_undo(self, plan: UndoPlan) -> None:
@@ -92,7 +92,7 @@ class MetadataChange(Change):
     def size(self) -> int:
         return len(str(self.before)) + len(str(self.after))
 
-    def note(self) -> str | None:
+    def note(self, called: Callable[[str], str]) -> str | None:
         return f"metadata: {', '.join(self.after)}"
 
     def plan_undo(self, plan: UndoPlan) -> None:
@@ -162,7 +162,7 @@ class OutputClearing(Change):
     def size(self) -> int:
         return len(str(self.before))
 
-    def note(self) -> str | None:
+    def note(self, called: Callable[[str], str]) -> str | None:
         return "outputs cleared"
 
     def plan_undo(self, plan: UndoPlan) -> None:
@@ -196,7 +196,7 @@ class ExtrasChange(Change):
     def size(self) -> int:
         return len(str(self.before)) + len(str(self.after))
 
-    def note(self) -> str | None:
+    def note(self, called: Callable[[str], str]) -> str | None:
         return "outputs changed"
 
     def plan_undo(self, plan: UndoPlan) -> None:

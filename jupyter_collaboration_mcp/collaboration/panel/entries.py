@@ -136,7 +136,7 @@ class CallEntry:
 
     def row(self) -> dict[str, Any]:
         """As it is kept."""
-        held = {each.name: getattr(self, each.name) for each in fields(self)}
+        held = {name: getattr(self, name) for name in _CALL_FIELDS}
         return {**held, "cells": [cell.view() for cell in self.cells], "steps": list(self.steps)}
 
     @classmethod
@@ -199,9 +199,7 @@ class AgentEntry:
 
     def row(self) -> dict[str, Any]:
         """As it is kept: without what it is doing."""
-        left_out = ("work", "runs", "connected")
-        names = [each.name for each in fields(self) if each.name not in left_out]
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _AGENT_FIELDS}
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Self:
@@ -211,3 +209,10 @@ class AgentEntry:
             TypeError: It is none.
         """
         return cls(**row)
+
+
+#: What is kept: looked up once, because it is written for every call.
+_CALL_FIELDS = tuple(each.name for each in fields(CallEntry))
+_AGENT_FIELDS = tuple(
+    each.name for each in fields(AgentEntry) if each.name not in ("work", "runs", "connected")
+)
