@@ -179,6 +179,7 @@ async def panel(target: Path) -> None:
             await page.sidebar.locator(".jp-McpDiff .cm-deletedChunk").wait_for()
             await page.mark("load").get_by_role("button", name="Diff").click()
             await page.page.locator(".jp-Notebook .cm-deletedChunk").wait_for()
+            await page.page.wait_for_timeout(300)  # flags follow a moment later
             await page.page.screenshot(path=target)
             await _conflict(page, target.with_name("panel-conflict.png"))
             await _connect(page, target.with_name("panel-connect.png"))

@@ -182,6 +182,7 @@ export class CellMark extends Widget {
     }
     this._context.reviews.changed.disconnect(this._onBusy, this);
     this._close();
+    moveFlags();
     if (!this._cell.isDisposed && this._place.side === 'in') {
       this._cell.removeClass('jp-McpMarked');
     }
@@ -236,11 +237,13 @@ export class CellMark extends Widget {
   /** Show the diff, or hide it. */
   async toggle(): Promise<void> {
     if (this._close()) {
+      moveFlags();
       return;
     }
     this._diffButton.setAttribute('aria-expanded', 'true');
     this._isOpen = true;
     await this._context.reviews.guard(() => this._open());
+    moveFlags();
     this._onBusy();
   }
 
@@ -357,6 +360,7 @@ export class CellMark extends Widget {
   }
 
   private _insert(): void {
+    moveFlags();
     const layout = this._cell.layout as PanelLayout;
     if (this._place.side === 'in') {
       // P11: above the text, the flag of the agent's caret would cover it.
@@ -381,6 +385,17 @@ export class CellMark extends Widget {
   private _label = document.createElement('span');
   private _line = document.createElement('div');
   private _shown = '';
+}
+
+let moving: ReturnType<typeof setTimeout> | undefined;
+
+/**
+ * Have the flags of carets follow the cells that a mark has moved: their place is fixed on the
+ * page, and CodeMirror measures it again only when the window changes.
+ */
+function moveFlags(): void {
+  clearTimeout(moving);
+  moving = setTimeout(() => window.dispatchEvent(new Event('resize')), 60);
 }
 
 function isRendered(cell: Cell): boolean {

@@ -181,7 +181,7 @@ async def test_a_person_who_types_during_a_review_loses_no_character(
 ) -> None:
     path = "typing.ipynb"
     write(lab, path)
-    typed = "".join(f"# word{number} " for number in range(50))
+    typed = "".join(f"# word{number} " for number in range(30))
     await page.lab.show(path)
     async with agent(lab, "Ada") as ada:
         await edit(ada, path, load=SHORTER, total="total = sum(load())")
