@@ -75,10 +75,17 @@ class Panel:
             await self._feed.close()
 
     async def until(self, condition: Callable[[], Any], timeout: float = 10) -> Any:
-        """Wait until something is seen, and return it."""
+        """Wait until something is seen, and return it. What is not there (yet) is not seen."""
+
+        def look() -> Any:
+            try:
+                return condition()
+            except LookupError:
+                return None
+
         try:
             async with asyncio.timeout(timeout):
-                while not (found := condition()):
+                while not (found := look()):
                     await self._changed.wait()
                 return found
         except TimeoutError:
@@ -97,7 +104,7 @@ class Panel:
     def agent(self, name: str) -> dict[str, Any]:
         """The agent with a name, of several the latest."""
         found = [each for each in self.agents.values() if each["name"] == name]
-        return max(found, key=lambda each: int(each["seen"]))
+        return sorted(found, key=lambda each: int(each["seen"]))[-1]
 
     async def open_call(self, tool: str, path: str) -> dict[str, Any]:
         """A call that is over and waits for a review."""

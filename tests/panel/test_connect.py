@@ -14,7 +14,7 @@ from tests.harness import notebooks
 from tests.harness.agents import AgentClient, text_of
 from tests.harness.jupyter import JupyterProcess
 from tests.harness.panel import Panel
-from tests.panel.test_holds import holder
+from tests.test_agent_tokens import holder
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
@@ -70,7 +70,7 @@ async def test_the_text_is_that_of_the_command_with_a_token_within_its_limits(
         await ada.write("open.ipynb", "cell-00000", "x = 1")
         assert "closed" in text_of(await ada.call("get_notebook", path="closed.ipynb"))
         await _refused(ada)
-    known = panel.agent("Ada")
+    known = await panel.until(lambda: panel.agent("Ada"))
     assert known["level"] == "write"
     assert known["token"]["paths"] == ["open*"]
     assert known["token"]["expires"] > known["seen"]

@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
+from mcp import MCPError
 
 from tests.conftest import MakeServer
 from tests.harness import notebooks
-from tests.harness.agents import LEGACY, MODERN, AgentClient, agent, text_of
+from tests.harness.agents import LEGACY, MODERN, agent, text_of
 from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
 from tests.harness.kernels import KernelApi
 from tests.harness.panel import Panel
+from tests.test_agent_tokens import holder, ping
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
@@ -30,25 +29,6 @@ UPDATE = "batch_update_notebook_cells"
 async def panel(server: JupyterProcess) -> AsyncIterator[Panel]:
     async with Panel(server) as panel:
         yield panel
-
-
-@asynccontextmanager
-async def holder(server: JupyterProcess, token: str, query: str = "") -> AsyncIterator[AgentClient]:
-    """An agent that has only a token of its own."""
-    url = f"{server.url}mcp?structured=true{query}"
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http,
-        Client(streamable_http_client(url, http_client=http), mode=MODERN) as client,
-    ):
-        yield AgentClient(client)
-
-
-async def status(server: JupyterProcess, token: str, query: str = "") -> int:
-    """How a request with an agent's token is answered."""
-    body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
-    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-        return (await http.post(f"{server.url}mcp{query}", json=body)).status_code
 
 
 async def test_a_paused_agent_reads_on_and_edits_and_runs_nothing_until_a_person_lets_it(
@@ -136,7 +116,7 @@ async def test_a_stopped_agent_loses_its_own_token_and_no_other_name_helps(
     token = made["token"]
     async with holder(server, token) as tom:
         await tom.say("run_code", path="own.ipynb", code="1")
-        known = panel.agent("Tom")
+        known = await panel.until(lambda: panel.agent("Tom"))
         assert known["token"] == {"id": made["id"], "expires": None, "paths": []}
         assert known["level"] == "execute"
         running = asyncio.create_task(
@@ -146,9 +126,9 @@ async def test_a_stopped_agent_loses_its_own_token_and_no_other_name_helps(
         began = time.monotonic()
         stopped = await panel.patch(f"agents/{known['id']}", state="stopped")
         assert stopped["token"] is None
-        assert await status(server, token) == 401
+        assert (await ping(server, token)).status_code == 401
         assert time.monotonic() - began < 1
-        assert await status(server, token, "?agent=Other") in (401, 403)
+        assert (await ping(server, token, "?agent=Other")).status_code in (401, 403)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     async with agent(server, "Fay") as fay:
@@ -217,7 +197,7 @@ async def test_an_agent_cannot_use_the_panel(
     made = await panel.post("connect", 201, client="codex", agent="Sly", permission="admin")
     async with holder(server, made["token"]) as sly:
         await sly.say("get_online_users")
-    sly_id = panel.agent("Sly")["id"]
+    sly_id = (await panel.until(lambda: panel.agent("Sly")))["id"]
     for headers, query in (
         ({"Authorization": f"Bearer {made['token']}"}, ""),
         ({"Authorization": f"token {made['token']}"}, ""),
