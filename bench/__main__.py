@@ -27,6 +27,7 @@ BENCHMARKS = (
     "noop",
     "rates",
     "crowd",
+    "panel",
     "agents",
     "presence",
     "watching",

@@ -883,7 +883,8 @@ def _error_rows() -> Iterator[tuple[str, str]]:
     for name, said in re.findall(r"── (\w+)[ \t]*(.*)", tree):
         error: type[errors.CollaborationError] = getattr(errors, name)
         # One with a code of its own below it is only what they have in common.
-        if all(below.code == error.code for below in error.__subclasses__()):
+        shared = any(below.code != error.code for below in error.__subclasses__())
+        if not shared and not issubclass(error, errors.PanelError):
             yield error.code, _cell(_ERROR_MEANINGS.get(error.code) or said)
 
 

@@ -1,7 +1,7 @@
-"""Takes the pictures for the documentation: `python -m docs.pictures [running] [presence]`.
+"""Takes the pictures for the documentation: `python -m docs.pictures [running] [presence] [panel]`.
 
-It writes docs/images/running.png and presence.png, from a real JupyterLab with real agents in it.
-Chromium has to be installed, and matplotlib for the first.
+It writes docs/images/running.png, presence.png and panel.png with its neighbours, from a real
+JupyterLab with real agents in it. Chromium has to be installed, and matplotlib for the first.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.harness import notebooks
 from tests.harness.agents import agent
 from tests.harness.browser import EXPOSE_APP, LabPage, open_notebook
 from tests.harness.jupyter import JupyterProcess
+from tests.harness.panel_page import PanelPage, open_panel
 
 IMAGES = Path(__file__).resolve().parent / "images"
 
@@ -131,6 +132,76 @@ async def presence(target: Path) -> None:
             await page.screenshot(target)
 
 
+_SALES = [
+    notebooks.markdown("title", "# Sales"),
+    notebooks.code(
+        "load",
+        "import math\n\nrows = [(1, 2.0), (2, 3.5), (3, 5.0)]\n\n\ndef total(rows):\n"
+        "    result = 0\n    for _, price in rows:\n        result += price\n    return result",
+    ),
+    notebooks.code("mean", "total(rows) / len(rows)"),
+    notebooks.code("old", "# an older way\nsum(price for _, price in rows)"),
+    notebooks.code("last", "print(total(rows))"),
+]
+
+_LOOP = """\
+    result = 0
+    for _, price in rows:
+        result += price
+    return result"""
+
+
+async def panel(target: Path) -> None:
+    """The panel beside a notebook that two agents work in; a conflict; connecting an agent."""
+    with tempfile.TemporaryDirectory(prefix="picture-") as root:
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        path = "sales.ipynb"
+        notebooks.write(Path(root) / path, notebooks.notebook(_SALES, metadata=kernel))
+        extensions = {**EXTENSIONS, "jupyterlab": True, "notebook_shim": True}
+        lab = JupyterProcess(Path(root), extra_args=[EXPOSE_APP], app="lab", extensions=extensions)
+        async with (
+            lab,
+            open_panel(lab, path) as page,
+            agent(lab, "Claude") as claude,
+            agent(lab, "Codex", permission="write") as codex,
+        ):
+            await page.page.add_style_tag(content=_STYLE)
+            await codex.sources(path)
+            await codex.ask("batch_delete_notebook_cells", path=path, cell_ids=["old"])
+            shorter = "    return math.fsum(price for _, price in rows)"
+            mean = 'mean = total(rows) / len(rows)\nprint(f"mean {mean:.2f}")'
+            updates = [
+                {"cell_id": "load", "old_text": _LOOP, "new_text": shorter},
+                {"cell_id": "mean", "content": mean},
+            ]
+            await claude.ask("batch_update_notebook_cells", path=path, updates=updates, exec=False)
+            await page.card("Claude").locator(".jp-McpCell-name").first.click()
+            await page.sidebar.locator(".jp-McpDiff .cm-deletedChunk").wait_for()
+            await page.mark("load").get_by_role("button", name="Diff").click()
+            await page.page.locator(".jp-Notebook .cm-deletedChunk").wait_for()
+            await page.page.wait_for_timeout(300)  # flags follow a moment later
+            await page.page.screenshot(path=target)
+            await _conflict(page, target.with_name("panel-conflict.png"))
+            await _connect(page, target.with_name("panel-connect.png"))
+
+
+async def _conflict(page: PanelPage, target: Path) -> None:
+    await page.put_caret("mean", 1, len('print(f"mean'))
+    await page.page.keyboard.type(" of all")
+    await page.lab.wait_for_text("mean of all", 2)
+    await page.mark("mean").get_by_role("button", name="Undo").click()
+    await page.dialog.locator(".cm-changedText, .cm-deletedText").first.wait_for()
+    await page.page.locator(".jp-Dialog-content").screenshot(path=target)
+    await page.dialog.get_by_role("button", name="Leave it").click()
+
+
+async def _connect(page: PanelPage, target: Path) -> None:
+    section = page.sidebar.locator(".jp-McpSection").last
+    await section.get_by_role("button", name="Connect an agent").click()
+    await section.locator("option", has_text="Claude Code").wait_for(state="attached")
+    await section.screenshot(path=target)
+
+
 async def _tidy(page: LabPage, height: int = 800) -> None:
     """No side bar, no news."""
     await page.page.set_viewport_size({"width": 1280, "height": height})
@@ -139,9 +210,9 @@ async def _tidy(page: LabPage, height: int = 800) -> None:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["running", "presence"]
+    wanted = sys.argv[1:] or ["running", "presence", "panel"]
     if "running" in wanted and importlib.util.find_spec("matplotlib") is None:
         raise SystemExit("The picture has a plot in it: install matplotlib first.")
-    for name, take in (("running", running), ("presence", presence)):
+    for name, take in (("running", running), ("presence", presence), ("panel", panel)):
         if name in wanted:
             asyncio.run(take(IMAGES / f"{name}.png"))

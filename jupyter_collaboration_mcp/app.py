@@ -24,6 +24,7 @@ from .transport.bridge import MCPHandler
 from .transport.endpoint import MCPEndpoint
 from .transport.fork_routes import ForkInfo
 from .transport.history_routes import history_handlers
+from .transport.panel_routes import panel_handlers
 from .transport.routes import EndpointInfo, handlers_at
 from .transport.token_routes import token_handlers
 from .workspace.permissions import Level
@@ -152,6 +153,8 @@ class JupyterCollaborationMCP(ExtensionApp):
             *history_handlers(self._assembly.history),
             *token_handlers(INFO_PATH, self._assembly.token_service),
         ]
+        if self._assembly.panel is not None:
+            self.handlers += panel_handlers(self._assembly.panel.service)
 
     async def _start_jupyter_server_extension(self, serverapp: ServerApp) -> None:
         """Once all other extensions are loaded, and the port is known."""

@@ -82,11 +82,54 @@ install_package() {
   wanted=$(digest "$repository/pyproject.toml" "$repository"/jupyter-config/*/*.json)
   stamped "pip-$extra" "$wanted" && return
   say "installing the package with its [$extra] dependencies"
-  "$venv/bin/python" -m pip install --quiet --no-input --disable-pip-version-check \
-    --editable "$repository[$extra]"
+  # Without the panel, which would be copied as it is now: build_panel builds and links it.
+  HATCH_BUILD_NO_HOOKS=true "$venv/bin/python" -m pip install --quiet --no-input \
+    --disable-pip-version-check --editable "$repository[$extra]"
   stamp "pip-$extra" "$wanted"
   # What the tests need holds all that the lab needs.
   if [ "$extra" = test ]; then stamp pip-lab "$wanted"; fi
+}
+
+# panel_digest: one hash over what the panel is built from.
+panel_digest() {
+  (cd "$repository" && "$venv/bin/python" -c '
+import hashlib, pathlib, sys
+files = [path for name in sys.argv[1:] for path in (pathlib.Path(name), *pathlib.Path(name).rglob("*"))]
+digest = hashlib.sha256()
+for path in sorted(files):
+    if path.is_file() and "__tests__" not in path.parts:
+        digest.update(f"{path}\0".encode() + path.read_bytes())
+print(digest.hexdigest())' package.json yarn.lock .yarnrc.yml tsconfig.json src style schema)
+}
+
+# The panel in JupyterLab, built with the Node.js that came from PyPI, and linked into .venv.
+build_panel() {
+  local built="$repository/jupyter_collaboration_mcp/labextension" wanted
+  local link="$venv/share/jupyter/labextensions/@jupyter-collaboration-mcp/panel"
+  wanted=$(panel_digest)
+  if ! stamped panel "$wanted" || [ ! -f "$built/package.json" ]; then
+    install_panel_packages
+    say "building the panel"
+    (cd "$repository" && rm -rf lib tsconfig.tsbuildinfo &&
+      "$venv/bin/jlpm" build:prod >"$venv/panel.log" 2>&1) ||
+      fail "The panel could not be built: $(cat "$venv/panel.log")"
+    stamp panel "$wanted"
+  fi
+  if [ ! "$link" -ef "$built" ]; then
+    mkdir -p "${link%/*}"
+    ln -sfn "$built" "$link"
+  fi
+}
+
+# What the panel is built and tested with.
+install_panel_packages() {
+  local wanted
+  wanted=$(digest "$repository"/{package.json,yarn.lock,.yarnrc.yml})
+  if [ -d "$repository/node_modules" ] && stamped panel-packages "$wanted"; then return; fi
+  say "installing the npm packages of the panel"
+  (cd "$repository" && "$venv/bin/jlpm" install --immutable >"$venv/panel.log" 2>&1) ||
+    fail "The npm packages of the panel could not be installed: $(tail -n 20 "$venv/panel.log")"
+  stamp panel-packages "$wanted"
 }
 
 # The npm packages of the tests, with the Node.js that came from PyPI.

@@ -60,6 +60,7 @@ LONGEST = [
     "tests/browser/test_running.py",
     "tests/hub/test_command.py",
     "tests/tools/test_gateway_kernels.py",
+    "tests/browser/test_panel.py",
     "tests/transport/test_conformance.py",
     "tests/tools/test_awareness.py",
     "tests/tools/test_files.py",

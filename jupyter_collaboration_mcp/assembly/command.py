@@ -20,8 +20,10 @@ from ..backends.remote.answer_limits import AnswerLimits
 from ..backends.remote.backend import RemoteBackend
 from ..backends.remote.jupyter_api import JupyterApi
 from ..backends.remote.kernels import RemoteKernels
+from ..backends.remote.panel_line import PanelLine
 from ..backends.remote.server_address import ServerAddress
 from ..execution.side_files import SideFiles, SideLimits
+from ..server.reported_feed import ReportedFeed
 from ..settings.settings import Settings
 from ..standalone.addresses import Addresses
 from ..standalone.connections import Connections
@@ -81,7 +83,9 @@ async def assemble_command(
         if settings.hub is None or sites.failure is None:
             connections.check_aliases()
         host = Standalone(connections.connect, connections.find)
-        yield make_server(settings, sites, host, log, observers.all)
+        feed = ReportedFeed(sites)
+        closing.push_async_callback(feed.close)
+        yield make_server(settings, sites, host, log, observers.all, feed)
 
 
 class RemoteSites:
@@ -107,8 +111,10 @@ class RemoteSites:
         runs = make_runs(self._settings, workspace, kernels, data / "outputs", self._log)
 
         workspace.ephemeral.start()
+        panel = PanelLine(api)
 
         async def close() -> None:
+            await panel.close()
             await kernels.close()
             await steps.close()
             await backend.close()
@@ -124,6 +130,7 @@ class RemoteSites:
             api.check,
             root,
             patience=self._answers.seconds,
+            panel=panel,
         )
 
     async def sweep(self) -> None:

@@ -21,6 +21,7 @@ from ..transport.token_routes import TokenService
 from ..workspace.sites import Site, Sites
 from .gateway import GatewayWires
 from .journal import journal_directory, recover_journal, store_warnings
+from .panel import PanelAssembly
 from .parts import Observers, make_runs, make_workspace
 
 if TYPE_CHECKING:
@@ -112,6 +113,21 @@ class ExtensionAssembly:
         self.token_service = TokenService(
             self.tokens, settings.permission.highest, settings.require_hub_scopes
         )
+        self.panel: PanelAssembly | None = None
+        if settings.panel:
+            self.panel = PanelAssembly(
+                settings,
+                serverapp,
+                backend,
+                workspace,
+                runs,
+                self.token_service,
+                self._revoke,
+                data,
+                log,
+            )
+            serverapp.io_loop.add_callback(self.panel.start)
+            self._closing.push_async_callback(self.panel.close)
         self.mcp = {
             "endpoint": self.endpoint,
             "floods": flood_limit(settings.rate_limit),
@@ -138,11 +154,19 @@ class ExtensionAssembly:
         """
         await self._closing.aclose()
 
+    async def _revoke(self, credential: str) -> None:
+        """Make the token behind a credential worthless."""
+        if (token := self.tokens.of_credential(credential)) is not None:
+            await self.tokens.revoke(token.id)
+
     async def _revoked(self, credential: str) -> None:
         """End what agents with a credential do: requests, sessions, runs, presence."""
         self.endpoint.end(credential)
         self._sites.leave_all(credential)
-        await self._runs.end_of(credential)
+        owned = f" <{credential}>"
+        await self._runs.end_of(
+            lambda key: key.endswith(owned), "the permission of its agent was withdrawn"
+        )
 
     async def _end_streams(self) -> None:
         """End streams of notifications, whose clients are told that the server stops."""
@@ -156,7 +180,8 @@ class ExtensionAssembly:
 
         host = Extension(self._find, lambda: without_page(self._serverapp.public_url))
         observers = self._observers.all
-        self._server = make_server(self._settings, self._sites, host, self._log, observers)
+        feed = None if self.panel is None else self.panel.feed
+        self._server = make_server(self._settings, self._sites, host, self._log, observers, feed)
         return self._server
 
     def _find(self, url: str, reached: str) -> Site | None:

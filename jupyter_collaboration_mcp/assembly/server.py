@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..backends.disk.template_files import TemplateFiles
 from ..documents.images import ImageLimits
+from ..server.call_feed import Feed
 from ..server.call_record import Observer
 from ..server.gate import ServerOptions
 from ..server.rates import RateLimits
@@ -25,11 +26,13 @@ def make_server(
     host: Host,
     log: logging.Logger,
     observers: Sequence[Observer] = (),
+    feed: Feed | None = None,
 ) -> CollaborationServer:
     """The MCP server for some Jupyter servers.
 
     Args:
         observers: What is made of the record of each call.
+        feed: Shows calls in the panel.
     """
     options = ServerOptions(
         settings.toolsets,
@@ -42,6 +45,7 @@ def make_server(
         _redactor(settings),
         RateLimits(settings.rate_limit, settings.execution_rate_limit, settings.write_rate_limit),
         observers,
+        feed,
     )
     return build_server(sites, options, host)
 

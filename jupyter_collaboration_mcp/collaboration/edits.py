@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pycrdt import Doc
 
+from ..backends.protocols.room_ids import RoomId
 from ..documents.cell_mirror import Parts
 from ..documents.members import Member
 from ..documents.text_document import Document
@@ -39,6 +40,24 @@ LARGE_CELLS, LARGE_TEXT = 50, 10_000
 _SLICE_CHANGES, _SLICE_TEXT = 200, 200_000
 
 
+class Kept(NamedTuple):
+    """What a call has changed in a document."""
+
+    room_id: RoomId
+    document: Document
+    step: Step
+    undone: Sequence[Step]
+    """The steps that it has undone instead."""
+
+
+OnStep = Callable[[Kept], None]
+"""Called once a call has changed a document."""
+
+
+def no_step(kept: Kept) -> None:
+    """Where nobody wants to know."""
+
+
 class CallRecord:
     """What one call changed, kept so that it can be undone."""
 
@@ -46,6 +65,9 @@ class CallRecord:
         self.changes: list[Change] = []
         self.undone: Sequence[Step] = ()
         """Steps that the call undoes; such a call leaves no step itself."""
+        self.reduced: Sequence[Step] = ()
+        """What stays of these steps, if only a part of them is undone."""
+        self.on_step: OnStep = no_step
         self.undone_in: UndoLog | None = None
         """The log that they are in; None: the caller's own."""
         self.wrote_text = False

@@ -27,7 +27,7 @@ from ..owned_tasks import OwnedTasks
 from .change_log import ChangeLog
 from .changes import Step
 from .changes.storage import stored
-from .edits import CallRecord, Edit, PreparedEdit, prepare
+from .edits import CallRecord, Edit, Kept, OnStep, PreparedEdit, no_step, prepare
 from .presence import DocumentPresence, Ends
 from .replica import Clocks, Contribution, Replica
 from .room_sync import RoomSync
@@ -147,19 +147,21 @@ class RoomPeer:
     # -- editing -----------------------------------------------------------------------------
 
     @contextmanager
-    def edit(self, seat: Seat, call: str) -> Iterator[CallRecord]:
+    def edit(self, seat: Seat, call: str, on_step: OnStep = no_step) -> Iterator[CallRecord]:
         """The changes of one call: one transaction, one step to undo, one author."""
         record = CallRecord()
+        record.on_step = on_step
         self._replica.author = seat.member
         with self._replica.transaction(seat.agent):
             yield record
         self._finish(seat, call, record)
 
-    async def perform(self, seat: Seat, call: str, edit: Edit[T]) -> T:
+    async def perform(self, seat: Seat, call: str, edit: Edit[T], on_step: OnStep = no_step) -> T:
         """Make an edit, all or nothing, on an up-to-date document.
 
         Args:
             call: Names the step to undo: the tool, as its caller knows it.
+            on_step: Called with what it has changed.
 
         Raises:
             DocumentBusy: Others kept changing the part that a large edit is about.
@@ -167,12 +169,13 @@ class RoomPeer:
         if not edit.large:
             if self._preparing.locked():
                 await self.catch_up_to_write()
-            return self.perform_now(seat, call, edit)
+            return self.perform_now(seat, call, edit, on_step)
         with self._alone(edit):
             for pause in (0.0, *_PAUSES):
                 await asyncio.sleep(pause)
                 async with self._preparing:
                     attempt = await self._prepare(edit)
+                    attempt.edit.record.on_step = on_step
                     if not await self._apply(seat, call, attempt):
                         continue
                 await asyncio.sleep(0)  # others first: the answer may be large, too
@@ -193,9 +196,9 @@ class RoomPeer:
         finally:
             self._replacing = False
 
-    def perform_now(self, seat: Seat, call: str, edit: Edit[T]) -> T:
+    def perform_now(self, seat: Seat, call: str, edit: Edit[T], on_step: OnStep = no_step) -> T:
         """Make an edit at once, however long it takes."""
-        with self.edit(seat, call) as record:
+        with self.edit(seat, call, on_step) as record:
             return edit.begin()(self.document, record)
 
     async def _prepare(self, edit: Edit[T]) -> _Attempt[T]:
@@ -302,14 +305,18 @@ class RoomPeer:
             self.link.send(create_update_message(update))
 
     def _step(self, seat: Seat, call: str, record: CallRecord, version: int) -> Step:
-        return Step(version, call, tuple(record.changes), seat.agent)
+        # What a person does through us, people undo with the history.
+        agent = seat.agent if seat.person is None else ""
+        return Step(version, call, tuple(record.changes), agent)
 
     def _store(self, step: Step, record: CallRecord) -> None:
         """Keep what undoes an edit, or remove what was undone, in the next commit of the journal:
         without an await before or after the edit, both are in the same one."""
         if record.undone:
             self._steps.remove([undone.id for undone in record.undone])
-        elif record.changes:
+            for left in record.reduced:
+                self._steps.add(self.link.room_id, stored(left))
+        elif record.changes and step.agent:
             self._steps.add(self.link.room_id, stored(step))
 
     def _unstore(self, step: Step, record: CallRecord) -> None:
@@ -330,16 +337,25 @@ class RoomPeer:
         if record.changes or record.undone:
             if record.undone:
                 log = seat.undo if record.undone_in is None else record.undone_in
-                log.remove(record.undone)
+                left = {step.id for step in record.reduced}
+                log.replace(record.reduced)
+                log.remove([step for step in record.undone if step.id not in left])
             else:
                 seat.undo.push(step)
             self._sync.keep(step, self.link.at_once, written)
+            self._report(Kept(self.link.room_id, self.document, step, record.undone), record)
         seat.people |= record.people
         if seat.presence is not None and record.changes:
             character = record.written
             if character is None and record.wrote_text:
                 character = self.doc.client_id, written[1] - 1
             self._move_caret(seat.presence, record.changes[-1].cell_id, character)
+
+    def _report(self, kept: Kept, record: CallRecord) -> None:
+        try:
+            record.on_step(kept)
+        except Exception:  # the edit is made
+            _log.exception("What was done in %s could not be shown", self.link.room_id)
 
     def _move_caret(
         self, presence: DocumentPresence, part: str, character: tuple[int, int] | None

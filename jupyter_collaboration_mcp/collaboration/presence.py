@@ -77,7 +77,7 @@ class Profile:
             "display_name": f"{self.display_name}{doing}",
             "initials": _initials(self.name),
             "avatar_url": None,
-            "color": f"var(--jp-collaborator-color{_number(self.key) % _COLOURS + 1})",
+            "color": colour_of(self.key),
         }
 
     def facts(self) -> dict[str, Any]:
@@ -267,8 +267,10 @@ class LobbyPresence(Presence):
         return {"current": self._current, "documents": self._documents}
 
 
-def _number(key: str) -> int:
-    return int(hashlib.sha256(key.encode()).hexdigest(), 16)
+def colour_of(key: str) -> str:
+    """The colour of the agent with a key, as JupyterLab names those of collaborators."""
+    number = int(hashlib.sha256(key.encode()).hexdigest(), 16)
+    return f"var(--jp-collaborator-color{number % _COLOURS + 1})"
 
 
 def _initials(name: str) -> str:

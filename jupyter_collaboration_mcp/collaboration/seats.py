@@ -50,11 +50,13 @@ class Seat:
     """Where the agent believes cells to be, if it names them by their indexes."""
     absence: Absence | None = None
     """What others did while it was away, until it is told."""
+    person: Member | None = None
+    """The person who edits here through us, if it is not an agent."""
 
     @property
     def member(self) -> Member:
-        """The agent, as others know it."""
-        return Member.agent(self.agent, self.name)
+        """The agent, or the person, as others know it."""
+        return self.person or Member.agent(self.agent, self.name)
 
     @property
     def agent(self) -> str:

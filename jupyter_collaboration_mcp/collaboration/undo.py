@@ -65,6 +65,11 @@ class UndoLog:
         gone = {step.id for step in steps}
         self._fill([step for step in self._steps if step.id not in gone])
 
+    def replace(self, steps: Sequence[Step]) -> None:
+        """Take other versions of steps that were undone in part."""
+        changed = {step.id: step for step in steps}
+        self._fill([changed.get(step.id, step) for step in self._steps])
+
     def complete(self, stored: Sequence[Step]) -> None:
         """Add what was stored before this log began, oldest first; of others it has them."""
         if not self.is_complete:

@@ -7,7 +7,7 @@ conflict, which is never mixed: one side wins, or nothing is merged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -70,6 +70,31 @@ def merge(
     assert isinstance(document, NotebookContent)
     known = base if isinstance(base, NotebookContent) else None
     return _NotebookMerge(known, fork, document, prefer).make()
+
+
+def restricted(merged: Merged, document: Content, cells: Collection[str]) -> Merged:
+    """Of a merge, only what it does to some cells of the document."""
+    if isinstance(document, TextContent):
+        return merged if WHOLE in cells else Merged(document, (), ())
+    assert isinstance(merged.content, NotebookContent)
+    new, now = merged.content.by_id, document.by_id
+    order = [cell_id for cell_id in now if not (cell_id in cells and cell_id not in new)]
+    for cell_id in cells:  # what is moved leaves its place
+        if cell_id in now and (cell_id, "moved") in merged.deeds:
+            order.remove(cell_id)
+    before: str | None = None
+    for cell_id in new:  # each new one after its neighbour in the merge that is here
+        if cell_id not in order:
+            if cell_id not in cells:
+                continue
+            order.insert(0 if before is None else order.index(before) + 1, cell_id)
+        before = cell_id
+    chosen = [new[each] if each in cells and each in new else now[each] for each in order]
+    return Merged(
+        NotebookContent(chosen, document.metadata),
+        [deed for deed in merged.deeds if deed[0] in cells],
+        [each for each in merged.conflicts if each.cell_id in cells],
+    )
 
 
 # -- text ------------------------------------------------------------------------------------

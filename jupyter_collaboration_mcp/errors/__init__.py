@@ -4,6 +4,9 @@
     ├── InvalidArgument          the call itself is invalid
     ├── TooLarge                 the call or its result exceeds a limit
     ├── PermissionRefused        a level, an authorizer or a path rule does not allow it
+    ├── AgentHeld
+    │   ├── AgentPaused          a person lets the agent read only, for now
+    │   └── AgentStopped         a person has stopped the agent
     ├── RateLimited              the agent calls, runs or writes too much in a short time
     ├── TooManyDocuments         the agent has too many documents open
     ├── ExecutionError
@@ -53,6 +56,14 @@
     │   ├── ForkRefused          not possible with a fork, or not for this caller
     │   ├── MergeConflict        both sides changed the same cells
     │   └── NeedsExtension       the server lacks our extension, which keeps the history
+    ├── PanelError               what a person does in the panel cannot be done
+    │   ├── NotInPanel           no such call, cell or agent
+    │   ├── AlreadyReviewed      somebody was first
+    │   ├── ReviewGone           the document, the cell or the step is gone
+    │   ├── UndoConflict         others have changed what is to be undone
+    │   ├── StillConnected       only an agent that has left can be forgotten
+    │   ├── StillHeld            nor can one that is paused or stopped
+    │   └── TokenGone            a stopped agent has no token any more
     ├── ServerError
     │   ├── ServerUnreachable    the Jupyter server does not answer
     │   ├── HubRefused           a JupyterHub refuses: scope, version, a server that does not start
@@ -117,6 +128,19 @@ from .history import (
     UndoRefused,
     UnknownVersion,
 )
+from .panel import (
+    AgentHeld,
+    AgentPaused,
+    AgentStopped,
+    AlreadyReviewed,
+    NotInPanel,
+    PanelError,
+    ReviewGone,
+    StillConnected,
+    StillHeld,
+    TokenGone,
+    UndoConflict,
+)
 from .paths import (
     AlreadyExists,
     CorruptDocument,
@@ -149,7 +173,11 @@ from .servers import (
 )
 
 __all__ = [
+    "AgentHeld",
+    "AgentPaused",
+    "AgentStopped",
     "AlreadyExists",
+    "AlreadyReviewed",
     "AmbiguousCell",
     "AmbiguousUser",
     "AnswerTooLarge",
@@ -182,17 +210,20 @@ __all__ = [
     "NoInputWanted",
     "NotANotebook",
     "NotCode",
+    "NotInPanel",
     "NotJupyter",
     "NotText",
     "NotebookUnknown",
     "NothingToUndo",
     "OutputGone",
+    "PanelError",
     "PathError",
     "PathRefused",
     "PermissionRefused",
     "PresenceError",
     "RateLimited",
     "ReadOnly",
+    "ReviewGone",
     "RoomUnavailable",
     "RunBroken",
     "RunNotFound",
@@ -204,10 +235,14 @@ __all__ = [
     "StaleIndex",
     "StaleRevision",
     "StepNotFound",
+    "StillConnected",
+    "StillHeld",
     "TextMismatch",
+    "TokenGone",
     "TokenRefused",
     "TooLarge",
     "TooManyDocuments",
+    "UndoConflict",
     "UndoError",
     "UndoRefused",
     "UnknownServer",

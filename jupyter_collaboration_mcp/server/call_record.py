@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from ..collaboration.activity.activity import now
+from ..collaboration.panel.entries import CallKind
 from ..documents.foreign_text import PATH
 from ..errors import CollaborationError
 from ..workspace.agent import Agent
@@ -50,7 +52,15 @@ class CallRecord:
     """As they were sent. They have contents, of which nothing may be written."""
     call: Call | None = None
     """None if it was not let in."""
+    title: str = ""
+    """What people call it."""
+    kind: CallKind = "other"
+    allowed: Level = Level.read
+    """The most that its connection may do."""
+    id: str = field(default_factory=lambda: f"call-{secrets.token_hex(6)}")
     outcome: str = FAILED
+    error: CollaborationError | None = None
+    """Why it failed, if that is known."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the answer has; they have contents, too."""
     began: int = field(default_factory=now)
@@ -124,25 +134,31 @@ class CallRecords:
 
     Args:
         at_end: Called right before the answer leaves, so it must be quick.
+        at_start: Called before anything is done for a call; must be quick, too.
     """
 
     def __init__(
-        self, observers: Sequence[Observer], at_end: Observer = lambda record: None
+        self,
+        observers: Sequence[Observer],
+        at_end: Observer = lambda record: None,
+        at_start: Observer = lambda record: None,
     ) -> None:
         self._observers = observers
         self._at_end = at_end
+        self._at_start = at_start
 
     @contextmanager
     def following(self, record: CallRecord, caller: Caller) -> Iterator[CallRecord]:
         """Follow a call to its end: what is raised is its outcome, and so is how long it took."""
         started = time.perf_counter()
+        self._hand(record, self._at_start)
         try:
             yield record
         except asyncio.CancelledError:
             record.outcome = CANCELLED
             raise
         except CollaborationError as error:
-            record.outcome = error.code
+            record.outcome, record.error = error.code, error
             raise
         finally:
             record.seconds = time.perf_counter() - started

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -13,8 +14,9 @@ from mcp_types import INTERNAL_ERROR
 from pydantic import ValidationError
 
 from ..backends.disk.template_files import TemplateFiles
+from ..collaboration.edits import no_step
 from ..documents.images import ImageLimits
-from ..errors import CollaborationError, PermissionRefused, RateLimited
+from ..errors import AgentHeld, CollaborationError, PermissionRefused, RateLimited
 from ..panics import contained
 from ..remedies import Intent
 from ..tools import DEFAULT
@@ -28,6 +30,7 @@ from ..workspace.permits import Call, require_level
 from ..workspace.sites import Sites
 from .attendance import Attendance
 from .call_activity import CallActivity
+from .call_feed import Feed, NoFeed
 from .call_log import log_call
 from .call_record import OK, CallRecord, CallRecords, Observer
 from .caller import SCOPE_KEY, Caller
@@ -53,8 +56,14 @@ _COUNTED = frozenset(
     }
 )
 
+#: What people call requests that are no calls of tools.
+_TITLES = {"resources/read": "Read a resource", "prompts/get": "Fill in a prompt"}
+
 #: The error code for an agent that is too fast, where an answer cannot say so.
 RATE_LIMITED = -32003
+
+#: The error code for an agent that people have stopped, where an answer cannot say so.
+HELD = -32004
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ class ServerOptions:
     rates: RateLimits = field(default_factory=RateLimits)
     observers: Sequence[Observer] = ()
     """What else is made of the record of each call."""
+    panel: Feed | None = None
+    """Shows people the calls, and knows which agents they hold."""
 
 
 class Request(NamedTuple):
@@ -99,13 +110,17 @@ class Gate:
         self._sites = sites
         self._choices: dict[tuple[tuple[str, ...], Level], Sequence[RegisteredTool]] = {}
         self._attendance = Attendance(sites.leave)
-        self.calls = CallRecords(
-            [CallActivity().record, log_call, *options.observers], at_end=annotate
-        )
+        self._panel = options.panel or NoFeed()
+        observers = [self._panel.end, CallActivity().record, log_call, *options.observers]
+        self.calls = CallRecords(observers, at_end=annotate, at_start=self._panel.begin)
         """Records what becomes of calls."""
         self.rates = Rates(options.rates)
-        self.ready = sites.ready
         self.news = sites.news
+
+    async def ready(self) -> None:
+        """Wait for a server that is being started, and for what people let agents do."""
+        await self._sites.ready()
+        await self._panel.ready()
 
     @property
     def most_items(self) -> int:
@@ -175,28 +190,45 @@ class Gate:
     def _count(self, ctx: ServerRequestContext[Any, Any]) -> None:
         request = self.request(ctx)
         try:
+            self._panel.require(request.agent, Level.read)
             self.rates.call(request.agent.key)
-        except RateLimited as error:
-            self.calls.tell(CallRecord(agent=request.agent, name=ctx.method, outcome=error.code))
+        except (RateLimited, AgentHeld) as error:
+            record = CallRecord(
+                agent=request.agent,
+                name=ctx.method,
+                outcome=error.code,
+                error=error,
+                allowed=self.level(request.caller),
+            )
+            self.calls.tell(record)
             said = error_text(error, self.wording(ctx))
-            raise MCPError(RATE_LIMITED, said, error.detail) from error
+            code = HELD if isinstance(error, AgentHeld) else RATE_LIMITED
+            raise MCPError(code, said, error.detail) from error
 
     def tool_call(
-        self, request: Request, tool: RegisteredTool, arguments: Mapping[str, Any], size: int
+        self,
+        request: Request,
+        tool: RegisteredTool,
+        arguments: Mapping[str, Any],
+        size: int,
+        record: CallRecord | None = None,
     ) -> Call:
         """A call of a tool.
 
         Args:
             arguments: As the tool takes them.
             size: Bytes of the texts in them.
+            record: The record of the call, if it has one.
 
         Raises:
             PermissionRefused: This connection does not see the tool.
+            AgentHeld: A person has paused or stopped the agent.
             RateLimited: The agent runs or writes too much.
         """
         caller = request.caller
+        self._panel.require(request.agent, tool.declaration.level)
         if tool.name not in {each.name for each in self._visible(caller)}:
-            require_level(tool.declaration.level, self._level(caller))
+            require_level(tool.declaration.level, self.level(caller))
             raise PermissionRefused(
                 f"The tool {tool.name} is not among this connection's toolsets.",
                 "Use the tools that tools/list shows, or ask for a connection with more toolsets.",
@@ -205,13 +237,20 @@ class Gate:
             self.rates.run(request.agent.key)
         if tool.declaration.level >= Level.write:  # one that runs code may insert the cell for it
             self.rates.write(request.agent.key, size)
-        return self.call(request, tool.name, tool.declaration.up_to)
+        return self.call(request, tool.name, tool.declaration.up_to, record)
 
-    def call(self, request: Request, name: str, declared: Level = Level.read) -> Call:
+    def call(
+        self,
+        request: Request,
+        name: str,
+        declared: Level = Level.read,
+        record: CallRecord | None = None,
+    ) -> Call:
         """A call of anything else, such as a read of a resource.
 
         Args:
             declared: The most that the client was told that this does.
+            record: As above.
         """
         ctx, caller, agent = request
         self._attendance.note(ctx.session._connection, agent.key)
@@ -221,12 +260,14 @@ class Gate:
             await ctx.session.report_progress(progress, None, shown)
 
         by_path = caller.by_path or bool(caller.rules)
-        level, proposes = self._level(caller), self._options.proposes or caller.options.proposes
+        level, proposes = self.level(caller), self._options.proposes or caller.options.proposes
         return Call(
             *(name, agent, level, declared, caller.authorize, by_path, report),
             proposes=proposes,
             rules=caller.rules,
             reached=caller.reached,
+            hold=partial(self._panel.require, agent),
+            on_step=no_step if record is None else partial(self._panel.step, record),
         )
 
     @asynccontextmanager
@@ -239,9 +280,16 @@ class Gate:
             path: What it is about, as the client named it.
         """
         request = self.request(ctx)
-        record = CallRecord(agent=request.agent, name=method, arguments={"path": path})
+        record = CallRecord(
+            agent=request.agent,
+            name=method,
+            arguments={"path": path},
+            title=_TITLES.get(method, ""),
+            kind="read" if method == "resources/read" else "other",
+            allowed=self.level(request.caller),
+        )
         with self.calls.following(record, request.caller):
-            record.call = call = self.call(request, method)
+            record.call = call = self.call(request, method, record=record)
             async with call.recheck_before_answer():
                 yield call
             record.outcome = OK
@@ -266,7 +314,7 @@ class Gate:
         return self._options.structured if asked_for is None else asked_for
 
     def _visible(self, caller: Caller) -> Sequence[RegisteredTool]:
-        choice = tuple(caller.options.toolsets), self._level(caller)
+        choice = tuple(caller.options.toolsets), self.level(caller)
         known = self._choices.get(choice)
         if known is None:
             if len(self._choices) >= _CHOICES:
@@ -281,7 +329,8 @@ class Gate:
             tools = select(wanted, tools)
         return [tool for tool in tools if tool.declaration.level <= level]
 
-    def _level(self, caller: Caller) -> Level:
+    def level(self, caller: Caller) -> Level:
+        """The most that a connection may do."""
         configured = self._options.permission
         asked_for = caller.options.permission
         return configured if asked_for is None else min(configured, asked_for)

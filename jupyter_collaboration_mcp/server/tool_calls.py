@@ -9,12 +9,14 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 from mcp_types import CallToolResult
 
+from ..collaboration.panel.entries import CallKind
 from ..errors import CollaborationError, InternalError
 from ..panics import contained
 from ..tools import limits
 from ..tools.arguments import check_names
 from ..tools.limits import Echoes
 from ..tools.registry import Answer, RegisteredTool
+from ..workspace.permissions import Level
 from ..workspace.permits import Call
 from .call_record import OK, CallRecord
 from .gate import Gate, Request
@@ -42,6 +44,9 @@ class ToolCalls:
             level=tool.declaration.level,
             up_to=tool.declaration.up_to,
             arguments=arguments,
+            title=tool.declaration.title,
+            kind=_kind(tool),
+            allowed=self._gate.level(caller),
         )
         with self._gate.calls.following(record, caller):
             result = await self._run(tool, arguments, request, record)
@@ -68,7 +73,7 @@ class ToolCalls:
             size = limits.check(given, self._gate.most_items)
             echoes = Echoes(given)
             validated = tool.validated(given)
-            record.call = self._gate.tool_call(request, tool, validated, size)
+            record.call = self._gate.tool_call(request, tool, validated, size, record)
             await self._gate.ready()
             answer = await _perform(tool, record.call, validated)
             answer = answer if tool.render is None else tool.render(answer, validated)
@@ -81,10 +86,21 @@ class ToolCalls:
             _log.exception("%s failed", tool.name)
             error = InternalError.of(raised)
             result = failure(error, echoes, tool.wording)
-        record.outcome = OK if error is None else error.code
+        record.outcome, record.error = OK if error is None else error.code, error
         if tool.declaration.runs:
             self._gate.rates.ran(request.agent.key, sum(record.runs.values()))
         return result
+
+
+def _kind(tool: RegisteredTool) -> CallKind:
+    """What people take a call for, by what it needs at least."""
+    declared = tool.declaration
+    if declared.level is Level.write:
+        return "file" if tool.toolset == "files" else "edit"
+    if declared.level is Level.execute:
+        return "run"
+    reads = declared.level is Level.read and declared.annotations.read_only_hint
+    return "read" if reads else "other"
 
 
 async def _perform(tool: RegisteredTool, call: Call, arguments: Mapping[str, Any]) -> Answer:

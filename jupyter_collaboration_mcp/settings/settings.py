@@ -263,6 +263,19 @@ class Settings:
         "Activities of people and agents that the log keeps; 0: nothing is recorded.",
         metavar="COUNT",
     )
+    panel: bool = setting(
+        True,
+        "Whether people see agents, review their changes, pause and stop them, in JupyterLab's "
+        "panel and over its REST API.",
+        only="extension",
+    )
+    review_limit: int = setting(
+        500,
+        "Calls of agents beyond the latest 500 that stay in the panel because nobody has reviewed "
+        "them.",
+        only="extension",
+        metavar="COUNT",
+    )
     audit_log: str | None = setting(
         None,
         "File to which a line of JSON is appended for each call of an agent: who, what, which "

@@ -9,6 +9,7 @@ checked against, and when.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -273,7 +274,20 @@ _WRITERS: dict[str, Callable[[Server], str]] = {
     ),
 }
 
+#: Names that are not written as other words are.
+_SPELT = {"vscode": "VS Code", "gemini-cli": "Gemini CLI"}
+
 CLIENTS: tuple[str, ...] = tuple(_WRITERS)
+
+
+def endpoint_clients() -> dict[str, str]:
+    """The clients that can use the endpoint of a server, by id, with the names that people know."""
+    found = {}
+    for client in CLIENTS:
+        with contextlib.suppress(InvalidArgument):
+            configuration(client, Endpoint("http://localhost/mcp", "token"))
+            found[client] = _SPELT.get(client, client.replace("-", " ").title())
+    return found
 
 
 def _without_secrets(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -27,6 +27,9 @@ from ..workspace.permissions import NO_RULES, Level, PathRules
 #: How each of them begins, so that people and secret scanners recognize it.
 PREFIX = "jcm_"
 
+#: How the credential of whoever has one begins.
+_CREDENTIAL = "agent:"
+
 #: Tokens that are kept, characters of a name and of a path, paths of one token.
 _MOST, _LONGEST, _PATHS = 500, 200, 100
 
@@ -82,7 +85,7 @@ class AgentToken:
 
 def credential_of(token_id: str) -> str:
     """The credential of whoever has a token."""
-    return f"agent:{token_id}"
+    return f"{_CREDENTIAL}{token_id}"
 
 
 def is_agent_token(text: str) -> bool:
@@ -129,6 +132,13 @@ class AgentTokens:
             timer.cancel()
         self._expiring.clear()
         await self._tasks.close()
+
+    def of_credential(self, credential: str) -> AgentToken | None:
+        """The token behind a credential, unless it was revoked or has expired."""
+        if not credential.startswith(_CREDENTIAL):
+            return None
+        found = self._tokens.get(credential.removeprefix(_CREDENTIAL))
+        return None if found is None or found.expired else found
 
     def all(self) -> list[AgentToken]:
         """All tokens, the oldest first; those that have expired, too."""

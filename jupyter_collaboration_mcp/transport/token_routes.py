@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_server.auth.decorator import authorized
+from jupyter_server.auth.identity import User
 from jupyter_server.base.handlers import APIHandler
 from tornado.web import HTTPError, authenticated
 
 from ..errors import InvalidArgument
 from ..workspace.permissions import Level
-from .agent_tokens import AgentTokens
+from .agent_tokens import AgentToken, AgentTokens
 from .hub_limits import granted_level
 from .token_users import more_about
 
@@ -59,18 +60,7 @@ class Tokens(_TokenHandler):
     @authorized
     async def post(self) -> None:
         try:
-            user = self.current_user
-            # Nobody gives an agent more than their own token of JupyterHub grants.
-            model = getattr(user, "hub_user", None)
-            granted = granted_level(model, self.service.require_hub_scopes)
-            highest = self.service.highest if granted is None else granted
-            wanted = _parse(self.get_json_body(), min(highest, self.service.highest))
-            made, token = await self.service.tokens.create(
-                *wanted,
-                user=user.username,
-                display_name=user.display_name or user.name,
-                more=more_about(user),
-            )
+            made, token = await new_token(self.service, self.get_json_body(), self.current_user)
         except InvalidArgument as error:
             raise HTTPError(400, f"{error.happened} {error.next_step}") from error
         except OSError as error:
@@ -89,6 +79,24 @@ class Token(_TokenHandler):
             raise HTTPError(404, "There is no such token.")
         self.set_status(204)
         self.finish()
+
+
+async def new_token(service: TokenService, body: Any, user: User) -> tuple[AgentToken, str]:
+    """The token that a request of a user asks for.
+
+    Raises:
+        InvalidArgument: There cannot be such a token.
+        OSError: It cannot be stored.
+    """
+    # Nobody gives an agent more than their own token of JupyterHub grants.
+    granted = granted_level(getattr(user, "hub_user", None), service.require_hub_scopes)
+    highest = service.highest if granted is None else min(granted, service.highest)
+    return await service.tokens.create(
+        *_parse(body, highest),
+        user=user.username,
+        display_name=user.display_name or user.name,
+        more=more_about(user),
+    )
 
 
 def token_handlers(prefix: str, service: TokenService) -> list[tuple[str, type, dict[str, Any]]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
+
+from pycrdt import Doc
 
 from ..backends.protocols.forks import Ending, Fork, Forks
 from ..backends.protocols.room_ids import Kind, RoomId
 from ..backends.protocols.rooms import Backend
 from ..documents.content import TextContent, read_content
-from ..documents.content_diff import PartDiff
+from ..documents.content_diff import PartDiff, compare
 from ..documents.members import agent_username
 from ..documents.three_way import Merged, Side
 from ..errors import (
@@ -204,6 +206,47 @@ class Forking:
             self._merging.discard(known.id)
         await self._place.rooms.forget_room(known.room_id)
         return merged
+
+    async def merge_cells(
+        self,
+        here: OpenDocument,
+        fork: OpenDocument,
+        prefer: Side | None,
+        cells: Collection[str],
+        by: Agent,
+    ) -> bool:
+        """Merge what a fork has changed in some cells; returns whether nothing is left of it.
+
+        Raises:
+            MergeConflict, DocumentBusy: As `merge`.
+        """
+        known = await self.get(fork.peer.link.room_id.file_id)
+        if known.id in self._merging:
+            raise DocumentBusy.while_merging(known.name)
+        self._merging.add(known.id)
+        try:
+            await merging.merge_cells(here, self._forks, known, fork.peer, prefer, cells)
+            merged, _ = await self.preview(here, fork, prefer)
+        finally:
+            self._merging.discard(known.id)
+        if merged.deeds:
+            return False
+        await self.end(known, "merged", by)
+        return True
+
+    async def changed_cells(self, fork: Fork) -> int:
+        """How many cells a fork has changed, or the text; opens no document."""
+        base, written = await self._forks.base(fork), await self._forks.contributions(fork)
+
+        def count() -> int:
+            doc: Doc[Any] = Doc()
+            for each in written:
+                doc.apply_update(each.update)
+            kind = fork.root.kind
+            before = read_content(kind, base) if base is not None else read_content(kind, b"\0\0")
+            return len(compare(before, read_content(kind, doc.get_update())))
+
+        return await asyncio.to_thread(count)
 
     async def end(self, fork: Fork, how: Ending, by: Agent) -> None:
         """Remove a fork, notify the people in it, and keep nothing of it.

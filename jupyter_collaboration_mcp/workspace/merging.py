@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..documents.notebook import Notebook
 from ..documents.render import fenced
 from ..documents.text_diff import unified
 from ..documents.text_document import WHOLE, Document, TextDocument
-from ..documents.three_way import Conflict, Merged, Side, merge
+from ..documents.three_way import Conflict, Merged, Side, merge, restricted
 from ..documents.updates import decode_state
 from ..errors import CollaborationError, DocumentBusy, ForkNotFound, MergeConflict
 from .open_document import OpenDocument
@@ -116,12 +116,16 @@ async def merge_fork(
 
 
 async def _merge_once(
-    here: OpenDocument, state: ForkState, prefer: Side | None, apart: Apart
+    here: OpenDocument,
+    state: ForkState,
+    prefer: Side | None,
+    apart: Apart,
+    cells: Collection[str] | None = None,
 ) -> Merged:
     """Merge a fork as it is; sets `apart.stays` if the document may have got it then."""
     apart.stays = True  # even if we are cancelled, which does not stop an edit halfway
     try:
-        return await here.perform(merge_content(here, state, prefer))
+        return await here.perform(merge_content(here, state, prefer, cells=cells))
     except CollaborationError:
         apart.stays = False
         raise
@@ -176,18 +180,45 @@ def _merged_before(fork: Fork, error: CollaborationError) -> CollaborationError:
     )
 
 
+async def merge_cells(
+    here: OpenDocument,
+    forks: Forks,
+    fork: Fork,
+    peer: RoomPeer,
+    prefer: Side | None,
+    cells: Collection[str],
+) -> None:
+    """Merge what a fork has changed in some cells; the fork stays.
+
+    Raises:
+        CollaborationError: As `merge_fork`.
+    """
+    with forks.unsynchronized(fork) as apart:
+        state = await state_of(forks, fork, peer)
+        await _merge_once(here, state, prefer, apart, cells)
+        await here.peer.wait_acknowledged()
+
+
 def merge_content(
-    here: OpenDocument, fork: ForkState, prefer: Side | None, undone: str = NOTHING_MERGED
+    here: OpenDocument,
+    fork: ForkState,
+    prefer: Side | None,
+    undone: str = NOTHING_MERGED,
+    cells: Collection[str] | None = None,
 ) -> Edit[Merged]:
     """Change a document by what a fork has changed.
 
     Args:
         undone: What an error says that a conflict has prevented.
+        cells: Only these cells; None for all of them.
     """
 
     def work(document: Document, record: CallRecord) -> Merged:
         assert isinstance(document, Notebook | TextDocument)
-        merged = merge(fork.base, fork.content, content_of(document), prefer)
+        now = content_of(document)
+        merged = merge(fork.base, fork.content, now, prefer)
+        if cells is not None:
+            merged = restricted(merged, now, cells)
         if merged.conflicts and prefer is None:
             raise conflicting(merged.conflicts, undone)
         attributed: Any = _Attributed(record, document.doc, fork.writers)

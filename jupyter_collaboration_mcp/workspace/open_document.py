@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..backends.protocols.forks import PREFIX, fork_name, kernel_path
-from ..collaboration.edits import CallRecord, Edit
+from ..collaboration.edits import CallRecord, Edit, OnStep, no_step
 from ..collaboration.peer import RoomPeer
 from ..collaboration.seats import Seat
 from ..documents.differ import Edit as TextEdit
@@ -15,6 +15,8 @@ from ..documents.foreign_text import PATH, inline
 from ..documents.notebook import Notebook
 from ..documents.text_document import TextDocument
 from .etiquette import Etiquette, Touched
+from .holds import Hold, no_hold
+from .permissions import Level
 
 T = TypeVar("T")
 
@@ -40,10 +42,19 @@ class OpenDocument:
     expected: str | None = None
     """The revision that the caller has read, if its handle gives one."""
     etiquette: Etiquette = field(default_factory=Etiquette)
+    hold: Hold = no_hold
+    """Refuses what people do not let the agent do now."""
+    on_step: OnStep = no_step
+    """Called with what the call has changed here."""
 
     async def perform(self, edit: Edit[T]) -> T:
-        """Make an edit, all or nothing."""
-        return await self.peer.perform(self.seat, self.tool, edit)
+        """Make an edit, all or nothing.
+
+        Raises:
+            AgentHeld: A person has paused or stopped the agent.
+        """
+        self.hold(Level.write)
+        return await self.peer.perform(self.seat, self.tool, edit, self.on_step)
 
     def check_cells(
         self, notebook: Notebook, record: CallRecord, touched: Touched, note: str = ""

@@ -11,8 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
+from ..collaboration.edits import OnStep, no_step
 from ..errors import CollaborationError, DocumentNotFound, PermissionRefused
 from .agent import Agent
+from .holds import Hold, no_hold
 from .permissions import NO_RULES, Level, PathRules
 
 #: The action and resource that Jupyter's authorizer checks for each level.
@@ -128,6 +130,10 @@ class Call:
     """What the caller's own token allows, beside what the server does."""
     reached: str = ""
     """The URL that the client has used, as far as it says."""
+    hold: Hold = no_hold
+    """Refuses what people do not let the agent do now; asked again right before it is done."""
+    on_step: OnStep = no_step
+    """Called with what the call has changed in a document."""
     visits: list[Visit] = field(default_factory=list)
     """What it was permitted to use so far."""
     _granted: set[tuple[Level, str | None]] = field(default_factory=set)
@@ -197,6 +203,7 @@ class Call:
         if level > self.declared:
             raise RuntimeError(f"declared up to {self.declared.name}, and asks for {level.name}")
         require_level(level, self.allowed)
+        self.hold(level)
         if (level, path) not in self._granted:
             action, resource = _AUTHORIZER[level]
             if not await self.authorizer(action, resource, path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from logging import Logger
 
@@ -26,6 +27,7 @@ from . import cell_selection, guards
 from .cell_target import CellTarget
 from .kernel_state import KernelState
 from .open_document import OpenDocument
+from .permissions import Level
 from .remembered_runs import RememberedRuns
 from .run_activity import record_run
 from .workspace import Workspace
@@ -56,6 +58,8 @@ class Runs:
         self._executors: dict[str, Executor] = {}
         self.remembered = RememberedRuns()
         self._live: dict[tuple[str, str], Run] = {}
+        self.on_run: Callable[[OpenDocument, Run], None] | None = None
+        """Called with each run when it is asked for and when it is over; must not raise."""
         workspace.rooms.on_join = self.heal
 
     # -- running -----------------------------------------------------------------------------
@@ -211,15 +215,18 @@ class Runs:
         await executor.interrupt()
         return True, run
 
-    async def end_of(self, credential: str) -> None:
-        """Cancel and interrupt what the agents with a credential run."""
-        owned = f" <{credential}>"
+    async def end_of(self, is_meant: Callable[[str], bool], reason: str) -> None:
+        """Cancel and interrupt what some agents run, in all kernels at once.
+
+        Args:
+            is_meant: Whether an agent with a key is one of them.
+        """
 
         def is_owned(run: Run) -> bool:
-            return run.agent_key.endswith(owned)
+            return is_meant(run.agent_key)
 
-        for executor in list(self._executors.values()):
-            await executor.cancel(is_owned, "the permission of its agent was withdrawn")
+        executors = list(self._executors.values())
+        await asyncio.gather(*(executor.cancel(is_owned, reason) for executor in executors))
 
     async def restart(self, here: OpenDocument) -> KernelInfo:
         """Restart the notebook's kernel; whatever it was running is lost."""
@@ -328,6 +335,7 @@ class Runs:
         return run
 
     def _prepare_run(self, here: OpenDocument, code: str) -> Run:
+        here.hold(Level.execute)  # a kernel may have taken long to start
         link = here.peer.link
         kept = _hours(self.side_files.limits.age)
 
@@ -366,11 +374,15 @@ class Runs:
         def release(run: Run) -> None:
             here.seat.runs -= 1
             record_run(self._workspace.activity, here, run)
+            if self.on_run is not None:
+                self.on_run(here, run)
             if run.cell_id is not None and self._live.get((run.room_id, run.cell_id)) is run:
                 del self._live[run.room_id, run.cell_id]
 
         for run in runs:
             run.when_over = release
+            if self.on_run is not None:
+                self.on_run(here, run)
         executor.submit(runs)
 
     async def heal(self, peer: RoomPeer) -> None:

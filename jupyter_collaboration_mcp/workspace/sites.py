@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..backends.protocols.forks import PREFIX, Fork
+from ..backends.protocols.panel_messages import PanelReports
 from ..backends.protocols.room_ids import Kind, RoomId
 from ..collaboration.activity.log import ActivityLog
 from ..collaboration.peer import RoomPeer
@@ -69,6 +70,8 @@ class Site:
     """Seconds that it has to answer when others are queried as well."""
     found: bool = False
     """Whether it was discovered, not named by a person: if silent, it is left out of surveys."""
+    panel: PanelReports | None = None
+    """Tells its panel what agents of this process do there, if it is elsewhere."""
     left_out: bool = False
     """Whether the last survey left it out, of which agents have been notified."""
     rousing: Callable[[Report], Awaitable[None]] | None = None

@@ -176,6 +176,8 @@ class Workspace:
             loads,
             link_path,
             etiquette=self._etiquette,
+            hold=permit.call.hold,
+            on_step=permit.call.on_step,
         )
 
     async def observed(
@@ -249,6 +251,8 @@ class Workspace:
         return OpenDocument(
             *(link.path, opened.peer, seat, permit.call.tool, self.alias),
             etiquette=self._etiquette,
+            hold=permit.call.hold,
+            on_step=permit.call.on_step,
         )
 
     async def _renamed_error(self, path: str, error: PathError, permit: Permit) -> PathError:

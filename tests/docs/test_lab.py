@@ -25,6 +25,8 @@ from tests.harness.agents import AgentClient
 from tests.harness.jupyter import REPOSITORY
 from tests.harness.standalone import environment
 
+PANEL_FILES = ("package.json", "yarn.lock", ".yarnrc.yml", "tsconfig.json")
+
 
 class Checkout:
     """A checkout in which everything is installed already: in the environment of the tests."""
@@ -36,6 +38,11 @@ class Checkout:
         shutil.copytree(REPOSITORY / "scripts", self.folder / "scripts")
         shutil.copytree(REPOSITORY / "jupyter-config", self.folder / "jupyter-config")
         shutil.copy(REPOSITORY / "pyproject.toml", self.folder)
+        for name in ("src", "style", "schema", *PANEL_FILES):
+            (self.folder / name).symlink_to(REPOSITORY / name)
+        package = self.folder / "jupyter_collaboration_mcp"
+        package.mkdir()
+        (package / "labextension").symlink_to(REPOSITORY / package.name / "labextension")
         (self.folder / ".venv").mkdir()
         for part in Path(sys.prefix).iterdir():
             if not part.name.startswith(".stamp-"):
@@ -45,6 +52,7 @@ class Checkout:
             self.port = int(free.getsockname()[1])
         self.token_file.parent.mkdir()
         self.setup('stamp pip-lab "$(digest pyproject.toml jupyter-config/*/*.json)"')
+        self.setup('stamp panel "$(panel_digest)"')
 
     def setup(self, words: str) -> str:
         """What the functions that the scripts share say."""

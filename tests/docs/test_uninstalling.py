@@ -30,6 +30,7 @@ INSTALLED = REPOSITORY / "jupyter-config" / "server-config"
 #: What a server leaves, where, and how the page calls it.
 LEFT = {
     "data/collaboration-mcp/*/journal-0.db": "`collaboration-mcp/ROOT/`",
+    "data/collaboration-mcp/*/panel.db": "`collaboration-mcp/ROOT/panel.db`",
     "data/collaboration-mcp/*/activity.db": "`collaboration-mcp/ROOT/activity.db`",
     "standalone-data/collaboration-mcp/remote-*/activity.db": (
         "`collaboration-mcp/remote-SERVER/activity.db`"

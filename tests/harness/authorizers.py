@@ -43,3 +43,16 @@ class Switched(Authorizer):
             path = getattr(handler, "collaboration_mcp_path", None)
             handler.log.warning("asked %s: %s %s %s", asked, action, resource, path)
         return "X-Deny" not in headers or (action, resource) == ("read", "mcp")
+
+
+class AsHeaderSays(Authorizer):
+    """Whoever sends `X-Only` may do nothing else in the panel, and may not see `secret.ipynb`."""
+
+    def is_authorized(
+        self, handler: JupyterHandler, user: User, action: str, resource: str
+    ) -> bool:
+        only = handler.request.headers.get("X-Only")
+        if resource == "mcp_panel" and only not in (None, action):
+            return False
+        path = getattr(handler, "collaboration_mcp_path", None)
+        return only is None or path != "secret.ipynb"

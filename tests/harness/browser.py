@@ -104,7 +104,9 @@ _RECORD = f"""([cell, name]) => {{
 
 
 @asynccontextmanager
-async def open_notebook(server: Server, path: str, timeout: float = 60) -> AsyncIterator["LabPage"]:
+async def open_notebook(
+    server: Server, path: str, timeout: float = 60, workspace: str = ""
+) -> AsyncIterator["LabPage"]:
     """JupyterLab at a notebook, connected to its room and its kernel.
 
     Args:
@@ -112,10 +114,12 @@ async def open_notebook(server: Server, path: str, timeout: float = 60) -> Async
         path: The notebook, relative to the server's root. Its metadata should name a kernel:
             otherwise JupyterLab asks for one, in a dialog that covers the page.
         timeout: Seconds until it has to be connected.
+        workspace: Where JupyterLab remembers what is open; unless it is given, all pages of a
+            server open what the others had opened, too.
     """
     async with new_page() as blank:
         page = LabPage(blank)
-        await page.open(server, path, timeout)
+        await page.open(server, path, timeout, workspace)
         yield page
 
 
@@ -179,10 +183,13 @@ class LabPage:
         page.on("pageerror", self._on_error)
         page.on("console", self._on_console)
 
-    async def open(self, server: Server, path: str, timeout: float = 60) -> None:
+    async def open(
+        self, server: Server, path: str, timeout: float = 60, workspace: str = ""
+    ) -> None:
         """Go to a notebook and wait until it is connected to its room and its kernel."""
+        lab = f"lab/workspaces/{quote(workspace)}" if workspace else "lab"
         await self.page.goto(
-            f"{server.url.rstrip('/')}/lab/tree/{quote(path)}?token={server.token}",
+            f"{server.url.rstrip('/')}/{lab}/tree/{quote(path)}?token={server.token}",
             timeout=timeout * 1000,
         )
         await self._connected(_CONNECTED, path, timeout)

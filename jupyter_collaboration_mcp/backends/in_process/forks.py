@@ -68,6 +68,8 @@ class InProcessForks:
         self._watches: dict[str, ForkWatch] = {}
         self.on_end: Callable[[str], Awaitable[None]] | None = None
         """Called with the id of each fork that has ended, whoever ended it."""
+        self.on_change: Callable[[str], None] | None = None
+        """Called with the id of each fork that is new or has ended."""
         self._timer: asyncio.TimerHandle | None = None
         self._holding = 0  # edits that are being made in slices
         self._released = asyncio.Event()
@@ -389,6 +391,8 @@ class InProcessForks:
                 self._store.add(fork, room.ydoc.get_update())
                 self._register(fork, room, decode_state(room.ydoc.get_state()))
                 self._commit_soon()
+        if self.on_change is not None:
+            self.on_change(fork_id)
 
     def _commit_soon(self, delay: float = _COMMIT_DELAY) -> None:
         if self._timer is None and not self._holding:

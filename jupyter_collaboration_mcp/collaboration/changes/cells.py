@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ class CellInsertion(Change):
 
     kind = "insertion"
     verb = "inserted"
+    aspect = "inserted"
     exists_after = True
 
     @property
@@ -77,6 +78,7 @@ class CellDeletion(Change):
 
     kind = "deletion"
     verb = "deleted"
+    aspect = "deleted"
     exists_after = False
 
     @property
@@ -88,6 +90,10 @@ class CellDeletion(Change):
 
     def line_counts(self) -> tuple[int, int]:
         return count_lines(str(self.cell["source"]), "")
+
+    @property
+    def gap_after(self) -> str | None:
+        return self.follows
 
     def plan_undo(self, plan: UndoPlan) -> None:
         if plan.has(self.cell_id):
@@ -127,11 +133,16 @@ class CellMove(Change):
 
     kind = "move"
     verb = "moved"
+    aspect = "moved"
     is_work = False
 
     @property
     def size(self) -> int:
         return 0
+
+    def note(self, called: Callable[[str], str]) -> str | None:
+        where = "at the top" if self.follows is None else f"after {called(self.follows)}"
+        return f"moved; it stood {where}"
 
     def plan_undo(self, plan: UndoPlan) -> None:
         if plan.has(self.cell_id):

@@ -30,6 +30,9 @@ class Change(ABC):
     verb: ClassVar[str]
     """What it did to its cell, for a summary."""
 
+    aspect: ClassVar[str]
+    """What is different about its cell, as the panel names it to people's browsers."""
+
     keys: ClassVar[Collection[str] | None] = None
     """The keys of its cell that it reads and writes; None for all of them."""
 
@@ -55,6 +58,19 @@ class Change(ABC):
     def line_counts(self) -> tuple[int, int]:
         """How many lines it added and removed, about."""
         return 0, 0
+
+    @property
+    def gap_after(self) -> str | None:
+        """The cell after which one is missing because of it; None if there is none before it."""
+        return None
+
+    def note(self, called: Callable[[str], str]) -> str | None:
+        """What it did beside changing text, in plain words for people.
+
+        Args:
+            called: What people call the cell with an id.
+        """
+        return None
 
     # -- while it is stored ------------------------------------------------------------------
 

@@ -19,10 +19,14 @@ class TypeChange(Change):
 
     kind = "type"
     verb = "changed the type of"
+    aspect = "type"
 
     @property
     def size(self) -> int:
         return len(str(self.before))
+
+    def note(self, called: Callable[[str], str]) -> str | None:
+        return f"type {self.before['cell_type']} → {self.after}"
 
     def plan_undo(self, plan: UndoPlan) -> None:
         if not plan.requires(self.cell_id):
@@ -81,11 +85,15 @@ class MetadataChange(Change):
 
     kind = "metadata"
     verb = "changed the metadata of"
+    aspect = "metadata"
     keys = ("metadata",)
 
     @property
     def size(self) -> int:
         return len(str(self.before)) + len(str(self.after))
+
+    def note(self, called: Callable[[str], str]) -> str | None:
+        return f"metadata: {', '.join(self.after)}"
 
     def plan_undo(self, plan: UndoPlan) -> None:
         if not plan.requires(self.cell_id):
@@ -146,12 +154,16 @@ class OutputClearing(Change):
 
     kind = "clearing"
     verb = "cleared the outputs of"
+    aspect = "outputs"
     keys = ("outputs", "execution_count", "execution_state", "metadata")
     is_work = False
 
     @property
     def size(self) -> int:
         return len(str(self.before))
+
+    def note(self, called: Callable[[str], str]) -> str | None:
+        return "outputs cleared"
 
     def plan_undo(self, plan: UndoPlan) -> None:
         notebook = plan.notebook
@@ -176,12 +188,16 @@ class ExtrasChange(Change):
 
     kind = "extras"
     verb = "changed the outputs of"
+    aspect = "outputs"
     keys = ("outputs", "execution_count", "execution_state", "attachments")
     is_work = False
 
     @property
     def size(self) -> int:
         return len(str(self.before)) + len(str(self.after))
+
+    def note(self, called: Callable[[str], str]) -> str | None:
+        return "outputs changed"
 
     def plan_undo(self, plan: UndoPlan) -> None:
         notebook = plan.notebook

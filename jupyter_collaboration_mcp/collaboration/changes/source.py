@@ -23,6 +23,7 @@ class SourceChange(Change):
 
     kind = "source"
     verb = "changed"
+    aspect = "source"
     keys = ("source",)
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.collaboration.activity import storage
+from jupyter_collaboration_mcp.backends.disk import database_file
 from jupyter_collaboration_mcp.collaboration.activity.activity import Activity
 from jupyter_collaboration_mcp.collaboration.activity.log import ActivityLog
 from jupyter_collaboration_mcp.documents.members import Member, agent_username
@@ -183,7 +183,8 @@ async def test_a_folder_that_cannot_be_made_is_reported_once(
     assert "not recorded for now" in warning
     # Once there is room for it, nothing of this is lost.
     (tmp_path / "folder").unlink()
-    monkeypatch.setattr(log._storage, "_retry_at", 0.0)
+    assert log._storage is not None
+    monkeypatch.setattr(log._storage._file, "_retry_at", 0.0)
     log.record(did(at=2))
     assert [each.time for each in await log.recent()] == [2, 1, 1, 1, 1, 1]
     await log.close()
@@ -195,7 +196,7 @@ async def test_what_cannot_be_written_while_the_file_is_locked_is_written_later(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(storage, "_BUSY", 0.01)
+    monkeypatch.setattr(database_file, "_BUSY", 0.01)
     log.record(did(at=1))
     await log.flush()
     assert log._storage is not None

@@ -1,0 +1,1 @@
+"""What people see in the panel: agents, their calls, and what each call did to each cell."""

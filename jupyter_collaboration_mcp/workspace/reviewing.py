@@ -1,0 +1,416 @@
+"""What people do with the changes of agents: look at them as they are now, keep or undo them.
+
+An undo here is an edit by a person: it goes to the history, the activity log and the news of agents
+under their name. It is planned as any undo, so it keeps every character that others wrote, and it
+takes what is undone from the agent's own list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..backends.protocols.room_ids import RoomId
+from ..backends.protocols.steps import StoredStep
+from ..collaboration.activity.activity import Activity, how_many, now
+from ..collaboration.changes import Change, Step
+from ..collaboration.changes.change import UndoPlan
+from ..collaboration.changes.storage import stored
+from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
+from ..collaboration.panel.cell_changes import name_of, place_of
+from ..collaboration.panel.entries import CallEntry, CellEntry, Review
+from ..collaboration.panel.ledger import Ledger
+from ..collaboration.peer import RoomPeer
+from ..collaboration.presence import Profile
+from ..collaboration.seats import Seat
+from ..collaboration.undo import plan_undo
+from ..documents.foreign_text import inline
+from ..documents.languages import language_in, name_by_ending
+from ..documents.members import Member
+from ..documents.notebook import Notebook
+from ..documents.text_document import WHOLE, Document
+from ..errors import (
+    AlreadyReviewed,
+    CellError,
+    CollaborationError,
+    DocumentNotFound,
+    ForkNotFound,
+    NotInPanel,
+    ReviewGone,
+    UndoConflict,
+)
+from .oversight import Durable
+from .undo_steps import AgentLog
+from .workspace import Workspace
+
+#: What an undo by a person is called where the calls of agents have the names of tools.
+UNDO = "panel_undo"
+
+OnUndone = Callable[[CallEntry, str, Sequence[str], Sequence[StoredStep], str], None]
+"""Takes the call, the agent's key, the steps that are gone, what is left of others, and a note."""
+
+#: Cells whose texts one answer has, and characters of all of them.
+_CELLS, _CHARACTERS = 200, 4_000_000
+
+#: Cells that are compared in one turn of the loop.
+_AT_ONCE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is left of a call, as far as it can be undone."""
+
+    peer: RoomPeer
+    log: AgentLog
+    steps: Sequence[Step]
+    """Newest first."""
+    later: Sequence[Step]
+    """Steps of the same agent after them, newest first."""
+
+    def about(self, cell_id: str) -> list[Change]:
+        """What the call did to a cell, oldest first."""
+        changes = (change for step in reversed(self.steps) for change in step.changes)
+        return [change for change in changes if change.cell_id == cell_id]
+
+    def only(self, cells: Collection[str] | None) -> list[Step]:
+        """The steps with nothing but what they did to some cells."""
+        if cells is None:
+            return list(self.steps)
+        parts = (
+            replace(step, changes=tuple(each for each in step.changes if each.cell_id in cells))
+            for step in self.steps
+        )
+        return [part for part in parts if part.changes]
+
+    def without(self, cells: Collection[str] | None) -> list[Step]:
+        """What stays of the steps if that is undone."""
+        if cells is None:
+            return []
+        parts = (
+            replace(step, changes=tuple(each for each in step.changes if each.cell_id not in cells))
+            for step in self.steps
+        )
+        return [part for part in parts if part.changes]
+
+
+class Reviews:
+    """Reviews of calls in the documents of one server."""
+
+    def __init__(self, workspace: Workspace, ledger: Ledger, kept: Durable) -> None:
+        self._workspace = workspace
+        self._ledger = ledger
+        self._kept = kept
+        self._locks: dict[str, asyncio.Lock] = {}
+        self.on_undone: OnUndone | None = None
+        """Called with what was taken from an agent's own list."""
+
+    def find(self, call_id: str) -> CallEntry:
+        """A call by its id.
+
+        Raises:
+            NotInPanel: There is none.
+        """
+        call = self._ledger.calls.get(call_id)
+        if call is None:
+            raise NotInPanel.of("call", call_id)
+        return call
+
+    async def diffs(self, call: CallEntry) -> list[dict[str, Any]]:
+        """What a call did to each cell, and what the cell would say without it, as of now.
+
+        Of a call that cannot be undone any more, there is nothing to show.
+        """
+        if not call.cells or not call.steps:
+            return [_unknown(cell) for cell in call.cells[:_CELLS]]
+        try:
+            parts = await self._parts(call)
+        except ReviewGone:
+            return [_unknown(cell) for cell in call.cells[:_CELLS]]
+        shown, size = [], 0
+        for cell in call.cells[:_CELLS]:
+            try:
+                shown.append(_diff(parts, cell))
+            except CellError:  # several cells of a damaged notebook have its id
+                shown.append(_unknown(cell))
+            size += sum(len(shown[-1][key] or "") for key in ("before", "after", "now", "undone"))
+            if size > _CHARACTERS:
+                break
+            if size > LARGE_TEXT or len(shown) % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return shown
+
+    async def keep(self, call_id: str, cell_id: str | None, by: Member) -> CallEntry:
+        """Take a call, or what it did to one cell, off the list of what is to be reviewed.
+
+        Raises:
+            NotInPanel, AlreadyReviewed: There is no such thing to review.
+        """
+        call = self.find(call_id)
+        async with self._alone(call):
+            self._mark(call, self._open_cells(call, cell_id), "kept", by)
+        await self._kept.flush()  # what cannot be stored holds until the server is restarted
+        return call
+
+    async def undo(self, call_id: str, cell_id: str | None, force: bool, by: Member) -> CallEntry:
+        """Undo a call, or what it did to one cell.
+
+        Args:
+            force: Also where others have written into what the agent wrote; theirs stays.
+
+        Raises:
+            NotInPanel, AlreadyReviewed: There is no such thing to review.
+            ReviewGone: The document or the cell is not there any more.
+            UndoConflict: Others have changed what is to be undone.
+        """
+        call = self.find(call_id)
+        async with self._alone(call):
+            cells = self._open_cells(call, cell_id)
+            parts = await self._parts(call)
+            every = len(cells) == len(call.cells)
+            chosen = None if every else {cell.cell_id for cell in cells}
+            lost = [each for each in cells if _is_gone(parts, each)]
+            if len(lost) == len(cells):
+                raise ReviewGone.cells([each.name for each in lost])
+            seat = Seat(Profile(f"{by.name} <person:{by.id}>", by.name), person=by)
+            names = {cell.cell_id: cell.name for cell in cells}
+            await parts.peer.perform(seat, UNDO, _undoing(parts, chosen, force, names))
+            await parts.peer.wait_acknowledged()
+            self._mark(call, cells, "undone", by)
+            left = parts.without(chosen)
+            kept = {step.id for step in left}
+            call.steps = [step for step in call.steps if step in kept]
+            note = self._tell(call, cells, parts, by)
+            if self.on_undone is not None:
+                gone = [step.id for step in parts.steps if step.id not in kept]
+                self.on_undone(call, parts.log.agent, gone, [stored(step) for step in left], note)
+        await self._kept.flush()
+        return call
+
+    @asynccontextmanager
+    async def _alone(self, call: CallEntry) -> AsyncIterator[None]:
+        """One person at a time reviews a call: the first one decides."""
+        lock = self._locks.setdefault(call.id, asyncio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._locks.pop(call.id, None)
+
+    def _open_cells(self, call: CallEntry, cell_id: str | None) -> list[CellEntry]:
+        """What is left to review.
+
+        Raises:
+            NotInPanel: The call has not changed that cell.
+            AlreadyReviewed: Somebody was first.
+        """
+        if cell_id is not None and call.cell(cell_id) is None:
+            raise NotInPanel.cell(cell_id)
+        cells = [each for each in call.open_cells() if cell_id in (None, each.cell_id)]
+        if not cells:
+            cell = None if cell_id is None else call.cell(cell_id)
+            verdict = call.review if cell is None else cell.review
+            raise AlreadyReviewed.by(call.reviewed_by, verdict)
+        return cells
+
+    def _mark(
+        self, call: CallEntry, cells: Sequence[CellEntry], verdict: Review, by: Member
+    ) -> None:
+        for cell in cells:
+            cell.review = verdict
+        call.reviewed_by, call.reviewed_at = by.name, now()
+        self._ledger.say_call(call)
+
+    async def _parts(self, call: CallEntry) -> _Parts:
+        """What a call did, with the document as it is now. Do not await anything before its use.
+
+        Raises:
+            ReviewGone: The document, or what undoes the call, is gone.
+        """
+        if not call.steps:
+            raise ReviewGone.too_old()
+        room = RoomId(call.room)
+        agent = self._ledger.agents[call.agent]
+        log = await self._workspace.rooms.undo_steps.recall(room, agent.key)
+        if self._workspace.path_of(room.file_id) is None:
+            raise ReviewGone.document(call.path)
+        try:
+            peer = await self._workspace.peer(room)
+        except (DocumentNotFound, ForkNotFound) as error:
+            raise ReviewGone.document(call.path) from error
+        steps = [step for step in log.log.last(len(log.log)) if step.id in call.steps]
+        if not steps:
+            raise ReviewGone.too_old()
+        later = []
+        for step in log.log.last(len(log.log)):
+            if step.id == steps[-1].id:
+                break
+            if step.id not in call.steps:
+                later.append(step)
+        return _Parts(peer, log, steps, later)
+
+    def _tell(self, call: CallEntry, cells: Sequence[CellEntry], parts: _Parts, by: Member) -> str:
+        """Tell the agent and the activity log what a person has undone; returns what it is told."""
+        what = how_many(len(cells), "cell") if cells[0].cell_id != WHOLE else "the text"
+        note = f"{inline(by.name)} has undone what your call {call.tool} did to {what}."
+        if parts.log.seat is not None:
+            parts.log.seat.notes.append(note)
+        self._workspace.activity.record(
+            Activity.of(
+                "edit",
+                by,
+                f"{by.name} undid what {parts.log.name} did to {what}",
+                path=call.path or "",
+                file_id=call.file_id or "",
+                cells=[cell.cell_id for cell in cells],
+                tool=UNDO,
+            )
+        )
+        return note
+
+
+def _undoing(
+    parts: _Parts, chosen: Collection[str] | None, force: bool, names: dict[str, str]
+) -> Edit[UndoPlan]:
+    """The edit that undoes a part of a call.
+
+    Args:
+        chosen: The cells; None for all of them.
+        names: What people call them.
+    """
+    taken, left = parts.only(chosen), parts.without(chosen)
+
+    def work(document: Document, record: CallRecord) -> UndoPlan:
+        plan = plan_undo(document, taken, True, parts.later, parts.log.name)
+        if plan.conflicting and not force:
+            raise UndoConflict.over([names.get(each, each) for each in sorted(plan.conflicting)])
+        plan.apply(record.pass_action)
+        record.undone, record.reduced = [*parts.steps], left
+        record.changes, record.undone_in = plan.changes, parts.log.log
+        return plan
+
+    def begin() -> Work[UndoPlan]:
+        known = {step.id for step in parts.log.log}
+        if not all(step.id in known for step in parts.steps):
+            raise AlreadyReviewed.by(parts.log.name, "undone")
+        return work
+
+    large = (
+        sum(len(step.changes) for step in taken) > LARGE_CELLS
+        or sum(step.characters for step in taken) > LARGE_TEXT
+    )
+    return Edit(begin, large, merges=True)
+
+
+def _is_gone(parts: _Parts, cell: CellEntry) -> bool:
+    """Whether there is nothing to undo because somebody has deleted a cell."""
+    document, changes = parts.peer.document, parts.about(cell.cell_id)
+    if not isinstance(document, Notebook) or document.has(cell.cell_id) or not changes:
+        return False
+    return changes[-1].exists_after is not False  # the call itself has not deleted it
+
+
+def _diff(parts: _Parts, cell: CellEntry) -> dict[str, Any]:
+    document, changes = parts.peer.document, parts.about(cell.cell_id)
+
+    def called(cell_id: str) -> str:
+        index = place_of(cell_id, document)
+        return "a cell that is gone" if index is None else name_of(document.source(index), index)
+
+    has = not isinstance(document, Notebook) or document.has(cell.cell_id)
+    now_text = document.source(document.find(cell.cell_id)) if has else None
+    texts = [change for change in changes if change.texts()]
+    before, after = _before(texts, now_text), _after(texts, now_text)
+    undone, conflict = None, False
+    if changes and cell.review == "open":
+        part = [*parts.only({cell.cell_id})]
+        plan = plan_undo(document, part, True, parts.later, parts.log.name)
+        conflict = bool(plan.conflicts)
+        gone = cell.cell_id in plan.removed
+        undone = None if gone else plan.sources.get(cell.cell_id, now_text)
+    return {
+        **_shown(cell),
+        "language": _language(parts, cell.cell_id),
+        "before": before,
+        "after": after,
+        "now": now_text,
+        "undone": undone,
+        "conflict": conflict,
+        "conflict_text": (
+            {"base": after, "theirs": now_text or "", "yours": before} if conflict else None
+        ),
+        "notes": [note for change in changes if (note := change.note(called)) is not None],
+    }
+
+
+def _shown(cell: CellEntry) -> dict[str, Any]:
+    return {
+        "cell_id": cell.cell_id,
+        "name": cell.name,
+        "changes": list(cell.changes),
+        "review": cell.review,
+    }
+
+
+def _unknown(cell: CellEntry) -> dict[str, Any]:
+    """A cell of which nothing is known any more but what the list says."""
+    return {
+        **_shown(cell),
+        "language": "text",
+        "before": "",
+        "after": "",
+        "now": None,
+        "undone": None,
+        "conflict": False,
+        "conflict_text": None,
+        "notes": ["what it was is not known any more"],
+    }
+
+
+def _before(changes: Sequence[Change], now_text: str | None) -> str:
+    """What a cell said before a call."""
+    if not changes:
+        return now_text or ""
+    first = changes[0]
+    return "" if first.exists_after is True else next(iter(first.texts()))
+
+
+def _after(changes: Sequence[Change], now_text: str | None) -> str:
+    """What a cell said after a call."""
+    if not changes:
+        return now_text or ""
+    last = changes[-1]
+    return "" if last.exists_after is False else [*last.texts()][-1]
+
+
+def _language(parts: _Parts, cell_id: str) -> str:
+    document = parts.peer.document
+    if not isinstance(document, Notebook):
+        return name_by_ending(parts.peer.link.path) or "text"
+    code = language_in(document.notebook_metadata) or "python"
+    if not document.has(cell_id):
+        return code
+    kind = document.cell_type(document.find(cell_id))
+    return code if kind == "code" else str(kind)
+
+
+async def review_all(
+    reviews: Reviews, calls: Sequence[CallEntry], action: str, by: Member
+) -> tuple[list[CallEntry], list[dict[str, Any]]]:
+    """Keep or undo all of some calls, the newest first; what cannot be undone stays open."""
+    done: list[CallEntry] = []
+    conflicts: list[dict[str, Any]] = []
+    for call in sorted(calls, key=lambda each: each.began, reverse=True):
+        try:
+            if action == "keep":
+                done.append(await reviews.keep(call.id, None, by))
+            else:
+                done.append(await reviews.undo(call.id, None, False, by))
+        except (AlreadyReviewed, NotInPanel):
+            continue  # somebody was first
+        except CollaborationError as error:
+            conflicts.append({"call": call.id, "message": error.happened})
+    return done, conflicts

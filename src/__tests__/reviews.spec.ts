@@ -1,0 +1,155 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+
+import type { Api } from '../api';
+import { AgentsModel } from '../model';
+import { Refused } from '../refused';
+import { Reviews } from '../reviews';
+import { call, change, diff, english, state } from './samples';
+
+const api = {
+  review: vi.fn(),
+  reviewAll: vi.fn(),
+  decide: vi.fn()
+};
+const ask = {
+  force: vi.fn(),
+  confirm: vi.fn(),
+  info: vi.fn(),
+  error: vi.fn()
+};
+const older = call('1', [change('x')]);
+const newer = call('2', [change('x'), change('y')]);
+let model: AgentsModel;
+let reviews: Reviews;
+
+beforeEach(() => {
+  vi.resetAllMocks();
+  model = new AgentsModel();
+  model.apply(state({ calls: [older, newer] }));
+  reviews = new Reviews(api as unknown as Api, model, ask, english);
+});
+
+function conflict(): Refused {
+  return new Refused(409, 'undo_conflict', 'Others wrote here.', { diffs: [diff('x')] });
+}
+
+describe('a review', () => {
+  it('shows its answer at once', async () => {
+    api.review.mockResolvedValue({ ...older, review: 'kept', cells: [] });
+    expect(await reviews.keep(older)).toBe(true);
+    expect(api.review).toHaveBeenCalledWith('1', 'keep', {});
+    expect(model.call('1')!.review).toBe('kept');
+  });
+
+  it('names the cell, if only one is meant', async () => {
+    api.review.mockResolvedValue(newer);
+    await reviews.undo(newer, 'y');
+    expect(api.review).toHaveBeenCalledWith('2', 'undo', { cell_id: 'y' });
+  });
+
+  it('is sent once, however often somebody clicks', async () => {
+    let answer: (value: unknown) => void = () => undefined;
+    api.review.mockReturnValue(new Promise(resolve => (answer = resolve)));
+    const first = reviews.undo(older);
+    expect(reviews.isBusy('1')).toBe(true);
+    expect(await reviews.undo(older)).toBe(false);
+    answer(older);
+    await first;
+    expect(api.review).toHaveBeenCalledTimes(1);
+    expect(reviews.isBusy('1')).toBe(false);
+  });
+
+  it('asks before it undoes what others have written in, and only then forces it', async () => {
+    api.review.mockRejectedValueOnce(conflict()).mockResolvedValueOnce(older);
+    ask.force.mockResolvedValue(true);
+    expect(await reviews.undo(older, 'x')).toBe(true);
+    expect(api.review).toHaveBeenLastCalledWith('1', 'undo', {
+      force: true,
+      cell_id: 'x'
+    });
+  });
+
+  it('changes nothing if the person leaves it', async () => {
+    api.review.mockRejectedValueOnce(conflict());
+    ask.force.mockResolvedValue(false);
+    expect(await reviews.undo(older)).toBe(false);
+    expect(api.review).toHaveBeenCalledTimes(1);
+    expect(ask.error).not.toHaveBeenCalled();
+  });
+
+  it('says who was faster, and shows what they decided', async () => {
+    const theirs = { ...older, review: 'undone' as const, reviewed_by: 'Bo', cells: [] };
+    api.review.mockRejectedValue(
+      new Refused(409, 'already_reviewed', 'Reviewed.', { call: theirs })
+    );
+    await reviews.keep(older);
+    expect(model.call('1')!.review).toBe('undone');
+    expect(ask.info.mock.calls[0][0]).toContain('Bo');
+  });
+
+  it('shows what the server says, with what to do next', async () => {
+    api.review.mockRejectedValue(
+      new Refused(410, 'cell_not_found', 'The cell is gone.', { remedy: 'Keep it.' })
+    );
+    expect(await reviews.undo(older)).toBe(false);
+    expect(ask.error).toHaveBeenCalledWith('The cell is gone. Keep it.');
+    expect(model.call('1')).toBe(older);
+  });
+
+  it('says so if the server cannot be reached', async () => {
+    api.review.mockRejectedValue(new TypeError('Failed to fetch'));
+    await reviews.keep(older);
+    expect(ask.error.mock.calls[0][0]).toContain('cannot be reached');
+  });
+});
+
+describe('the review of a cell', () => {
+  it('goes from the newest call to the oldest', async () => {
+    api.review.mockResolvedValue(older);
+    await reviews.cell('n.ipynb', 'x', 'undo');
+    expect(api.review.mock.calls.map(args => args[0])).toEqual(['2', '1']);
+  });
+
+  it('stops where something cannot be undone: older changes are below it', async () => {
+    api.review.mockRejectedValue(conflict());
+    ask.force.mockResolvedValue(false);
+    await reviews.cell('n.ipynb', 'x', 'undo');
+    expect(api.review.mock.calls.map(args => args[0])).toEqual(['2']);
+  });
+});
+
+describe('the review of everything', () => {
+  it('takes what was reviewed, and says what was left', async () => {
+    api.reviewAll.mockResolvedValue({
+      calls: [{ ...older, review: 'undone', cells: [] }],
+      conflicts: [{ call: '2', message: 'Others wrote here.' }]
+    });
+    await reviews.all('undo', { path: 'n.ipynb' });
+    expect(model.open().map(each => each.id)).toEqual(['2']);
+    expect(ask.info.mock.calls[0][0]).toContain('One change was left');
+  });
+});
+
+describe('a proposal', () => {
+  const proposal = {
+    id: 'p',
+    title: 'Faster',
+    description: '',
+    agent: 'Ada',
+    path: 'n.ipynb',
+    created: 0,
+    cells: 2,
+    state: 'open' as const
+  };
+
+  it('is merged only in the chosen cells', async () => {
+    await reviews.merge(proposal, ['x']);
+    expect(api.decide).toHaveBeenCalledWith('p', 'merge', { cells: ['x'] });
+  });
+
+  it('is not discarded without asking', async () => {
+    ask.confirm.mockResolvedValue(false);
+    expect(await reviews.discard(proposal)).toBe(false);
+    expect(api.decide).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,18 @@
+import { ICall, ICellDiff } from './protocol';
+
+/** The server's refusal, in its own words. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly body: { remedy?: string; diffs?: ICellDiff[]; call?: ICall }
+  ) {
+    super(message);
+  }
+
+  /** What happened, and what to do next. */
+  get text(): string {
+    return [this.message, this.body.remedy].filter(Boolean).join(' ');
+  }
+}

@@ -1,0 +1,204 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import type { Api } from './api';
+import { AgentsModel } from './model';
+import { ICall, ICellDiff, IProposal, Verdict } from './protocol';
+import { Refused } from './refused';
+
+/** How the person is told, and asked. */
+export interface IAsk {
+  /**
+   * Others wrote in the same place: whether to go on all the same. An undo keeps their words, in
+   * a merge the proposal wins.
+   */
+  force(what: 'undo' | 'merge', diffs: ICellDiff[], message: string): Promise<boolean>;
+  /** Whether to go ahead. */
+  confirm(title: string, message: string, button: string): Promise<boolean>;
+  info(message: string): void;
+  error(message: string): void;
+}
+
+/** Keeping and undoing. The server does it, by a merge: nobody's text is overwritten. */
+export class Reviews {
+  constructor(
+    readonly api: Api,
+    private _model: AgentsModel,
+    private _ask: IAsk,
+    private _trans: TranslationBundle
+  ) {}
+
+  /** Emitted when something begins or ends. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** What is shown may differ from now on, for another reason. */
+  announce(): void {
+    this._changed.emit();
+  }
+
+  /** Whether something is under way for a call. */
+  isBusy(callId: string): boolean {
+    return this._busy.has(callId);
+  }
+
+  keep(call: ICall, cellId?: string): Promise<boolean> {
+    return this._review(call, 'keep', cellId);
+  }
+
+  undo(call: ICall, cellId?: string): Promise<boolean> {
+    return this._review(call, 'undo', cellId);
+  }
+
+  /** Review all that agents did to a cell, newest first; stops where something cannot be undone. */
+  async cell(path: string, cellId: string, verdict: Verdict): Promise<void> {
+    for (const { call } of [...(this._model.openChanges(path).get(cellId) ?? [])]) {
+      if (!(await this._review(call, verdict, cellId))) {
+        return;
+      }
+    }
+  }
+
+  /** Review everything, of a document or an agent if one is given. */
+  async all(
+    verdict: Verdict,
+    which: { path?: string; agent?: string } = {}
+  ): Promise<void> {
+    await this.guard(async () => {
+      const known = new Map(this._model.open().map(call => [call.id, call]));
+      const { calls, conflicts } = await this.api.reviewAll(verdict, which);
+      for (const call of calls) {
+        const before = known.get(call.id);
+        if (before) {
+          this._model.answer(before, call);
+        }
+      }
+      if (conflicts.length) {
+        this._ask.info(
+          this._trans._n(
+            'One change was left, because others have written in it: review it by itself.',
+            '%1 changes were left, because others have written in them: review them one by one.',
+            conflicts.length
+          )
+        );
+      }
+    });
+  }
+
+  /** Merge a proposal, whole or only some of its cells. */
+  merge(proposal: IProposal, cells?: string[]): Promise<boolean> {
+    return this._once(proposal.id, async () => {
+      try {
+        await this.api.decide(proposal.id, 'merge', { cells });
+      } catch (error) {
+        if (!(error instanceof Refused) || !error.body.diffs) {
+          throw error;
+        }
+        if (!(await this._ask.force('merge', error.body.diffs, error.message))) {
+          return false;
+        }
+        await this.api.decide(proposal.id, 'merge', { cells, force: true });
+      }
+      return true;
+    });
+  }
+
+  async discard(proposal: IProposal): Promise<boolean> {
+    const sure = await this._ask.confirm(
+      this._trans.__('Discard “%1”?', proposal.title),
+      this._trans.__('Everything that was proposed in it is deleted.'),
+      this._trans.__('Discard')
+    );
+    return (
+      sure &&
+      this._once(proposal.id, async () => {
+        await this.api.decide(proposal.id, 'discard');
+        return true;
+      })
+    );
+  }
+
+  /** Do something, and show the person why if the server refuses. */
+  async guard<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this._ask.error(
+        error instanceof Refused
+          ? error.text
+          : this._trans.__(
+              'The server cannot be reached; nothing was changed. Try again.'
+            )
+      );
+      return undefined;
+    }
+  }
+
+  private _review(call: ICall, verdict: Verdict, cellId?: string): Promise<boolean> {
+    return this._once(call.id, async () => {
+      // Between the click and now others may have reviewed it, which the feed has told.
+      const known = this._model.call(call.id) ?? call;
+      try {
+        const more = cellId === undefined ? {} : { cell_id: cellId };
+        this._model.answer(known, await this.api.review(call.id, verdict, more));
+        return true;
+      } catch (error) {
+        if (!(error instanceof Refused)) {
+          throw error;
+        }
+        if (error.code === 'already_reviewed') {
+          this._alreadyReviewed(known, error);
+          return true;
+        }
+        if (verdict !== 'undo' || !error.body.diffs) {
+          throw error;
+        }
+        return this._force(known, cellId, error);
+      }
+    });
+  }
+
+  private _alreadyReviewed(known: ICall, error: Refused): void {
+    const call = error.body.call;
+    if (call) {
+      this._model.answer(known, call);
+    }
+    this._ask.info(
+      call?.reviewed_by
+        ? this._trans.__('%1 was faster and has reviewed this already.', call.reviewed_by)
+        : this._trans.__('This has been reviewed already.')
+    );
+  }
+
+  private async _force(
+    known: ICall,
+    cellId: string | undefined,
+    error: Refused
+  ): Promise<boolean> {
+    if (!(await this._ask.force('undo', error.body.diffs!, error.message))) {
+      return false;
+    }
+    const more = { force: true, ...(cellId !== undefined && { cell_id: cellId }) };
+    this._model.answer(known, await this.api.review(known.id, 'undo', more));
+    return true;
+  }
+
+  /** At most one thing at a time for each call: a second click does nothing. */
+  private async _once(id: string, work: () => Promise<boolean>): Promise<boolean> {
+    if (this._busy.has(id)) {
+      return false;
+    }
+    this._busy.add(id);
+    this._changed.emit();
+    try {
+      return (await this.guard(work)) ?? false;
+    } finally {
+      this._busy.delete(id);
+      this._changed.emit();
+    }
+  }
+
+  private _busy = new Set<string>();
+  private _changed = new Signal<this, void>(this);
+}
