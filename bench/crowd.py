@@ -26,8 +26,8 @@ from .serving import asking, jupyter, make_notebook, source
 AGENTS, ACTIVE, SECONDS = 200, 50, 60.0
 
 #: Calls of each in a minute that are allowed; and seconds from one to the next, so that an active
-#: agent makes twice as many.
-RATE, _PAUSE = 60, 0.5
+#: agent makes more than that, even though it may make twice as many in the first minute.
+RATE, _PAUSE = 40, 0.5
 
 #: Notebooks that they work in.
 NOTEBOOKS = 10
@@ -114,9 +114,9 @@ async def run(sizes: Sizes) -> list[Row]:
         http = await stack.enter_async_context(
             httpx2.AsyncClient(headers=server.headers, timeout=60, limits=limits)
         )
-        # What is imported and cached at the first call does not belong to the crowd.
-        first = [Worker(http, server, -1 - number) for number in range(NOTEBOOKS)]
-        await _be_there(first, 1.0)
+        # What is imported, cached and set aside once does not belong to the crowd.
+        first = [Worker(http, server, -1 - number) for number in range(max(NOTEBOOKS, active // 2))]
+        await _be_there(first, seconds / 6)
         process = psutil.Process(server.pid)
         await _settled(http, server)
         before = process.memory_info().rss / 1e6
