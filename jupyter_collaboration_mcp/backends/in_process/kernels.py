@@ -318,5 +318,6 @@ def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, HTTPError):
-        return words(error.log_message or error.reason)
+        message = error.log_message
+        return words(message % error.args if message and error.args else message or error.reason)
     return words(error) if str(error) else type(error).__name__
