@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from ..backends.remote.hub_api import HubUser
 from ..server.hub_scopes import level_of
@@ -28,11 +28,11 @@ class Route:
     def path(self) -> str:
         """The path of the server behind the proxy of the Hub."""
         names = [self.user, self.server] if self.server else [self.user]
-        return "user/" + "".join(f"{quote(name, safe='@')}/" for name in names)
+        return "user/" + "".join(f"{quote(name, safe='@~')}/" for name in names)
 
     @classmethod
     def of(cls, path: str, who: HubUser) -> Route:
-        """The route of a path below the service, for the owner of a token.
+        """The route of a path below the service, which has been decoded, for the owner of a token.
 
         Raises:
             Refusal: There is no such path, or the token may not use the server.
@@ -40,7 +40,7 @@ class Route:
         found = _PATH.fullmatch(path)
         if found is None:
             raise Refusal(404, "The service has /, /user/NAME and /user/NAME/SERVER, nothing else.")
-        user, server = unquote(found["user"] or who.name), unquote(found["server"] or "")
+        user, server = found["user"] or who.name, found["server"] or ""
         if {user, server} & {".", ".."}:
             raise Refusal(404, "That is not the name of a user or a server.")
         if not who.has("access:servers", server, user):

@@ -177,6 +177,24 @@ async def test_a_server_is_started_on_demand_if_the_scope_allows(hub: Hub, path:
         assert (await agent.sources(path))[1] == "kept"
 
 
+async def test_a_server_that_is_killed_during_a_run_is_started_again(
+    hub: Hub, path: str, tmp_path: Path
+) -> None:
+    if not await hub.model("ben"):
+        await hub.start("ben")
+    gate = Gate(tmp_path / "gate")
+    async with hub_agent(hub.service_url, await hub.token("ben")) as agent:
+        run = asyncio.ensure_future(agent.call("run_code", path=path, code=gate.code, timeout=120))
+        await gate.reached()
+        await agent.write(path, "second", "kept")
+        await hub.kill_server("ben")
+        with pytest.raises(Exception):  # noqa: B017, PT011 - whatever the client makes of it
+            await run
+        gate.open()
+        # Nobody has told the Hub yet, and the same client goes on.
+        assert (await agent.sources(path))[1] == "kept"
+
+
 async def test_a_shared_server_is_reached_by_those_who_may(hub: Hub, path: str) -> None:
     ana = await hub.token("ana")
     if not await hub.model("team"):

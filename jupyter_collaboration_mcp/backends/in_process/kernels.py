@@ -177,7 +177,8 @@ class InProcessKernels:
         return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) is manager
 
     async def interrupt(self, kernel_id: str) -> None:
-        with _asking_gateway(f"the kernel {kernel_id}"):
+        remote = self._runs_behind_gateway(kernel_id)
+        with _asking_gateway(f"the kernel {kernel_id}") if remote else contextlib.nullcontext():
             await ensure_async(self._kernels.interrupt_kernel(kernel_id))
 
     async def restart(self, kernel_id: str) -> None:
@@ -302,8 +303,6 @@ def _asking_gateway(about: str) -> Iterator[None]:
     try:
         yield
     except HTTPError as error:
-        if error.status_code < 500:
-            raise
         raise errors.gateway_silent(about, _reason(error)) from error
 
 
@@ -319,5 +318,6 @@ def _info(model: Mapping[str, Any], path: str | None) -> KernelInfo:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, HTTPError):
-        return words(error.log_message or error.reason)
+        message = error.log_message
+        return words(message % error.args if message and error.args else message or error.reason)
     return words(error) if str(error) else type(error).__name__

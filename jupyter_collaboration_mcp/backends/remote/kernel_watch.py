@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
 from logging import Logger
@@ -71,6 +72,13 @@ class KernelWatch:
             self._looked = now
             self._looking = self._tasks.start(self._look())
 
+    async def _list(self) -> None:
+        self._until_list = _LIST_EVERY
+        try:
+            await self._api.get("api", "kernels")
+        except TokenRefused:
+            self._until_list = sys.maxsize  # a gateway tells nobody, unless it is configured to
+
     async def close(self) -> None:
         await self._tasks.close()
 
@@ -81,8 +89,7 @@ class KernelWatch:
                 model = dict(await self._api.get("api", "kernels", self._kernel_id))
                 self._until_list -= 1
                 if self._until_list <= 0:
-                    await self._api.get("api", "kernels")
-                    self._until_list = _LIST_EVERY
+                    await self._list()
         except Refused as error:
             if error.status == 404:
                 self._found(None)
