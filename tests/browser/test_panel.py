@@ -13,7 +13,7 @@ from playwright.async_api import expect
 from tests.conftest import MakeServer, Times
 from tests.harness import measuring, notebooks
 from tests.harness.agents import AgentClient, agent, text_of
-from tests.harness.browser import EXPOSE_APP, open_notebook
+from tests.harness.browser import EXPOSE_APP, LabPage, new_page
 from tests.harness.jupyter import NOT_MEASURED, REPOSITORY, JupyterProcess
 from tests.harness.panel import Panel
 from tests.harness.panel_page import PanelPage, ProxiedServer, open_panel
@@ -544,10 +544,10 @@ async def test_without_the_endpoints_nothing_of_the_panel_shows(make_server: Mak
     async with server:
         write(server, "a.ipynb")
         loaded: list[str] = []
-        async with open_notebook(server, "a.ipynb") as page:
-            page.page.on("request", lambda request: loaded.append(request.url))
-            await page.page.reload()
-            await page.wait_for_text("def load")
+        async with new_page() as blank:
+            blank.on("request", lambda request: loaded.append(request.url))
+            page = LabPage(blank)
+            await page.open(server, "a.ipynb")
             panel = PanelPage(page)
             await expect(panel.sidebar).to_have_count(0)
             for part in (".jp-McpStatus", ".jp-McpToolbar", '[data-id="collaboration-mcp-panel"]'):
