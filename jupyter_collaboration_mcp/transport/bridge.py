@@ -16,8 +16,7 @@ from urllib.parse import unquote
 from jupyter_server._tz import utcnow
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from jupyter_server.auth.decorator import allow_unauthenticated
-from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.utils import ensure_async, origin_matches_pat
+from jupyter_server.utils import ensure_async
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
@@ -35,12 +34,8 @@ from jupyter_collaboration_mcp.transport.agent_tokens import AgentToken, AgentTo
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.hub_limits import hub_owner, within_hub_scopes
 from jupyter_collaboration_mcp.transport.open_requests import TooManyRequests
-from jupyter_collaboration_mcp.transport.origins import (
-    SECURE_HEADERS,
-    authority,
-    is_loopback,
-    is_origin,
-)
+from jupyter_collaboration_mcp.transport.origin_handler import OriginHandler
+from jupyter_collaboration_mcp.transport.origins import is_loopback
 from jupyter_collaboration_mcp.transport.request_secrets import (
     forget_secrets,
     normalise_authorization,
@@ -85,9 +80,6 @@ _NO_CREDENTIAL = (
     "This Jupyter server has neither token nor password and can be reached from other machines, so "
     "it serves no agents. Set a token, or JupyterCollaborationMCP.allow_without_token."
 )
-#: What pages of allowed origins may read of an answer's headers.
-_EXPOSED = "Mcp-Session-Id, Retry-After, WWW-Authenticate"
-
 _WORTHLESS = "This agent token was revoked, has expired, or never was one."
 
 _ERRORS = {
@@ -102,7 +94,7 @@ _ERRORS = {
 }
 
 
-class MCPHandler(JupyterHandler):
+class MCPHandler(OriginHandler):
     """One HTTP request to the MCP endpoint."""
 
     auth_resource = "mcp"
@@ -157,7 +149,7 @@ class MCPHandler(JupyterHandler):
             self._enter(token)
         elif not (self._open_to_all or self.identity_provider.auth_enabled or self._is_local()):
             raise HTTPError(403, _NO_CREDENTIAL)
-        if self.current_user is None and not self._is_preflight():
+        if self.current_user is None and not self.is_preflight():
             raise HTTPError(401)
 
     def _enter(self, token: str) -> None:
@@ -172,35 +164,6 @@ class MCPHandler(JupyterHandler):
         """Whether the server can be reached from this machine only."""
         server = self.serverapp
         return server is not None and bool(server.sock or is_loopback(server.ip))
-
-    def skip_check_origin(self) -> bool:
-        # Jupyter trusts any site that has a token. An agent endpoint is what DNS rebinding and
-        # drive-by pages aim at, so the MCP specification requires an Origin check on each request.
-        return False
-
-    def check_origin(self, origin_to_satisfy_tornado: str = "") -> bool:
-        """Let in the server's own origin and those that its configuration names.
-
-        Jupyter's own method compares what stands between `//` and `/`, in whatever this is.
-        """
-        sent = self.request.headers.get_list("Origin")
-        if not sent or self.allow_origin == "*":
-            return True
-        if len(sent) == 1 and self._is_allowed(sent[0]):
-            return True
-        self.log.warning("Refused a request to %s from Origin %.200r", self.request.path, sent)
-        return False
-
-    def _is_allowed(self, origin: str) -> bool:
-        host = self.request.headers.get("Host")
-        if host is not None and authority(origin) == host.lower():
-            return True
-        if self.allow_origin:
-            return bool(origin.lower() == self.allow_origin)
-        return self._fits_pattern(origin.lower())
-
-    def _fits_pattern(self, origin: str) -> bool:
-        return is_origin(origin) and origin_matches_pat(self.allow_origin_pat or "", origin)
 
     def check_xsrf_cookie(self) -> None:
         # Tornado calls this before `prepare`, when there is no user yet; and without a user the
@@ -244,40 +207,6 @@ class MCPHandler(JupyterHandler):
             return "user:anonymous"
         return f"user:{self.current_user.username}"
 
-    # What browsers are told
-
-    def set_default_headers(self) -> None:
-        super().set_default_headers()
-        for name, value in SECURE_HEADERS.items():
-            self.set_header(name, value)
-
-    def set_cors_headers(self) -> None:
-        """Let the origins of `ServerApp.allow_origin` read the answer, and no others.
-
-        Jupyter's own method would let any origin in that sends a token.
-        """
-        origin = self.get_origin()
-        if origin is None:
-            return
-        if self.allow_origin:
-            self.set_header("Access-Control-Allow-Origin", self.allow_origin)
-        elif self._fits_pattern(origin):
-            self.set_header("Access-Control-Allow-Origin", origin)
-        else:
-            return
-        self.set_header("Access-Control-Expose-Headers", _EXPOSED)
-        self.set_header("Vary", "Origin")
-        if self.allow_credentials:
-            self.set_header("Access-Control-Allow-Credentials", "true")
-
-    def _is_preflight(self) -> bool:
-        headers = self.request.headers
-        return (
-            self.request.method == "OPTIONS"
-            and "Origin" in headers
-            and "Access-Control-Request-Method" in headers
-        )
-
     # The request, in
 
     @allow_unauthenticated  # `prepare` answers 401; Jupyter would send a login page
@@ -299,7 +228,7 @@ class MCPHandler(JupyterHandler):
     def options(self) -> None:
         self.set_status(204)
         self.set_header("Allow", METHODS)
-        if self._is_preflight() and "Access-Control-Allow-Origin" in self._headers:
+        if self.is_preflight() and "Access-Control-Allow-Origin" in self._headers:
             self.set_header("Access-Control-Allow-Methods", METHODS)
             # As asked: tools may declare headers of their own (`Mcp-Param-*`).
             asked = self.request.headers.get("Access-Control-Request-Headers")

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from logging import Logger
 
-from ..backends.protocols.forks import kernel_file, kernel_path
+from ..backends.protocols.forks import kernel_path
 from ..backends.protocols.kernels import Fate, KernelInfo, Kernels, KernelSpec
-from ..backends.protocols.room_ids import RoomId
 from ..collaboration.peer import RoomPeer
 from ..documents.foreign_text import ID, inline, listed
 from ..documents.notebook import Notebook
@@ -26,6 +25,7 @@ from ..remedies import Intent
 from . import cell_selection, guards
 from .cell_target import CellTarget
 from .kernel_state import KernelState
+from .kernels_of_documents import kernel_of, kernel_of_fork
 from .open_document import OpenDocument
 from .permissions import Level
 from .remembered_runs import RememberedRuns
@@ -259,7 +259,7 @@ class Runs:
 
     async def end_kernel(self, fork_id: str) -> None:
         """Shut down the kernel of a fork that ends, if it has one."""
-        info = await self._find_of_fork(fork_id)
+        info = await kernel_of_fork(self._kernels, fork_id)
         if info is not None and info.path is not None:
             lost = self._lose(info.id, "gone")
             await self._kernels.end(info.path)
@@ -390,7 +390,11 @@ class Runs:
         if not isinstance(peer.document, Notebook):
             return
         room_id, running = peer.link.room_id, peer.notebook.running()
-        if running and await self._find(room_id, kernel_path(room_id, peer.link.path)) is None:
+        if (
+            running
+            and await kernel_of(self._kernels, room_id, kernel_path(room_id, peer.link.path))
+            is None
+        ):
             await peer.catch_up()
             with peer.doc.transaction(origin="heal"):
                 for index in peer.notebook.running():
@@ -451,19 +455,7 @@ class Runs:
 
     async def _kernel_of(self, here: OpenDocument) -> KernelInfo | None:
         """The kernel of a document, if it has one."""
-        return await self._find(here.peer.link.room_id, here.room_path)
-
-    async def _find(self, room_id: RoomId, path: str) -> KernelInfo | None:
-        info = await self._kernels.find(path)
-        if info is None and room_id.is_fork:
-            return await self._find_of_fork(room_id.file_id)
-        return info
-
-    async def _find_of_fork(self, fork_id: str) -> KernelInfo | None:
-        """The kernel of a fork, whose root may have been in another folder when it was started."""
-        name = kernel_file(fork_id)
-        running = await self._kernels.running()
-        return next((each for each in running if (each.path or "").split("/")[-1] == name), None)
+        return await kernel_of(self._kernels, here.peer.link.room_id, here.room_path)
 
     async def _existing(self, here: OpenDocument) -> KernelInfo:
         info = await self._kernel_of(here)
