@@ -169,8 +169,9 @@ _PUBLIC = {"api", "logout"}
 
 def files(server: JupyterProcess) -> set[str]:
     """What is in a server's directory, without what it keeps there itself."""
-    found = Path(server.root).rglob("*")
-    return {str(path) for path in found if not path.name.startswith(".")}
+    root = Path(server.root)
+    found = [path.relative_to(root) for path in root.rglob("*")]
+    return {str(path) for path in found if not any(part.startswith(".") for part in path.parts)}
 
 
 def forms(token: str) -> list[tuple[dict[str, str], str]]:
