@@ -94,7 +94,7 @@ class ReportedFeed:
         return self._sites.find(path)
 
     def _of(self, site: Site) -> _SiteReports | None:
-        if site.panel is None:
+        if site.panel is None or not site.panel.wanted:
             return None
         if site.panel not in self._reports:
             self._reports[site.panel] = _SiteReports(site, site.panel)

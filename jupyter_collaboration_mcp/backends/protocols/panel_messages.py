@@ -28,6 +28,10 @@ class PanelReports(Protocol):
     on_message: Callable[[Mapping[str, Any]], None] | None
     """Called with what the server says."""
 
+    @property
+    def wanted(self) -> bool:
+        """Whether the server may have a panel, as far as known."""
+
     def send(self, message: Mapping[str, Any]) -> None:
         """Tell the server something, soon, or once the line is open."""
 

@@ -55,9 +55,13 @@ class PanelLine:
         self._tasks = OwnedTasks()
         self._staying: asyncio.Task[None] | None = None
 
+    @property
+    def wanted(self) -> bool:
+        return time.monotonic() >= self._quiet_until
+
     def send(self, message: Mapping[str, Any]) -> None:
         """Tell the server something, soon, or once the line is open."""
-        if time.monotonic() < self._quiet_until:
+        if not self.wanted:
             return
         self._number += 1
         self._unsaid.append((self._number, json.dumps({**message, "n": self._number})))
@@ -65,7 +69,7 @@ class PanelLine:
 
     def open(self) -> None:
         """Say what there is to say: an agent uses the server."""
-        if time.monotonic() < self._quiet_until:
+        if not self.wanted:
             return
         if self._staying is None or self._staying.done():
             self._staying = self._tasks.start(self._stay())
