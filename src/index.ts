@@ -13,11 +13,29 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { Api } from './api';
 import { IState } from './protocol';
+import { Refused } from './refused';
 
 const ID = '@jupyter-collaboration-mcp/panel:panel';
 
 /** How long JupyterLab's layout waits for the server: after that the panel comes by itself. */
 const PATIENCE = 500;
+
+/** How long a server that could not answer is left alone. */
+const PAUSE = 5000;
+
+/** The state; null on a server without our extension, or if this person may not see agents. */
+async function ask(api: Api): Promise<IState | null> {
+  for (;;) {
+    try {
+      return await api.state();
+    } catch (error) {
+      if (error instanceof Refused && error.status < 500) {
+        return null;
+      }
+      await new Promise(resolve => setTimeout(resolve, PAUSE));
+    }
+  }
+}
 
 const panel: JupyterFrontEndPlugin<void> = {
   id: ID,
@@ -50,11 +68,9 @@ const panel: JupyterFrontEndPlugin<void> = {
       console.warn('The settings of the agents are missing.', error)
     );
     const begin = async (): Promise<void> => {
-      let state: IState;
-      try {
-        state = await api.state();
-      } catch {
-        return; // a server without our extension, or a person who may not see agents
+      const state = await ask(api);
+      if (state === null) {
+        return;
       }
       const { start } = await import('./app');
       const trans = (translator ?? nullTranslator).load('jupyter_collaboration_mcp');
