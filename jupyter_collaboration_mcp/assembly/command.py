@@ -78,7 +78,8 @@ async def assemble_command(
             closing.push_async_callback(local.close)
             closing.push_async_callback(_leave_all, sites)
             local.join()
-        report = partial(_report_troubles, list(sites) if settings.server else (), say)
+        named = settings.server or (settings.hub and not settings.start_servers)
+        report = partial(_report_troubles, list(sites) if named else (), say)
         await closing.enter_async_context(_in_background(log, remote.sweep, report))
         if settings.hub is None or sites.failure is None:
             connections.check_aliases()

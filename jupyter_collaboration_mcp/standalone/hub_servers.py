@@ -10,7 +10,8 @@ from functools import partial
 
 from ..backends.remote.hub_api import HubApi, HubUser, Report
 from ..backends.remote.server_address import ServerAddress
-from ..errors import CollaborationError, ServerStopped
+from ..errors import CollaborationError, NotJupyter, ServerStopped
+from ..owned_tasks import OwnedTasks
 from ..workspace.sites import Site, Sites
 from .aliases import free_alias
 from .connections import Connections
@@ -50,10 +51,13 @@ class HubServers:
         self._may_start = may_start
         self._joined: dict[str, Site] = {}
         """By the name of the server."""
-        self._looked = -math.inf
+        self._look_at = -math.inf
+        """When the Hub is asked again which servers there are, on the loop's clock."""
         self._looking = asyncio.Lock()
+        self._tasks = OwnedTasks()
 
     async def close(self) -> None:
+        await self._tasks.close()
         await self._hub.close()
 
     async def join(self) -> None:
@@ -65,29 +69,30 @@ class HubServers:
             self._say(f"{self._sites.failure.happened} {self._sites.failure.remedy}")
         elif not self._joined:
             self._say(f"There is no server at {self._hub.root} yet.")
-        for site in self._joined.values():
-            if (error := await site.trouble()) is not None and not self._may_start:
-                alias = f"{site.alias}: " if site.alias else ""
-                self._say(f"{alias}{error.happened} {error.remedy}")
 
     async def _provide(self) -> None:
-        now = asyncio.get_running_loop().time()
-        if self._looking.locked() and self._joined:
-            return  # what is there is enough meanwhile
-        if now - self._looked < _LOOK_AGAIN:
+        if asyncio.get_running_loop().time() < self._look_at:
             return
-        async with self._looking:
-            if asyncio.get_running_loop().time() - self._looked < _LOOK_AGAIN:
-                return
-            try:
-                if not self._joined:
-                    await self._hub.check()
-                self._put(await self._servers())
-            except CollaborationError as error:
-                self._sites.failure = error
-            else:
-                self._sites.failure = None
-                self._looked = asyncio.get_running_loop().time()
+        if not self._joined:
+            async with self._looking:
+                await self._look()
+        elif not len(self._tasks):  # what is there is enough meanwhile
+            self._tasks.start(self._look())
+
+    async def _look(self) -> None:
+        now = asyncio.get_running_loop().time
+        if now() < self._look_at:
+            return
+        try:
+            if not self._joined:
+                await self._hub.check()
+            self._put(await self._servers())
+        except CollaborationError as error:
+            self._sites.failure = error
+            self._look_at = now() + _LOOK_AGAIN if self._joined else -math.inf
+        else:
+            self._sites.failure = None
+            self._look_at = now() + _LOOK_AGAIN
 
     async def _servers(self) -> HubUser:
         who = await self._hub.user()
@@ -108,16 +113,23 @@ class HubServers:
             alias = "" if alone else free_alias(name or _DEFAULT, taken)
             address = replace(self._address, url=url)
             site = self._connections.site(alias, address)
-            check = partial(self._check_named, name) if name else site.check
-            site.rousing = _Rouser(partial(self._start, name, site), check)
+            if name and site.checking is not None:
+                site.checking = partial(self._check_named, name, site.checking)
+            site.rousing = _Rouser(partial(self._start, name, site), site.check)
             self._joined[name] = site
             self._sites.put(site)
 
-    async def _check_named(self, name: str) -> None:
-        """Ask the Hub: for a named server that does not run, the default server would answer."""
-        who = await self._servers()
-        if not who.runs(name):
-            raise self._stopped(name, f"{self._hub.root}user/{who.name}/{name}/", who)
+    async def _check_named(
+        self, name: str, check: Callable[[], Awaitable[str | None]]
+    ) -> str | None:
+        """Check a named server. If it does not run, the default server knows nothing at its URL."""
+        try:
+            return await check()
+        except NotJupyter:
+            who = await self._servers()
+            if who.runs(name):
+                raise
+            raise self._stopped(name, f"{self._hub.root}user/{who.name}/{name}/", who) from None
 
     async def _start(self, name: str, site: Site, report: Report) -> None:
         """Wait for a server that does not run, if it is being started or may be."""

@@ -147,6 +147,22 @@ async def test_a_hub_that_was_away_is_joined_when_it_is_back(tmp_path: Path, hub
             assert "x = " in await agent.say("get_notebook", path="work.ipynb")
 
 
+async def test_a_hub_may_be_restarted_under_the_command(hub: Hub, tmp_path: Path) -> None:
+    if not await hub.model("ana"):
+        await hub.start("ana")
+    await hub.start("ana", "gpu")
+    async with command(hub, tmp_path, await hub.token("ana")) as agent:
+        await agent.write("default:work.ipynb", "cell-00001", "before")
+        hub.kill("hub")
+        # Servers ask the Hub about a token from time to time, and have to refuse it without.
+        result = await agent.call("get_notebook", path="gpu:work.ipynb")
+        assert not result.is_error or text_of(result).startswith("server_unreachable: ")
+        await hub.start_hub()
+        for alias in ("default", "gpu"):  # both serve the home directory
+            assert (await agent.sources(f"{alias}:work.ipynb"))[1] == "before"
+    await hub.stop("ana", "gpu")
+
+
 @pytest.mark.parametrize(
     ("headers", "said"),
     [("", "is not a JupyterHub"), ("x-jupyterhub-version: 1.5.1\r\n", "version 1.5.1")],
