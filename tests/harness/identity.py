@@ -13,8 +13,14 @@ from jupyter_server.base.handlers import JupyterHandler
 
 SCOPE = "access:servers!server=ana/"
 
-#: What the Hub says of tokens: `hub-ana` is Ana's, and so is `hub-other`; Bob may not enter.
-TOKENS = {"hub-ana": ("ana", SCOPE), "hub-other": ("ana", SCOPE), "hub-bob": ("bob", "none")}
+#: What the Hub says of tokens: `hub-ana` is Ana's, and so is `hub-other`; Eve may enter, too, and
+#: Bob may not.
+TOKENS = {
+    "hub-ana": ("ana", SCOPE),
+    "hub-other": ("ana", SCOPE),
+    "hub-eve": ("eve", SCOPE),
+    "hub-bob": ("bob", "none"),
+}
 
 
 class HubUser(User):

@@ -59,7 +59,7 @@ async def test_the_text_is_that_of_the_command_with_a_token_within_its_limits(
     monkeypatch.setenv("JUPYTER_TOKEN", server.token)
 
     def printed() -> str:
-        assert main(["config", client, "--http", server.url, "--with-token"]) == 0
+        assert main(["config", client, "--http", server.url]) == 0
         return capsys.readouterr().out
 
     said = await asyncio.to_thread(printed)
