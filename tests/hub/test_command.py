@@ -41,7 +41,9 @@ async def command(hub: Hub, home: Path, token: str, *arguments: str) -> AsyncIte
 
 @pytest.fixture(scope="module")
 async def hub(anyio_backend: str) -> AsyncIterator[Hub]:
-    async with Hub("ana", "ben") as running:
+    # It answers at once when it is asked to start a server, as it does where that takes long.
+    slow = {"tornado_settings": {"slow_spawn_timeout": 0}, "active_server_limit": 2}
+    async with Hub("ana", "ben", "carl", settings={"JupyterHub": slow}) as running:
         for user in ("ana", "ben"):
             notebooks.write(running.root(user) / "work.ipynb", notebooks.numbered(2))
         yield running
@@ -66,6 +68,18 @@ async def test_a_server_is_started_when_an_agent_needs_it(hub: Hub, tmp_path: Pa
         await hub.stop("ana")
         await asyncio.sleep(_A_WHILE)
         assert (await agent.sources("work.ipynb"))[0] == "kept"
+
+
+async def test_a_server_that_the_hub_does_not_start_is_reported(hub: Hub, tmp_path: Path) -> None:
+    for user in ("ana", "ben"):
+        if not await hub.model(user):
+            await hub.start(user)
+    async with command(hub, tmp_path, await hub.token("carl"), "--start-servers") as agent:
+        error = await agent.refused("get_notebook", path="work.ipynb")
+        assert error["code"] == "hub_refused"
+        assert "limit exceeded" in error["message"]
+        assert f"{hub.url}hub/home" in error["next_step"]
+    await hub.stop("ben")
 
 
 async def test_a_stopped_server_is_named_as_such(hub: Hub, tmp_path: Path) -> None:
