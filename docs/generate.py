@@ -622,7 +622,7 @@ extension.)
 
 **Mistakes are refused.** If a setting or variable does not exist or is invalid, the extension does
 not load, and one line in Jupyter's log says why; Jupyter itself keeps running. The command exits
-with such a line and code 2. Each ignores variables that only the other has."""
+with such a line and code 2. Each ignores variables that only others have."""
 
 _CONFIGURATION_NOTES = """\
 **Paths** are globs on paths relative to the root, with `*`, `?` and `[...]`. A `*` also matches
@@ -670,11 +670,12 @@ The URL of a connection can narrow what is configured, but never widen it:
 | `?toolsets=` | toolsets for this connection, comma-separated; also a dialect |
 | `?permission=` | the most that this connection may do |
 | `?mode=propose` | edits go to forks, which a person merges |
+| `?structured=true` | answers also have `structuredContent`, for programs |
 | `?agent=` | the agent's name; otherwise `agent_name`, the MCP client's own name, or "Agent" |
 
-For example `/mcp?toolsets=core&permission=read&agent=Ada`. A URL with any other parameter, or with
-an unknown or empty level or toolset, is refused with status 400, because a misspelt limit would be
-no limit.
+For example `/mcp?toolsets=core&permission=read&agent=Ada`. A URL with any other parameter (but
+Jupyter's `?token=`), or with an unknown or empty level or toolset, is refused with status 400, because
+a misspelt limit would be no limit.
 
 ## An example
 

@@ -41,6 +41,9 @@ c.JupyterHub.services = [
     }
 ]
 
+# Otherwise files in a user's ~/.jupyter override the limits in /etc/jupyter.
+c.Spawner.disable_user_config = True
+
 # Servers take the Hub's word for a token for so many seconds: a token that is revoked counts
 # that long at /user/NAME/mcp. (At the service it is a second.)
 c.Spawner.args = ["--HubOAuth.cache_max_age=60"]

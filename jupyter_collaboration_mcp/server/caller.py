@@ -113,7 +113,8 @@ class Caller:
     """The credential and the wishes that came with one request; never the token itself."""
 
     credential: str
-    """`token:server`, `token:<hash>` or `user:<name>`: stable for one person, safe to log."""
+    """`token:server`, `token:<hash>`, `agent:<id>` of an agent's own token, `user:<name>` or, on a
+    JupyterHub, `service:<name>`: stable for one person, safe to log."""
     options: ConnectionOptions
     authorize: Authorizer
     by_path: bool = False

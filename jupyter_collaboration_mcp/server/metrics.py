@@ -21,7 +21,16 @@ from .call_record import CANCELLED, OK, CallRecord
 _PREFIX = "jupyter_collaboration_mcp"
 
 #: Codes of errors with which a call is refused, and not tried.
-_REFUSED = frozenset({"path_refused", "permission_refused", "rate_limited", "too_many_documents"})
+_REFUSED = frozenset(
+    {
+        "agent_paused",
+        "agent_stopped",
+        "path_refused",
+        "permission_refused",
+        "rate_limited",
+        "too_many_documents",
+    }
+)
 
 _CALLS = Counter(
     f"{_PREFIX}_calls", "Calls of agents, by how they ended.", labelnames=("call", "outcome")

@@ -34,6 +34,12 @@ def instructions(text: str) -> list[tuple[str, str]]:
     return [(line.partition(" ")[0], line.partition(" ")[2]) for line in joined.splitlines()]
 
 
+def _built_from() -> list[str]:
+    """What the build of the panel reads."""
+    (names,) = re.findall(r"^SOURCES = (.*)$", (REPOSITORY / "hatch_build.py").read_text(), re.M)
+    return list(json.loads(names))
+
+
 def test_the_page_links_to_each_file() -> None:
     for file in DEPLOY.iterdir():
         if file.name != "jupyter_server_config.json":  # the Dockerfile copies it
@@ -50,6 +56,9 @@ def test_the_container_file_copies_what_is_there() -> None:
             assert all((REPOSITORY / source).exists() for source in sources), rest
         if name == "CMD":
             assert json.loads(rest) == ["jupyterhub-singleuser"]
+    copied = {word for name, rest in found if name == "COPY" for word in shlex.split(rest)[:-1]}
+    # The build needs what its hook reads, and the hook itself.
+    assert {"hatch_build.py", "install.json", *_built_from()} <= copied
     assert [rest for name, rest in found if name == "USER"][-1] == "${NB_UID}"  # not root
 
 

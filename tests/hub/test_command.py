@@ -23,6 +23,7 @@ from tests.harness import notebooks
 from tests.harness.agents import AgentClient, over_stdio, text_of
 from tests.harness.http_proxy import Front
 from tests.harness.hub import Hub
+from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(240)]
 
@@ -172,8 +173,10 @@ async def test_a_hub_may_be_restarted_under_the_command(hub: Hub, tmp_path: Path
         result = await agent.call("get_notebook", path="gpu:work.ipynb")
         assert not result.is_error or text_of(result).startswith("server_unreachable: ")
         await hub.start_hub()
-        for alias in ("default", "gpu"):  # both serve the home directory
-            assert (await agent.sources(f"{alias}:work.ipynb"))[1] == "before"
+        assert (await agent.sources("default:work.ipynb"))[1] == "before"
+        # Both serve the home directory, so the other one has it as soon as it is saved.
+        await until(lambda: "before" in (hub.root("ana") / "work.ipynb").read_text())
+        assert (await agent.sources("gpu:work.ipynb"))[1] == "before"
     await hub.stop("ana", "gpu")
 
 

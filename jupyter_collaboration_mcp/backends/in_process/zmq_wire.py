@@ -131,8 +131,8 @@ class ZmqWire:
         manager = self._manager
         socket = self._context.socket(_CHANNELS[channel])
         socket.linger = 0
-        # A kernel drops the question of input() as long as stdin is not connected. Each socket tries
-        # by itself until the kernel is there, every 100 ms if nothing else is said.
+        # A kernel drops the question of input() as long as stdin is not connected. Each socket
+        # tries by itself until the kernel is there, every 100 ms if nothing else is said.
         socket.reconnect_ivl = 10
         socket.identity = self._session.bsession
         if getattr(manager, "curve_publickey", None) is not None:
