@@ -674,8 +674,8 @@ The URL of a connection can narrow what is configured, but never widen it:
 | `?agent=` | the agent's name; otherwise `agent_name`, the MCP client's own name, or "Agent" |
 
 For example `/mcp?toolsets=core&permission=read&agent=Ada`. A URL with any other parameter (but
-Jupyter's `?token=`), or with an unknown or empty level or toolset, is refused with status 400, because
-a misspelt limit would be no limit.
+Jupyter's `?token=`), or with an unknown or empty level or toolset, is refused with status 400,
+because a misspelt limit would be no limit.
 
 ## An example
 
