@@ -21,9 +21,10 @@ from ..backends.remote.jupyterhub import Hub
 from ..backends.remote.server_address import ServerAddress
 from ..errors import CollaborationError, ServerStopped
 from ..transport.endpoint import MAX_REQUEST_BODY_SIZE
+from ..transport.open_requests import OpenRequests, TooManyRequests
 from ..transport.origins import authority
 from .answers import Refusal
-from .owners import TokenOwners
+from .owners import TokenOwners, hash_of
 from .routes import Route
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ _NOT_PASSED_ON = frozenset(
 
 #: Seconds to connect to the Hub or its proxy. How long an answer takes is up to the client.
 _TIMEOUT = {"connect": 10.0, "read": None, "write": None, "pool": None}
+
+#: Seconds for the body of a request to come.
+_BODY_LIMIT = 60.0
 
 
 class HubService:
@@ -71,6 +75,7 @@ class HubService:
         )
 
         self._owners = TokenOwners(self._http, api, hub, token_age)
+        self._requests = OpenRequests()
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -110,10 +115,26 @@ class HubService:
         headers = dict(scope["headers"])
         _check_origin(headers)
         token = _token(headers)
-        body = await _body(receive)
+        try:
+            with self._requests.open(hash_of(token).hex(), lambda: None):
+                await self._serve_one(scope, receive, send, below, token)
+        except TooManyRequests:
+            said = "Too many requests at once with this token."
+            raise Refusal(429, said, (b"retry-after", b"1")) from None
+
+    async def _serve_one(
+        self, scope: Scope, receive: Receive, send: Send, below: str, token: str
+    ) -> None:
+        # Before the body is read: nobody without a token has a say in how much memory is used.
         who = await self._owners.find(token)
         route = Route.of(below, who)
-        request = _Request(scope, token, body, route, self._url(scope, route))
+        url = self._url(scope, route)
+        try:
+            async with asyncio.timeout(_BODY_LIMIT):
+                body = await _body(receive)
+        except TimeoutError:
+            raise Refusal(408, "The body of the request did not come.") from None
+        request = _Request(scope, token, body, route, url)
         gone = asyncio.ensure_future(_disconnect(receive))
         answering = asyncio.ensure_future(self._answer(request, who, send))
         try:

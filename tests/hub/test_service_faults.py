@@ -1,0 +1,136 @@
+"""What the service of a Hub does when its callers, the Hub or a user's server misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from jupyter_collaboration_mcp.hub_service import service as service_module
+from jupyter_collaboration_mcp.hub_service.service import HubService
+from tests.harness.http_proxy import Front, Speech
+from tests.harness.waiting import until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+ANA = {"kind": "user", "name": "ana", "scopes": ["access:servers!user=ana"], "servers": {}}
+BODY = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+
+
+def says(status: int, content: Any, kind: str = "application/json") -> Speech:
+    """An answer as the Hub sends or forwards it."""
+
+    async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        writer.write(
+            f"HTTP/1.1 {status} Because\r\nx-jupyterhub-version: 6.1.1\r\ncontent-type: {kind}\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
+        )
+        writer.write(body)
+
+    return speak
+
+
+class Answer:
+    """What a request is answered with, as far as it has come."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[bytes, bytes] = {}
+        self.body = b""
+        self.begun = asyncio.Event()
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], dict(message["headers"])
+            self.begun.set()
+        self.body += message.get("body", b"")
+
+    @property
+    def said(self) -> str:
+        return str(json.loads(self.body)["error"])
+
+
+class Caller:
+    """Hands the service a request; nothing more comes after its body."""
+
+    def __init__(self, *parts: bytes, ends: bool = True) -> None:
+        self._parts = list(parts)
+        self._ends = ends
+        self.read = 0
+
+    async def receive(self) -> Any:
+        if not self._parts:
+            await asyncio.Event().wait()
+        self.read += 1
+        part = self._parts.pop(0)
+        return {
+            "type": "http.request",
+            "body": part,
+            "more_body": bool(self._parts) or not self._ends,
+        }
+
+
+async def ask(
+    service: HubService,
+    caller: Caller | None = None,
+    method: str = "POST",
+    query: bytes = b"",
+    answer: Answer | None = None,
+) -> Answer:
+    answer = answer or Answer()
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": "/services/mcp/",
+        "query_string": query,
+        "headers": [(b"authorization", b"Bearer secret"), (b"host", b"hub.example")],
+    }
+    caller = caller or Caller(BODY)
+    await service(scope, caller.receive, answer.send)
+    return answer
+
+
+@asynccontextmanager
+async def serving(answers: Mapping[str, int | Speech]) -> AsyncIterator[tuple[HubService, Front]]:
+    """The service of a Hub that answers as it is told to."""
+    async with Front("http://127.0.0.1:9/", {"GET hub/api/user": says(200, ANA), **answers}) as hub:
+        service = HubService("/services/mcp/", hub.url, hub.url, "mcp")
+        try:
+            yield service, hub
+        finally:
+            await service.close()
+
+
+async def test_nothing_is_read_for_a_token_that_opens_nothing() -> None:
+    for model, status in (({}, 401), ({**ANA, "scopes": []}, 403)):
+        user = says(200, model) if model else says(403, {"message": "no"})
+        caller = Caller(b"x" * 1_000, b"y", ends=False)
+        async with serving({"GET hub/api/user": user}) as (service, _):
+            assert (await ask(service, caller)).status == status
+        assert caller.read == 0
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "_BODY_LIMIT", 0.05)
+    async with serving({}) as (service, hub):
+        answer = await ask(service, Caller(b"{", ends=False))
+        assert answer.status == 408
+        assert hub.asked == ["GET /hub/api/user"]
+
+
+async def test_one_token_has_so_many_requests_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving({}) as (service, _):
+        monkeypatch.setattr(service._requests, "_most", 1)
+        caller = Caller(b"{", ends=False)
+        first = asyncio.ensure_future(ask(service, caller))
+        await until(lambda: caller.read)
+        answer = await ask(service)
+        assert (answer.status, answer.headers[b"retry-after"]) == (429, b"1")
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert not len(service._requests)
