@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -134,3 +135,20 @@ async def test_one_token_has_so_many_requests_open(monkeypatch: pytest.MonkeyPat
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         assert not len(service._requests)
+
+
+@pytest.mark.parametrize(
+    ("hub", "api", "verified"),
+    [
+        ("http://proxy/", "http://hub/", False),
+        ("http://proxy/", "https://hub/", True),
+        ("https://proxy/", "http://hub/", True),
+    ],
+)
+async def test_certificates_are_verified_wherever_a_token_goes(
+    hub: str, api: str, verified: bool
+) -> None:
+    service = HubService("/services/mcp/", hub, api, "mcp")
+    context: Any = service._http._pool._ssl_context
+    assert (context.verify_mode is ssl.CERT_REQUIRED) == verified
+    await service.close()
