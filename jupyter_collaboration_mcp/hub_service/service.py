@@ -44,6 +44,15 @@ _NOT_PASSED_ON = frozenset(
 #: Seconds to connect to the Hub or its proxy. How long an answer takes is up to the client.
 _TIMEOUT = {"connect": 10.0, "read": None, "write": None, "pool": None}
 
+#: Seconds for which an idle connection is used again. The proxy of a Hub closes them after five:
+#: what is sent at that moment is lost, and nobody knows whether it has arrived.
+_KEEP_ALIVE = 2.0
+
+_LOST = (
+    "The connection to the user's server broke before it answered. The call itself may well have "
+    "been carried out: look before you repeat it."
+)
+
 #: Seconds for the body of a request to come.
 _BODY_LIMIT = 60.0
 
@@ -69,7 +78,11 @@ class HubService:
         # A client would keep cookies, those of one user for the requests of another; and it takes
         # longer than all the rest here.
         self._http = httpx2.AsyncHTTPTransport(
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=200),
+            limits=httpx2.Limits(
+                max_connections=None,
+                max_keepalive_connections=200,
+                keepalive_expiry=_KEEP_ALIVE,
+            ),
             trust_env=False,
             # Certificates take a while to load, and http needs no verification.
             verify=any(url.lower().startswith("https:") for url in (hub, api)),
@@ -180,7 +193,15 @@ class HubService:
             content=request.body,
             extensions={"timeout": _TIMEOUT},
         )
-        response = await self._http.handle_async_request(sent)
+        try:
+            response = await self._http.handle_async_request(sent)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            raise  # nothing was sent
+        except httpx2.HTTPError as error:
+            if request.method != "POST":
+                raise
+            _log.warning("A request was passed on and not answered: %r", error)
+            raise Refusal(502, _LOST) from error
         try:
             if (stopped := await self._in_its_place(request, response)) is not None:
                 return stopped

@@ -13,7 +13,7 @@ import pytest
 
 from jupyter_collaboration_mcp.hub_service import service as service_module
 from jupyter_collaboration_mcp.hub_service.service import HubService
-from tests.harness.http_proxy import Front, Speech
+from tests.harness.http_proxy import HANG_UP, Front, Speech
 from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -152,3 +152,24 @@ async def test_certificates_are_verified_wherever_a_token_goes(
     context: Any = service._http._pool._ssl_context
     assert (context.verify_mode is ssl.CERT_REQUIRED) == verified
     await service.close()
+
+
+async def test_a_call_that_may_have_been_carried_out_is_not_called_repeatable() -> None:
+    lost: dict[str, int | Speech] = {"POST user/ana/mcp": HANG_UP, "GET user/ana/mcp": HANG_UP}
+    async with serving(lost) as (service, hub):
+        answer = await ask(service)
+        assert answer.status == 502
+        assert b"retry-after" not in answer.headers
+        assert "look before you repeat it" in answer.said
+        assert hub.asked.count("POST /user/ana/mcp") == 1
+        # A stream carries nothing out, and neither does a question about a token.
+        assert (await ask(service, method="GET")).status == 503
+        hub.answers = {"GET hub/api/user": HANG_UP}
+        assert (await ask(service)).headers[b"retry-after"] == b"5"
+
+
+async def test_a_proxy_that_cannot_be_reached_can_be_asked_again() -> None:
+    async with serving({}) as (service, _):
+        service._hub = "http://127.0.0.1:9/"
+        answer = await ask(service)
+        assert (answer.status, answer.headers[b"retry-after"]) == (503, b"5")
