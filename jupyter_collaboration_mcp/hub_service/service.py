@@ -20,6 +20,7 @@ from ..backends.remote.hub_api import HubApi, HubUser
 from ..backends.remote.jupyterhub import Hub
 from ..backends.remote.server_address import ServerAddress
 from ..errors import CollaborationError, ServerStopped
+from ..owned_tasks import TaskPerKey
 from ..transport.endpoint import MAX_REQUEST_BODY_SIZE
 from ..transport.open_requests import OpenRequests, TooManyRequests
 from ..transport.origins import authority
@@ -90,8 +91,11 @@ class HubService:
 
         self._owners = TokenOwners(self._http, api, hub, token_age)
         self._requests = OpenRequests()
+        self._starts: TaskPerKey[tuple[bytes, str], None] = TaskPerKey()
+        """By the hash of a token, as what it may differs, and the name of a server."""
 
     async def close(self) -> None:
+        await self._starts.end()
         await self._http.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -175,14 +179,21 @@ class HubService:
                 return
             if request.route.user != who.name:
                 raise stopped
-        hub = HubApi(ServerAddress(self._api, request.token))
+        # Many requests that find it stopped are one start. It goes on if whoever waits has gone.
+        key = (hash_of(request.token), name)
+        starting = self._starts.ensure(key, lambda: self._start(request.token, who, name))
+        await asyncio.shield(starting)
+        if (stopped := await self._pass_on(request, send)) is not None:
+            raise stopped
+
+    async def _start(self, token: str, who: HubUser, name: str) -> None:
+        """Start a server of the owner of a token, and wait until it is ready."""
+        hub = HubApi(ServerAddress(self._api, token))
         try:
             await hub.start(who, name)
         finally:
-            self._owners.forget(request.token)
+            self._owners.forget(token)
             await hub.close()
-        if (stopped := await self._pass_on(request, send)) is not None:
-            raise stopped
 
     async def _pass_on(self, request: _Request, send: Send) -> ServerStopped | None:
         """Pass a request on; returns an error if the server does not run, and nothing was sent."""

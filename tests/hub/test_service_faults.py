@@ -173,3 +173,38 @@ async def test_a_proxy_that_cannot_be_reached_can_be_asked_again() -> None:
         service._hub = "http://127.0.0.1:9/"
         answer = await ask(service)
         assert (answer.status, answer.headers[b"retry-after"]) == (503, b"5")
+
+
+async def test_many_requests_to_a_stopped_server_are_one_start() -> None:
+    scopes = [f"{scope}:servers!user=ana" for scope in ("access", "read", "start")]
+    server = {"name": "", "url": "/user/ana/", "ready": True, "pending": None}
+    started = asyncio.Event()
+
+    async def start(head: bytes, writer: asyncio.StreamWriter) -> None:
+        # All are waiting by now.
+        await until(lambda: hub.asked.count("POST /user/ana/mcp") == 5)
+        started.set()
+        await says(202, {})(head, writer)
+
+    async def answer(head: bytes, writer: asyncio.StreamWriter) -> None:
+        stopped = says(503, b"<html>", "text/html")
+        await (says(200, {}) if started.is_set() else stopped)(head, writer)
+
+    model = {**ANA, "scopes": scopes, "servers": {"": server}}
+    answers: dict[str, int | Speech] = {
+        "GET hub/api/user": says(200, model),
+        "POST hub/api/users/ana/server": start,
+        "POST user/ana/mcp": answer,
+    }
+    async with serving(answers) as (service, hub):
+        found = await asyncio.gather(*(ask(service) for _ in range(5)))
+        assert [each.status for each in found] == [200] * 5
+        assert hub.asked.count("POST /hub/api/users/ana/server") == 1
+
+
+async def test_what_the_server_itself_says_is_passed_on_and_starts_nothing() -> None:
+    busy: dict[str, int | Speech] = {"POST user/ana/mcp": says(503, {"message": "stopping"})}
+    async with serving(busy) as (service, hub):
+        answer = await ask(service)
+        assert (answer.status, json.loads(answer.body)) == (503, {"message": "stopping"})
+        assert hub.asked == ["GET /hub/api/user", "POST /user/ana/mcp"]
