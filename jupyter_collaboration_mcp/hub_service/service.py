@@ -188,7 +188,7 @@ class HubService:
 
     async def _start(self, token: str, who: HubUser, name: str) -> None:
         """Start a server of the owner of a token, and wait until it is ready."""
-        hub = HubApi(ServerAddress(self._api, token))
+        hub = HubApi(ServerAddress(self._api, token, direct=True))
         try:
             await hub.start(who, name)
         finally:

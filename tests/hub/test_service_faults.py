@@ -13,7 +13,7 @@ import pytest
 
 from jupyter_collaboration_mcp.hub_service import service as service_module
 from jupyter_collaboration_mcp.hub_service.service import HubService
-from tests.harness.http_proxy import HANG_UP, Front, Speech
+from tests.harness.http_proxy import HANG_UP, ForwardProxy, Front, Speech
 from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -175,14 +175,14 @@ async def test_a_proxy_that_cannot_be_reached_can_be_asked_again() -> None:
         assert (answer.status, answer.headers[b"retry-after"]) == (503, b"5")
 
 
-async def test_many_requests_to_a_stopped_server_are_one_start() -> None:
+def stopped_server(hub: list[Front], waiting: int) -> dict[str, int | Speech]:
+    """A server that the Hub starts when so many requests wait for it."""
     scopes = [f"{scope}:servers!user=ana" for scope in ("access", "read", "start")]
     server = {"name": "", "url": "/user/ana/", "ready": True, "pending": None}
     started = asyncio.Event()
 
     async def start(head: bytes, writer: asyncio.StreamWriter) -> None:
-        # All are waiting by now.
-        await until(lambda: hub.asked.count("POST /user/ana/mcp") == 5)
+        await until(lambda: hub[0].asked.count("POST /user/ana/mcp") == waiting)
         started.set()
         await says(202, {})(head, writer)
 
@@ -190,16 +190,36 @@ async def test_many_requests_to_a_stopped_server_are_one_start() -> None:
         stopped = says(503, b"<html>", "text/html")
         await (says(200, {}) if started.is_set() else stopped)(head, writer)
 
-    model = {**ANA, "scopes": scopes, "servers": {"": server}}
-    answers: dict[str, int | Speech] = {
-        "GET hub/api/user": says(200, model),
+    return {
+        "GET hub/api/user": says(200, {**ANA, "scopes": scopes, "servers": {"": server}}),
         "POST hub/api/users/ana/server": start,
         "POST user/ana/mcp": answer,
     }
-    async with serving(answers) as (service, hub):
+
+
+async def test_many_requests_to_a_stopped_server_are_one_start() -> None:
+    fronts: list[Front] = []
+    async with serving(stopped_server(fronts, 5)) as (service, hub):
+        fronts.append(hub)
         found = await asyncio.gather(*(ask(service) for _ in range(5)))
         assert [each.status for each in found] == [200] * 5
         assert hub.asked.count("POST /hub/api/users/ana/server") == 1
+
+
+async def test_no_token_goes_to_a_proxy_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fronts: list[Front] = []
+    async with ForwardProxy() as proxy, serving(stopped_server(fronts, 1)) as (service, hub):
+        fronts.append(hub)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("http_proxy", proxy.url)
+        # A name of this machine that does not look like it.
+        service._api = hub.url.replace("127.0.0.1", "127.1")
+        assert (await ask(service)).status == 200
+        assert "POST /hub/api/users/ana/server" in hub.asked
+        assert proxy.asked == []
 
 
 async def test_what_the_server_itself_says_is_passed_on_and_starts_nothing() -> None:
