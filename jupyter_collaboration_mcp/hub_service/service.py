@@ -164,11 +164,17 @@ class HubService:
                 task.cancel()
             await asyncio.gather(gone, answering, return_exceptions=True)
 
-    def _url(self, scope: Scope, route: Route) -> str:
+    def _url(self, scope: Scope, route: Route) -> httpx2.URL:
         query = scope["query_string"].decode("latin-1")
+        if "#" in query:  # what follows would not be sent
+            raise Refusal(400, "The query of the URL has a #. Write %23 instead.")
         if route.level is not None:  # of several, the lowest counts
-            query += f"{'&' if query else ''}permission={route.level.name}"
-        return f"{self._hub}{route.path}{self._endpoint}{'?' if query else ''}{query}"
+            query = f"permission={route.level.name}{'&' if query else ''}{query}"
+        url = f"{self._hub}{route.path}{self._endpoint}{'?' if query else ''}{query}"
+        try:
+            return httpx2.URL(url)
+        except httpx2.InvalidURL as error:
+            raise Refusal(400, f"The URL cannot be passed on: {error}.") from None
 
     async def _answer(self, request: _Request, who: HubUser, send: Send) -> None:
         # For a named server that does not run, the default server would answer.
@@ -242,7 +248,9 @@ class HubService:
 class _Request:
     """What is sent to a user's server."""
 
-    def __init__(self, scope: Scope, token: str, body: bytes, route: Route, url: str) -> None:
+    def __init__(
+        self, scope: Scope, token: str, body: bytes, route: Route, url: httpx2.URL
+    ) -> None:
         self.method: str = scope["method"]
         self.token = token
         self.body = body

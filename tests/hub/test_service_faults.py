@@ -13,12 +13,18 @@ import pytest
 
 from jupyter_collaboration_mcp.hub_service import service as service_module
 from jupyter_collaboration_mcp.hub_service.service import HubService
+from jupyter_collaboration_mcp.server.hub_scopes import LEVEL_SCOPE
 from tests.harness.http_proxy import HANG_UP, ForwardProxy, Front, Speech
 from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-ANA = {"kind": "user", "name": "ana", "scopes": ["access:servers!user=ana"], "servers": {}}
+ANA: dict[str, Any] = {
+    "kind": "user",
+    "name": "ana",
+    "scopes": ["access:servers!user=ana"],
+    "servers": {},
+}
 BODY = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 
 
@@ -228,3 +234,22 @@ async def test_what_the_server_itself_says_is_passed_on_and_starts_nothing() -> 
         answer = await ask(service)
         assert (answer.status, json.loads(answer.body)) == (503, {"message": "stopping"})
         assert hub.asked == ["GET /hub/api/user", "POST /user/ana/mcp"]
+
+
+@pytest.mark.parametrize("query", [b"agent=Ada#", b"#", b"agent=\x01", b"a=" + b"x" * 100_000])
+async def test_a_query_that_cannot_be_passed_on_whole_is_refused(query: bytes) -> None:
+    async with serving({"POST user/ana/mcp": says(200, {})}) as (service, hub):
+        assert (await ask(service, query=query)).status == 400
+        assert hub.asked == ["GET /hub/api/user"]
+
+
+async def test_the_level_of_a_token_comes_first_in_the_query() -> None:
+    limited = {**ANA, "scopes": [*ANA["scopes"], f"{LEVEL_SCOPE}write"]}
+    answers = {"GET hub/api/user": says(200, limited), "POST user/ana/mcp": says(200, {})}
+    async with serving(answers) as (service, hub):
+        for query, asked in (
+            (b"agent=Ada&", "permission=write&agent=Ada&"),
+            (b"", "permission=write"),
+        ):
+            assert (await ask(service, query=query)).status == 200
+            assert hub.asked[-1] == f"POST /user/ana/mcp?{asked}"
