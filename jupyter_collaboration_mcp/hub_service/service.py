@@ -19,7 +19,7 @@ import httpx2
 from ..backends.remote.hub_api import HubApi, HubUser
 from ..backends.remote.jupyterhub import Hub
 from ..backends.remote.server_address import ServerAddress
-from ..errors import CollaborationError, ServerStopped
+from ..errors import CollaborationError, ServerStopped, TokenRefused
 from ..owned_tasks import TaskPerKey
 from ..transport.endpoint import MAX_REQUEST_BODY_SIZE
 from ..transport.open_requests import OpenRequests, TooManyRequests
@@ -53,6 +53,9 @@ _LOST = (
     "The connection to the user's server broke before it answered. The call itself may well have "
     "been carried out: look before you repeat it."
 )
+
+#: Seconds until the Hub is asked again about the token of a request that is still answered.
+_LOOK_AGAIN = 60.0
 
 #: Seconds for the body of a request to come.
 _BODY_LIMIT = 60.0
@@ -154,15 +157,31 @@ class HubService:
             raise Refusal(408, "The body of the request did not come.") from None
         request = _Request(scope, token, body, route, url)
         gone = asyncio.ensure_future(_disconnect(receive))
+        refused = asyncio.ensure_future(self._refused(below, token, route))
         answering = asyncio.ensure_future(self._answer(request, who, send))
+        tasks = (gone, refused, answering)
         try:
-            await asyncio.wait([gone, answering], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
                 answering.result()
+            elif refused.done():
+                raise refused.result()
         finally:
-            for task in (gone, answering):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(gone, answering, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _refused(self, below: str, token: str, route: Route) -> Exception:
+        """Return when a token does not allow any more what it did: streams are open for days."""
+        while True:
+            await asyncio.sleep(_LOOK_AGAIN)
+            try:
+                if Route.of(below, await self._owners.find(token)) != route:
+                    return Refusal(401, "The scopes of the token have changed. Connect again.")
+            except (Refusal, TokenRefused) as error:
+                return error
+            except (CollaborationError, httpx2.HTTPError):
+                pass  # the Hub is away, and says nothing about the token
 
     def _url(self, scope: Scope, route: Route) -> httpx2.URL:
         query = scope["query_string"].decode("latin-1")

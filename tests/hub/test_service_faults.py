@@ -253,3 +253,35 @@ async def test_the_level_of_a_token_comes_first_in_the_query() -> None:
         ):
             assert (await ask(service, query=query)).status == 200
             assert hub.asked[-1] == f"POST /user/ana/mcp?{asked}"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        says(403, {"message": "no"}),
+        says(200, {**ANA, "scopes": []}),
+        says(200, {**ANA, "scopes": [*ANA["scopes"], f"{LEVEL_SCOPE}read"]}),
+    ],
+    ids=["revoked", "less", "lower"],
+)
+async def test_a_stream_ends_when_its_token_allows_it_no_more(
+    after: Speech, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "_LOOK_AGAIN", 0.02)
+
+    async def stream(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n:\n")
+        await asyncio.Event().wait()
+
+    async with serving({"GET user/ana/mcp": stream}) as (service, hub):
+        answer = Answer()
+        streaming = asyncio.ensure_future(ask(service, method="GET", answer=answer))
+        async with asyncio.timeout(10):
+            await answer.begun.wait()
+            hub.answers = {**hub.answers, "GET hub/api/user": HANG_UP}  # the Hub is away
+            asked = len(hub.asked)
+            await until(lambda: len(hub.asked) >= asked + 2)
+            assert not streaming.done()
+            hub.answers = {**hub.answers, "GET hub/api/user": after}
+            await streaming
+        assert answer.status == 200
