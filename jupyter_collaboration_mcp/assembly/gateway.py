@@ -80,6 +80,7 @@ def _address() -> Any:
         headers,
         str(client.ca_certs) if client.ca_certs else None,
         certificate,
+        direct=True,  # as Jupyter's own client goes there
     )
 
 

@@ -49,7 +49,7 @@ class TokenOwners:
         Raises:
             ServerError: The Hub does not know it, or does not answer.
         """
-        key, now = _hash(token), asyncio.get_running_loop().time()
+        key, now = hash_of(token), asyncio.get_running_loop().time()
         known = self._known.pop(key, None)
         if known is not None and known.until > now:
             self._known[key] = known
@@ -75,7 +75,7 @@ class TokenOwners:
 
     def forget(self, token: str) -> None:
         """Ask again: a server of the owner was started."""
-        self._known.pop(_hash(token), None)
+        self._known.pop(hash_of(token), None)
 
     def _remember(self, key: bytes, known: _Known) -> None:
         self._known[key] = known
@@ -85,5 +85,6 @@ class TokenOwners:
             del self._known[oldest]
 
 
-def _hash(token: str) -> bytes:
+def hash_of(token: str) -> bytes:
+    """What stands for a token where it must not be kept."""
     return hashlib.sha256(token.encode()).digest()

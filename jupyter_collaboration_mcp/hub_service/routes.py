@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from ..backends.remote.hub_api import HubUser
-from ..server.hub_scopes import level_of
+from ..server.hub_scopes import NoLevelHere, level_of
 from ..workspace.permissions import Level
 from .answers import Refusal
 
@@ -46,4 +46,8 @@ class Route:
         if not who.has("access:servers", server, user):
             scope = f"access:servers!user={user}"
             raise Refusal(403, f"The token lacks the scope {scope}. Create one that has it.")
-        return cls(user, server, level_of(who.scopes, user, server))
+        try:
+            level = level_of(who.scopes, user, server)
+        except NoLevelHere as error:
+            raise Refusal(403, str(error)) from None
+        return cls(user, server, level)

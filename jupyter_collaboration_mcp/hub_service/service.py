@@ -19,11 +19,13 @@ import httpx2
 from ..backends.remote.hub_api import HubApi, HubUser
 from ..backends.remote.jupyterhub import Hub
 from ..backends.remote.server_address import ServerAddress
-from ..errors import CollaborationError, ServerStopped
+from ..errors import CollaborationError, ServerStopped, TokenRefused
+from ..owned_tasks import TaskPerKey
 from ..transport.endpoint import MAX_REQUEST_BODY_SIZE
+from ..transport.open_requests import OpenRequests, TooManyRequests
 from ..transport.origins import authority
 from .answers import Refusal
-from .owners import TokenOwners
+from .owners import TokenOwners, hash_of
 from .routes import Route
 
 if TYPE_CHECKING:
@@ -42,6 +44,21 @@ _NOT_PASSED_ON = frozenset(
 
 #: Seconds to connect to the Hub or its proxy. How long an answer takes is up to the client.
 _TIMEOUT = {"connect": 10.0, "read": None, "write": None, "pool": None}
+
+#: Seconds for which an idle connection is used again. The proxy of a Hub closes them after five:
+#: what is sent at that moment is lost, and nobody knows whether it has arrived.
+_KEEP_ALIVE = 2.0
+
+_LOST = (
+    "The connection to the user's server broke before it answered. The call itself may well have "
+    "been carried out: look before you repeat it."
+)
+
+#: Seconds until the Hub is asked again about the token of a request that is still answered.
+_LOOK_AGAIN = 60.0
+
+#: Seconds for the body of a request to come.
+_BODY_LIMIT = 60.0
 
 
 class HubService:
@@ -65,14 +82,23 @@ class HubService:
         # A client would keep cookies, those of one user for the requests of another; and it takes
         # longer than all the rest here.
         self._http = httpx2.AsyncHTTPTransport(
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=200),
+            limits=httpx2.Limits(
+                max_connections=None,
+                max_keepalive_connections=200,
+                keepalive_expiry=_KEEP_ALIVE,
+            ),
             trust_env=False,
-            verify=hub.startswith("https"),
+            # Certificates take a while to load, and http needs no verification.
+            verify=any(url.lower().startswith("https:") for url in (hub, api)),
         )
 
         self._owners = TokenOwners(self._http, api, hub, token_age)
+        self._requests = OpenRequests()
+        self._starts: TaskPerKey[tuple[bytes, str], None] = TaskPerKey()
+        """By the hash of a token, as what it may differs, and the name of a server."""
 
     async def close(self) -> None:
+        await self._starts.end()
         await self._http.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,26 +136,64 @@ class HubService:
         headers = dict(scope["headers"])
         _check_origin(headers)
         token = _token(headers)
-        body = await _body(receive)
+        try:
+            with self._requests.open(hash_of(token).hex(), lambda: None):
+                await self._serve_one(scope, receive, send, below, token)
+        except TooManyRequests:
+            said = "Too many requests at once with this token."
+            raise Refusal(429, said, (b"retry-after", b"1")) from None
+
+    async def _serve_one(
+        self, scope: Scope, receive: Receive, send: Send, below: str, token: str
+    ) -> None:
+        # Before the body is read: nobody without a token has a say in how much memory is used.
         who = await self._owners.find(token)
         route = Route.of(below, who)
-        request = _Request(scope, token, body, route, self._url(scope, route))
-        gone = asyncio.ensure_future(_disconnect(receive))
-        answering = asyncio.ensure_future(self._answer(request, who, send))
+        url = self._url(scope, route)
         try:
-            await asyncio.wait([gone, answering], return_when=asyncio.FIRST_COMPLETED)
+            async with asyncio.timeout(_BODY_LIMIT):
+                body = await _body(receive)
+        except TimeoutError:
+            raise Refusal(408, "The body of the request did not come.") from None
+        request = _Request(scope, token, body, route, url)
+        gone = asyncio.ensure_future(_disconnect(receive))
+        refused = asyncio.ensure_future(self._refused(below, token, route))
+        answering = asyncio.ensure_future(self._answer(request, who, send))
+        tasks = (gone, refused, answering)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
                 answering.result()
+            elif refused.done():
+                raise refused.result()
         finally:
-            for task in (gone, answering):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(gone, answering, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _url(self, scope: Scope, route: Route) -> str:
+    async def _refused(self, below: str, token: str, route: Route) -> Exception:
+        """Return when a token does not allow any more what it did: streams are open for days."""
+        while True:
+            await asyncio.sleep(_LOOK_AGAIN)
+            try:
+                if Route.of(below, await self._owners.find(token)) != route:
+                    return Refusal(401, "The scopes of the token have changed. Connect again.")
+            except (Refusal, TokenRefused) as error:
+                return error
+            except (CollaborationError, httpx2.HTTPError):
+                pass  # the Hub is away, and says nothing about the token
+
+    def _url(self, scope: Scope, route: Route) -> httpx2.URL:
         query = scope["query_string"].decode("latin-1")
+        if "#" in query:  # what follows would not be sent
+            raise Refusal(400, "The query of the URL has a #. Write %23 instead.")
         if route.level is not None:  # of several, the lowest counts
-            query += f"{'&' if query else ''}permission={route.level.name}"
-        return f"{self._hub}{route.path}{self._endpoint}{'?' if query else ''}{query}"
+            query = f"permission={route.level.name}{'&' if query else ''}{query}"
+        url = f"{self._hub}{route.path}{self._endpoint}{'?' if query else ''}{query}"
+        try:
+            return httpx2.URL(url)
+        except httpx2.InvalidURL as error:
+            raise Refusal(400, f"The URL cannot be passed on: {error}.") from None
 
     async def _answer(self, request: _Request, who: HubUser, send: Send) -> None:
         # For a named server that does not run, the default server would answer.
@@ -140,14 +204,21 @@ class HubService:
                 return
             if request.route.user != who.name:
                 raise stopped
-        hub = HubApi(ServerAddress(self._api, request.token))
+        # Many requests that find it stopped are one start. It goes on if whoever waits has gone.
+        key = (hash_of(request.token), name)
+        starting = self._starts.ensure(key, lambda: self._start(request.token, who, name))
+        await asyncio.shield(starting)
+        if (stopped := await self._pass_on(request, send)) is not None:
+            raise stopped
+
+    async def _start(self, token: str, who: HubUser, name: str) -> None:
+        """Start a server of the owner of a token, and wait until it is ready."""
+        hub = HubApi(ServerAddress(self._api, token, direct=True))
         try:
             await hub.start(who, name)
         finally:
-            self._owners.forget(request.token)
+            self._owners.forget(token)
             await hub.close()
-        if (stopped := await self._pass_on(request, send)) is not None:
-            raise stopped
 
     async def _pass_on(self, request: _Request, send: Send) -> ServerStopped | None:
         """Pass a request on; returns an error if the server does not run, and nothing was sent."""
@@ -158,7 +229,15 @@ class HubService:
             content=request.body,
             extensions={"timeout": _TIMEOUT},
         )
-        response = await self._http.handle_async_request(sent)
+        try:
+            response = await self._http.handle_async_request(sent)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            raise  # nothing was sent
+        except httpx2.HTTPError as error:
+            if request.method != "POST":
+                raise
+            _log.warning("A request was passed on and not answered: %r", error)
+            raise Refusal(502, _LOST) from error
         try:
             if (stopped := await self._in_its_place(request, response)) is not None:
                 return stopped
@@ -188,7 +267,9 @@ class HubService:
 class _Request:
     """What is sent to a user's server."""
 
-    def __init__(self, scope: Scope, token: str, body: bytes, route: Route, url: str) -> None:
+    def __init__(
+        self, scope: Scope, token: str, body: bytes, route: Route, url: httpx2.URL
+    ) -> None:
         self.method: str = scope["method"]
         self.token = token
         self.body = body

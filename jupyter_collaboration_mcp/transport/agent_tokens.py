@@ -14,11 +14,16 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from logging import Logger
 from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # Windows: there is no lock there
+    fcntl = None  # type: ignore[assignment]
 
 from ..errors import InvalidArgument
 from ..owned_tasks import OwnedTasks
@@ -105,6 +110,7 @@ class AgentTokens:
         self._changing = asyncio.Lock()
         self._read: dict[str, AgentToken] = {}  # by id
         self._stamp: tuple[int, ...] | None = ()  # of the file as it was read
+        self._unreadable: tuple[int, ...] | None = ()  # of the file that could not be read
         self._revoked: set[str] = set()  # ids, whatever the file says
         self._expiring: dict[str, asyncio.TimerHandle] = {}  # by id
         self._tasks = OwnedTasks()
@@ -176,26 +182,30 @@ class AgentTokens:
                 f"A token cannot expire in {expires_in:g} seconds.",
                 "Give a positive number of seconds, up to ten years.",
             )
-        async with self._changing:
-            if len(self._tokens) >= _MOST:
+        token_id, now = secrets.token_hex(4), time.time()
+        token = f"{PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
+        made = AgentToken(
+            token_id,
+            name,
+            permission.name,
+            tuple(paths),
+            now,
+            None if expires_in is None else now + expires_in,
+            user,
+            display_name,
+            _digest(token),
+            more or {},
+        )
+
+        def add(tokens: dict[str, AgentToken]) -> None:
+            if len(tokens) >= _MOST:
                 raise InvalidArgument(
                     f"There are {_MOST} tokens already.", "Revoke those that nobody needs."
                 )
-            token_id, now = secrets.token_hex(4), time.time()
-            token = f"{PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
-            made = AgentToken(
-                token_id,
-                name,
-                permission.name,
-                tuple(paths),
-                now,
-                None if expires_in is None else now + expires_in,
-                user,
-                display_name,
-                _digest(token),
-                more or {},
-            )
-            await self._store({**self._tokens, token_id: made})
+            tokens[token_id] = made
+
+        async with self._changing:
+            await self._change(add)
         return made, token
 
     async def revoke(self, token_id: str) -> AgentToken | None:
@@ -208,11 +218,10 @@ class AgentTokens:
             found = self._tokens.get(token_id)
             if found is None:
                 return None
-            left = {key: each for key, each in self._tokens.items() if key != token_id}
             self._revoked.add(token_id)  # whatever becomes of the file
-            self._read = left
+            self._read = {key: each for key, each in self._read.items() if key != token_id}
             try:
-                await self._store(left)
+                await self._change(lambda tokens: tokens.pop(token_id, None))
             finally:
                 await self._end(found)
         return found
@@ -240,8 +249,17 @@ class AgentTokens:
         """All tokens by id; read again where another server has changed the file."""
         stamp = self._look()
         if stamp != self._stamp:
-            before, self._stamp = self._read, stamp
-            self._read = self._load()
+            before = self._read
+            try:
+                self._read = self._load()
+            except OSError as error:
+                # Too many files are open, or a disk fails: the tokens themselves are no worse.
+                if stamp != self._unreadable:
+                    self._log.warning("Agent tokens cannot be read again now: %s", error)
+                self._unreadable = stamp
+                return before
+            self._stamp = stamp
+            self._unreadable = ()
             for gone in before.keys() - self._read.keys():  # another server has revoked it
                 self._tasks.start(self._end(before[gone]))
         return self._read
@@ -257,23 +275,38 @@ class AgentTokens:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def _load(self) -> dict[str, AgentToken]:
+        """All tokens in the file.
+
+        Raises:
+            OSError: It cannot be read now.
+        """
         try:
             rows = json.loads(self._path.read_text(encoding="utf-8"))
             found = {row["id"]: _token(row) for row in rows}
             return {key: each for key, each in found.items() if key not in self._revoked}
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             self._log.warning("No agent token works: %s cannot be read (%s)", self._path, error)
             aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}.broken")
             with contextlib.suppress(OSError):
                 self._path.rename(aside)  # or the next token that is made would replace it
             return {}
 
-    async def _store(self, tokens: dict[str, AgentToken]) -> None:
-        rows = [asdict(each) for each in tokens.values()]
-        await asyncio.to_thread(_write, self._path, json.dumps(rows, indent=1))
-        self._read, self._stamp = tokens, self._look()
+    async def _change(self, change: Callable[[dict[str, AgentToken]], object]) -> None:
+        """Change the tokens in the file as they are now: another server may have changed them."""
+
+        def in_file() -> None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _locked(self._path):
+                tokens = self._load()
+                change(tokens)
+                rows = [asdict(each) for each in tokens.values()]
+                _write(self._path, json.dumps(rows, indent=1))
+
+        await asyncio.to_thread(in_file)
+        self._stamp = ()
+        _ = self._tokens  # reads them, and ends what others have revoked meanwhile
 
 
 def _token(row: dict[str, Any]) -> AgentToken:
@@ -286,9 +319,22 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Meanwhile, no other server changes a file; blocks until they are done with it."""
+    # A file beside it, which stays: the one itself is replaced.
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)  # which releases it
+
+
 def _write(path: Path, text: str) -> None:
     """Replace a file at once by one that only its owner can read."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     try:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

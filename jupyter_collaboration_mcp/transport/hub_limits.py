@@ -9,7 +9,7 @@ from typing import Any
 from tornado.web import HTTPError
 
 from ..server.caller import ConnectionOptions
-from ..server.hub_scopes import LEVEL_SCOPE, level_of
+from ..server.hub_scopes import LEVEL_SCOPE, NoLevelHere, level_of
 from ..workspace.permissions import Level
 
 #: Environment variables of a server that JupyterHub has started: its owner, and its name.
@@ -24,7 +24,7 @@ def within_hub_scopes(options: ConnectionOptions, model: Any, required: bool) ->
         required: Whether the token has to have a scope with a level.
 
     Raises:
-        HTTPError: It has none.
+        HTTPError: It has none, or none for this server.
     """
     level = granted_level(model, required)
     if level is None:
@@ -37,12 +37,15 @@ def granted_level(model: Any, required: bool) -> Level | None:
     """The level that a token of the Hub grants to agents on this server; None if it has no say.
 
     Raises:
-        HTTPError: It grants none, and has to.
+        HTTPError: It grants none, and has to; or it grants one elsewhere only.
     """
     if not isinstance(model, dict):
         return None
     scopes = map(str, model.get("scopes") or ())
-    level = level_of(scopes, os.environ.get(_OWNER, ""), os.environ.get(_NAME, ""))
+    try:
+        level = level_of(scopes, os.environ.get(_OWNER, ""), os.environ.get(_NAME, ""))
+    except NoLevelHere as error:
+        raise HTTPError(403, str(error)) from None
     if level is None and required:
         raise HTTPError(403, f"The token has no scope {LEVEL_SCOPE}LEVEL, which agents need.")
     return level

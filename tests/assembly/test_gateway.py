@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +58,17 @@ def test_certificates_are_used_as_configured(client: Any) -> None:
     assert not address.verify
     assert address.client_certificate == ("cert.pem", "key.pem")
     assert address.authority == "ca.pem"
+
+
+def test_no_proxy_is_asked_as_jupyter_asks_none(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    address = gateway._address()
+    assert replace(address, direct=False).proxy == "http://proxy.example:3128"
+    assert address.proxy is None
 
 
 def test_kernels_elsewhere_than_all_gateways_have_them_are_refused(client: Any) -> None:

@@ -7,6 +7,8 @@ import pytest
 from jupyter_collaboration_mcp.backends.remote.hub_api import HubUser
 from jupyter_collaboration_mcp.hub_service.answers import Refusal
 from jupyter_collaboration_mcp.hub_service.routes import Route
+from jupyter_collaboration_mcp.server.hub_scopes import LEVEL_SCOPE
+from jupyter_collaboration_mcp.workspace.permissions import Level
 
 ALL = HubUser("ana", frozenset({"access:servers"}))
 OWN = HubUser("ana", frozenset({"access:servers!user=ana"}))
@@ -58,3 +60,12 @@ def test_a_scope_opens_what_it_names(who: HubUser, path: str, may: bool) -> None
         Route.of(path, who)
     assert refused.value.status == 403
     assert "access:servers!user=" in refused.value.said
+
+
+def test_a_scope_with_a_level_that_does_not_fit_opens_nothing() -> None:
+    who = HubUser("ana", frozenset({"access:servers", f"{LEVEL_SCOPE}read!user=ana"}))
+    assert Route.of("", who).level is Level.read
+    with pytest.raises(Refusal) as refused:
+        Route.of("user/ben", who)
+    assert refused.value.status == 403
+    assert f"{LEVEL_SCOPE}read!user=ana" in refused.value.said

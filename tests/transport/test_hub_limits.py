@@ -6,8 +6,8 @@ import pytest
 from tornado.web import HTTPError
 
 from jupyter_collaboration_mcp.server.caller import ConnectionOptions
-from jupyter_collaboration_mcp.server.hub_scopes import LEVEL_SCOPE, level_of
-from jupyter_collaboration_mcp.transport.hub_limits import within_hub_scopes
+from jupyter_collaboration_mcp.server.hub_scopes import LEVEL_SCOPE, NoLevelHere, level_of
+from jupyter_collaboration_mcp.transport.hub_limits import granted_level, within_hub_scopes
 from jupyter_collaboration_mcp.workspace.permissions import Level
 
 READ, WRITE = f"{LEVEL_SCOPE}read", f"{LEVEL_SCOPE}write"
@@ -22,13 +22,36 @@ READ, WRITE = f"{LEVEL_SCOPE}read", f"{LEVEL_SCOPE}write"
         ([WRITE, READ], Level.write),
         ([f"{WRITE}!user=ana", READ], Level.write),
         ([f"{WRITE}!user=ben", READ], Level.read),
-        ([f"{WRITE}!server=ana/gpu"], None),
-        ([f"{LEVEL_SCOPE}everything"], None),
-        ([f"{LEVEL_SCOPE}admin:more"], None),
+        ([f"{LEVEL_SCOPE}everything", READ], Level.read),
     ],
 )
 def test_the_highest_scope_for_the_server_counts(scopes: list[str], level: Level | None) -> None:
     assert level_of(scopes, "ana") == level
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        f"{READ}!user=ben",
+        f"{READ}!group=class",
+        f"{WRITE}!server=ana/gpu",
+        f"{LEVEL_SCOPE}everything",
+        f"{LEVEL_SCOPE}admin:more",
+    ],
+)
+def test_a_token_that_is_limited_elsewhere_only_is_refused_not_unlimited(
+    scope: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NoLevelHere, match="grants agents nothing on the server ana"):
+        level_of([scope], "ana")
+    monkeypatch.setenv("JUPYTERHUB_USER", "ana")
+    monkeypatch.setenv("JUPYTERHUB_SERVER_NAME", "")
+    for required in (False, True):
+        with pytest.raises(HTTPError) as refused:
+            granted_level({"scopes": [scope]}, required)
+        assert refused.value.status_code == 403
+        with pytest.raises(HTTPError):
+            within_hub_scopes(ConnectionOptions(), {"scopes": [scope]}, required)
 
 
 def test_a_scope_for_one_server_counts_there() -> None:

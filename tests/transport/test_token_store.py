@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import logging
+import shutil
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jupyter_collaboration_mcp.errors import InvalidArgument
+from jupyter_collaboration_mcp.transport import agent_tokens
 from jupyter_collaboration_mcp.transport.agent_tokens import AgentTokens, is_agent_token
 from jupyter_collaboration_mcp.workspace.permissions import Level
 from tests.harness.waiting import until
@@ -146,11 +151,67 @@ async def test_where_the_file_is_broken_no_token_works_and_the_log_says_so(
     assert aside.read_text() == content
 
 
+async def test_servers_that_change_their_tokens_at_once_lose_none_and_bring_none_back(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = AgentTokens(file, log), AgentTokens(file, log)
+    revoked, worthless = await one.create("Ada", Level.read)
+    assert two.find(worthless)
+    write, writing, go_on = agent_tokens._write, threading.Event(), threading.Event()
+
+    def held(path: Path, text: str) -> None:
+        """The first that writes has read the file, and is overtaken here, if it can be."""
+        if not writing.is_set():
+            writing.set()
+            go_on.wait(0.3)
+        write(path, text)
+
+    monkeypatch.setattr(agent_tokens, "_write", held)
+    making = asyncio.ensure_future(two.create("Bob", Level.read))
+    await asyncio.to_thread(writing.wait, 10)
+    made = await asyncio.gather(one.create("Eve", Level.read), one.revoke(revoked.id), making)
+    for tokens in (one, two, AgentTokens(file, log)):
+        assert tokens.find(worthless) is None
+        assert {each.agent for each in tokens.all()} == {"Bob", "Eve"}
+        assert tokens.find(made[0][1])
+        assert tokens.find(made[2][1])
+        await tokens.close()
+
+
+async def test_a_file_that_cannot_be_read_for_a_while_is_left_where_it_is(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens = AgentTokens(file, log)
+    ended: list[str] = []
+
+    async def note(credential: str) -> None:
+        ended.append(credential)
+
+    tokens.on_revoked = note
+    _, token = await tokens.create("Ada", Level.read)
+    _, other = await AgentTokens(file, log).create("Bob", Level.read)
+
+    def fail(*_: Any, **__: Any) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Path, "read_text", fail)
+        for _ in range(2):
+            assert tokens.find(token)
+            assert tokens.find(other) is None
+        assert caplog.text.count("Too many open files") == 1
+        with pytest.raises(OSError, match="Too many"):  # or only this one would be left
+            await tokens.create("Eve", Level.read)
+    assert tokens.find(other)
+    assert tokens.find(token)
+    assert not ended
+    assert not list(file.parent.glob("*.broken"))
+
+
 async def test_revoking_holds_even_if_it_cannot_be_stored(file: Path) -> None:
     tokens = AgentTokens(file, log)
     made, token = await tokens.create("Ada", Level.read)
-    file.unlink()
-    file.parent.rmdir()
+    shutil.rmtree(file.parent)
     file.parent.write_text("in the way")
     with pytest.raises(OSError, match=r"."):
         await tokens.revoke(made.id)

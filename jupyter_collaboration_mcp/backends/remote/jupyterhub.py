@@ -54,9 +54,10 @@ class Hub:
         user, beneath = self._user, urlsplit(self.base).path[len(self._prefix) :]
         where = urlsplit(headers.get("location", "")).path
         redirected = where.startswith(f"{self._prefix}/hub{beneath}") and "/login" not in where
-        refused = status == 403 and not is_json  # the server itself would send JSON
+        # The server itself would send JSON, and it runs if it does.
+        refused = status in (403, 503) and not is_json
         nowhere = status == 404 and beneath == "/hub/"
-        if not (redirected or refused or nowhere or status in (424, 503)):
+        if not (redirected or refused or nowhere or status == 424):
             return None
         if user is None:
             return NotJupyter(

@@ -31,6 +31,8 @@ class ServerAddress:
     """A file with certificates that are trusted as those of this machine are."""
     client_certificate: tuple[str, str | None] | None = None
     """Files with a certificate of our own and its key, for a server that wants one."""
+    direct: bool = False
+    """Whether no proxy stands in between, whatever the environment names."""
 
     @property
     def base(self) -> str:
@@ -52,7 +54,9 @@ class ServerAddress:
 
     @property
     def proxy(self) -> str | None:
-        """The proxy that the environment names for this server."""
+        """The proxy that the environment names for this server, unless it is reached directly."""
+        if self.direct:
+            return None
         parts = urlsplit(self.base)
         # A proxy leads out of this machine, not to a server on it.
         host = parts.hostname or ""

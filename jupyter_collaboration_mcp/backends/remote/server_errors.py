@@ -119,7 +119,10 @@ class ServerErrors:
 
     def _of_status(self, status: int, headers: Headers) -> Exception:
         if self.hub is not None:
-            stopped = self.hub.in_its_place(status, headers, is_json=True)
+            kind = headers.get("content-type", "")
+            # A server that refuses a WebSocket with 403 does not always send JSON.
+            is_json = status == 403 or kind.startswith("application/json")
+            stopped = self.hub.in_its_place(status, headers, is_json)
             if stopped is not None:
                 return stopped
         if status in REFUSED:
