@@ -4,10 +4,10 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { IDisposable } from '@lumino/disposable';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
-import type { ISides } from './diff';
 import { AgentsModel } from './model';
 import { IPlace, placesOf } from './places';
 import { ICellDiff } from './protocol';
+import type { ISides } from './rebase';
 import { Reviews } from './reviews';
 import { Words } from './words';
 
@@ -316,19 +316,8 @@ export class CellMark extends Widget {
   }
 
   private async _sides(diffs: ICellDiff[]): Promise<ISides | null> {
-    const { undoneTogether } = await import('./rebase');
-    const [newest] = diffs;
-    if (!newest) {
-      return null;
-    }
-    if (newest.now === null) {
-      return { now: '', undone: newest.undone ?? newest.before };
-    }
-    const inserted = diffs.some(each => each.changes.includes('inserted'));
-    return {
-      now: newest.now,
-      undone: inserted ? '' : (undoneTogether(diffs) ?? newest.now)
-    };
+    const { sidesTogether } = await import('./rebase');
+    return sidesTogether(diffs);
   }
 
   private _review(verdict: 'keep' | 'undo'): Promise<void> {
