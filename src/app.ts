@@ -1,4 +1,4 @@
-import { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
+import { JupyterFrontEnd } from '@jupyterlab/application';
 import {
   Dialog,
   ICommandPalette,
@@ -28,7 +28,7 @@ import { Notifier, Wish } from './notify';
 import type { IPanelContext } from './panel/parts';
 import { IProposal, IState } from './protocol';
 import { IAsk, Reviews } from './reviews';
-import { Sidebar } from './sidebar';
+import type { Sidebar } from './sidebar';
 import { AgentsStatus, ChangesButton } from './status';
 import { Words } from './words';
 
@@ -40,8 +40,8 @@ export interface IParts {
   notebooks: INotebookTracker;
   languages: IEditorLanguageRegistry;
   trans: TranslationBundle;
+  sidebar: Sidebar;
   palette: ICommandPalette | null;
-  restorer: ILayoutRestorer | null;
   settings: Promise<ISettingRegistry.ISettings> | null;
   statusBar: IStatusBar | null;
   toolbars: IToolbarWidgetRegistry | null;
@@ -49,7 +49,7 @@ export interface IParts {
 
 /** Everything that a person sees; begun only on a server that knows agents. */
 export function start(parts: IParts, state: IState): IDisposable {
-  const { app, api, notebooks, languages, trans } = parts;
+  const { app, api, notebooks, languages, trans, sidebar } = parts;
   const { commands, shell, serviceManager } = app;
   const words = new Words(trans);
   const model = new AgentsModel();
@@ -110,12 +110,13 @@ export function start(parts: IParts, state: IState): IDisposable {
     }
   };
 
-  const sidebar = new Sidebar(async () => {
+  sidebar.begin(async () => {
     const { makeBody } = await import('./panel/body');
     return makeBody(context);
-  }, trans);
-  shell.add(sidebar, 'right', { rank: 850 });
-  parts.restorer?.add(sidebar, sidebar.id);
+  });
+  if (sidebar.parent === null) {
+    shell.add(sidebar, 'right', { rank: 850 }); // else the saved layout has put it there
+  }
 
   const marks = new Map<NotebookPanel, NotebookMarks>();
   const mark = (): void => {
