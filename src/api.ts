@@ -13,7 +13,7 @@ import {
   ROOT,
   Verdict
 } from './protocol';
-import { Refused } from './refused';
+import { Refused, Unanswered } from './refused';
 
 export interface IConnectRequest {
   client: string;
@@ -92,12 +92,18 @@ export class Api {
   }
 
   private async _ask<T>(path: string, method = 'GET', body?: object): Promise<T> {
-    const response = await ServerConnection.makeRequest(
-      URLExt.join(this.settings.baseUrl, ROOT, path),
-      { method, ...(body && { body: JSON.stringify(body) }) },
-      this.settings
-    );
-    const text = await response.text();
+    let response: Response;
+    let text: string;
+    try {
+      response = await ServerConnection.makeRequest(
+        URLExt.join(this.settings.baseUrl, ROOT, path),
+        { method, ...(body && { body: JSON.stringify(body) }) },
+        this.settings
+      );
+      text = await response.text();
+    } catch (error) {
+      throw new Unanswered(method === 'GET', error);
+    }
     let data: unknown;
     try {
       data = text ? JSON.parse(text) : undefined;

@@ -4,7 +4,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import type { Api } from './api';
 import { AgentsModel } from './model';
 import { ICall, ICellDiff, IProposal, Verdict } from './protocol';
-import { Refused } from './refused';
+import { Refused, Unanswered } from './refused';
 
 /** How the person is told, and asked. */
 export interface IAsk {
@@ -124,14 +124,44 @@ export class Reviews {
     try {
       return await work();
     } catch (error) {
-      this._ask.error(
-        error instanceof Refused
-          ? error.text
-          : this._trans.__(
-              'The server cannot be reached; nothing was changed. Try again.'
-            )
-      );
+      this._ask.error(await this._explain(error));
       return undefined;
+    }
+  }
+
+  private async _explain(error: unknown): Promise<string> {
+    if (error instanceof Refused) {
+      return error.text;
+    }
+    if (!(error instanceof Unanswered)) {
+      console.error(error);
+      return this._trans.__('The panel failed. Reload the page and try again.');
+    }
+    if (error.asked) {
+      return this._trans.__(
+        'The server cannot be reached; nothing was changed. Try again.'
+      );
+    }
+    return (await this._refresh())
+      ? this._trans.__(
+          'No answer came, so this may have been done or not: the list shows what is true now.'
+        )
+      : this._trans.__(
+          'No answer came, so this may have been done or not: the list shows it as soon as the server can be reached.'
+        );
+  }
+
+  /** Ask for all that is true now. @returns Whether it is known. */
+  private async _refresh(): Promise<boolean> {
+    try {
+      const state = await this.api.state();
+      // Unless the feed has told of more since.
+      if (state.epoch !== this._model.epoch || state.seq >= this._model.seq) {
+        this._model.apply(state);
+      }
+      return true;
+    } catch {
+      return false;
     }
   }
 

@@ -2,13 +2,14 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { Api } from '../api';
 import { AgentsModel } from '../model';
-import { Refused } from '../refused';
+import { Refused, Unanswered } from '../refused';
 import { Reviews } from '../reviews';
 import { call, change, diff, english, state } from './samples';
 
 const api = {
   review: vi.fn(),
   reviewAll: vi.fn(),
+  state: vi.fn(),
   decide: vi.fn()
 };
 const ask = {
@@ -96,10 +97,42 @@ describe('a review', () => {
     expect(model.call('1')).toBe(older);
   });
 
-  it('says so if the server cannot be reached', async () => {
-    api.review.mockRejectedValue(new TypeError('Failed to fetch'));
+  it('whose answer was lost shows what became of it, and claims nothing', async () => {
+    api.review.mockRejectedValue(new Unanswered(false));
+    const kept = { ...older, review: 'kept' as const, cells: [] };
+    api.state.mockResolvedValue(state({ seq: 4, calls: [kept, newer] }));
+    expect(await reviews.keep(older)).toBe(false);
+    expect(ask.error.mock.calls[0][0]).toContain('the list shows what is true now');
+    expect(model.call('1')!.review).toBe('kept');
+    expect(reviews.isBusy('1')).toBe(false);
+  });
+
+  it('leaves the list alone if the feed knows more, or nobody can be asked', async () => {
+    api.review.mockRejectedValue(new Unanswered(false));
+    api.state.mockResolvedValueOnce(state({ seq: 2, calls: [] }));
     await reviews.keep(older);
-    expect(ask.error.mock.calls[0][0]).toContain('cannot be reached');
+    expect(model.call('1')).toBe(older);
+    api.state.mockRejectedValueOnce(new Unanswered(true));
+    await reviews.keep(older);
+    expect(ask.error.mock.calls[1][0]).toContain('as soon as the server can be reached');
+    expect(ask.error.mock.calls[1][0]).not.toContain('nothing was changed');
+  });
+});
+
+describe('what fails otherwise', () => {
+  it('changed nothing if something was only asked for', async () => {
+    await reviews.guard(() => Promise.reject(new Unanswered(true)));
+    expect(ask.error.mock.calls[0][0]).toContain('nothing was changed');
+    expect(api.state).not.toHaveBeenCalled();
+  });
+
+  it('is a fault of the panel, and is logged as one', async () => {
+    const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    const fault = new TypeError('undefined is not a function');
+    await reviews.guard(() => Promise.reject(fault));
+    expect(log).toHaveBeenCalledWith(fault);
+    expect(ask.error.mock.calls[0][0]).toContain('Reload the page');
+    log.mockRestore();
   });
 });
 
