@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.conftest import MakeServer, Times
 from tests.harness import measuring, notebooks
@@ -231,7 +231,19 @@ async def test_two_people_who_review_the_same_call_get_one_outcome(
         # The panel is open again where it was open. JupyterLab saves that a moment later.
         async with other.page.expect_response(lambda reply: "/api/workspaces" in reply.url):
             await other.command("application:toggle-left-area")
+        # JupyterLab does not wait for what the panel asks for.
+        restored = asyncio.Event()
+
+        async def answer_late(route: Route) -> None:
+            await restored.wait()
+            await route.continue_()
+
+        await other.page.route("**/panel/state", answer_late)
         await other.page.reload()
+        await other.page.wait_for_function("window.jupyterapp?.restored?.then(() => true)")
+        await expect(other.sidebar).to_be_visible()
+        await expect(other.agent("Ada")).to_have_count(0)
+        restored.set()
         await expect(other.agent("Ada")).to_be_visible()
         assert other.lab.errors == []
 
