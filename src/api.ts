@@ -51,11 +51,12 @@ export class Api {
     return this._ask(`calls/${id(callId)}`, 'POST', { action, ...more });
   }
 
+  /** Only these calls: others may have come since somebody looked. */
   reviewAll(
     action: Verdict,
-    which: { path?: string; agent?: string } = {}
+    calls: readonly string[]
   ): Promise<{ calls: ICall[]; conflicts: { call: string; message: string }[] }> {
-    return this._ask('review', 'POST', { action, ...which });
+    return this._ask('review', 'POST', { action, calls });
   }
 
   setState(agentId: string, state: AgentState): Promise<IAgent> {

@@ -60,28 +60,42 @@ export class Reviews {
     }
   }
 
-  /** Review everything, of a document or an agent if one is given. */
-  async all(
-    verdict: Verdict,
-    which: { path?: string; agent?: string } = {}
-  ): Promise<void> {
+  /**
+   * Review several calls at once.
+   *
+   * @param seen - Those that the person has seen. What came since is left to be reviewed.
+   * @param path - The document that is meant, if it is only one.
+   */
+  async all(verdict: Verdict, seen: readonly ICall[], path?: string): Promise<void> {
     await this.guard(async () => {
-      const known = new Map(this._model.open().map(call => [call.id, call]));
-      const { calls, conflicts } = await this.api.reviewAll(verdict, which);
+      const ids = new Set(seen.map(call => call.id));
+      const known = new Map(
+        this._model.open().flatMap(call => (ids.has(call.id) ? [[call.id, call]] : []))
+      );
+      const { calls, conflicts } = await this.api.reviewAll(verdict, [...ids]);
       for (const call of calls) {
         const before = known.get(call.id);
         if (before) {
           this._model.answer(before, call);
         }
       }
-      if (conflicts.length) {
-        this._ask.info(
+      const later = this._model.open(path).filter(call => !ids.has(call.id));
+      const left = [
+        conflicts.length &&
           this._trans._n(
             'One change was left, because others have written in it: review it by itself.',
             '%1 changes were left, because others have written in them: review them one by one.',
             conflicts.length
+          ),
+        later.length &&
+          this._trans._n(
+            'One call was left, because it came since you looked.',
+            '%1 calls were left, because they came since you looked.',
+            later.length
           )
-        );
+      ].filter(Boolean);
+      if (left.length) {
+        this._ask.info(left.join(' '));
       }
     });
   }

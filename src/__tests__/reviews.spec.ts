@@ -4,7 +4,7 @@ import type { Api } from '../api';
 import { AgentsModel } from '../model';
 import { Refused, Unanswered } from '../refused';
 import { Reviews } from '../reviews';
-import { call, change, diff, english, state } from './samples';
+import { call, change, diff, english, event, state } from './samples';
 
 const api = {
   review: vi.fn(),
@@ -157,9 +157,25 @@ describe('the review of everything', () => {
       calls: [{ ...older, review: 'undone', cells: [] }],
       conflicts: [{ call: '2', message: 'Others wrote here.' }]
     });
-    await reviews.all('undo', { path: 'n.ipynb' });
+    await reviews.all('undo', [newer, older]);
+    expect(api.reviewAll).toHaveBeenCalledWith('undo', ['2', '1']);
     expect(model.open().map(each => each.id)).toEqual(['2']);
     expect(ask.info.mock.calls[0][0]).toContain('One change was left');
+    expect(ask.info.mock.calls[0][0]).not.toContain('since you looked');
+  });
+
+  it('leaves what nobody has seen, and says so', async () => {
+    const seen = model.open('n.ipynb');
+    model.apply(event(4, { call: call('3', [change('z')]) }));
+    model.apply(event(5, { call: call('4', [change('z')], { path: 'other.ipynb' }) }));
+    const kept = seen.map(each => ({ ...each, review: 'kept', cells: [] }));
+    api.reviewAll.mockResolvedValue({ calls: kept, conflicts: [] });
+    await reviews.all('keep', seen, 'n.ipynb');
+    expect(api.reviewAll).toHaveBeenCalledWith('keep', ['2', '1']);
+    expect(model.open().map(each => each.id)).toEqual(['4', '3']);
+    expect(ask.info.mock.calls[0][0]).toBe(
+      'One call was left, because it came since you looked.'
+    );
   });
 });
 

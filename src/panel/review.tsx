@@ -32,7 +32,7 @@ export function Review(): JSX.Element {
       trans.__('Undo all')
     );
     if (sure) {
-      await reviews.all('undo');
+      await reviews.all('undo', calls);
     }
   };
   return (
@@ -44,7 +44,7 @@ export function Review(): JSX.Element {
         model.mayReview && (
           <>
             <Button act={() => undoAll()}>{trans.__('Undo all')}</Button>
-            <Button act={() => reviews.all('keep')}>{trans.__('Keep all')}</Button>
+            <Button act={() => reviews.all('keep', calls)}>{trans.__('Keep all')}</Button>
           </>
         )
       }
