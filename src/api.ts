@@ -51,6 +51,11 @@ export class Api {
     return this._ask(`calls/${id(callId)}`, 'POST', { action, ...more });
   }
 
+  /** End the runs of a call, and of nobody else. */
+  interrupt(callId: string): Promise<ICall> {
+    return this._ask(`calls/${id(callId)}`, 'POST', { action: 'interrupt' });
+  }
+
   /** Only these calls: others may have come since somebody looked. */
   reviewAll(
     action: Verdict,

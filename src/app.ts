@@ -10,7 +10,6 @@ import {
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import { KernelAPI } from '@jupyterlab/services';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { TranslationBundle } from '@jupyterlab/translation';
@@ -93,12 +92,6 @@ export function start(parts: IParts, state: IState): IDisposable {
     languages,
     review,
     confirm: ask.confirm,
-    interrupt: async path => {
-      const session = await serviceManager.sessions.findByPath(path);
-      if (session?.kernel) {
-        await KernelAPI.interruptKernel(session.kernel.id, serviceManager.serverSettings);
-      }
-    },
     openBeside: async (proposal: IProposal) => {
       const { makeProposal } = await import('./panel/body');
       const widget = new MainAreaWidget({ content: makeProposal(context, proposal) });

@@ -51,6 +51,15 @@ export class Reviews {
     return this._review(call, 'undo', cellId);
   }
 
+  /** End what a call runs; runs of others in the same kernel go on. */
+  interrupt(call: ICall): Promise<boolean> {
+    return this._once(call.id, async () => {
+      const known = this._model.call(call.id) ?? call;
+      this._model.answer(known, await this.api.interrupt(call.id));
+      return true;
+    });
+  }
+
   /** Review all that agents did to a cell, newest first; stops where something cannot be undone. */
   async cell(path: string, cellId: string, verdict: Verdict): Promise<void> {
     for (const { call } of [...(this._model.openChanges(path).get(cellId) ?? [])]) {

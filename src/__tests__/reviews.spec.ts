@@ -10,6 +10,7 @@ const api = {
   review: vi.fn(),
   reviewAll: vi.fn(),
   state: vi.fn(),
+  interrupt: vi.fn(),
   decide: vi.fn()
 };
 const ask = {
@@ -116,6 +117,26 @@ describe('a review', () => {
     await reviews.keep(older);
     expect(ask.error.mock.calls[1][0]).toContain('as soon as the server can be reached');
     expect(ask.error.mock.calls[1][0]).not.toContain('nothing was changed');
+  });
+});
+
+describe('an interrupt', () => {
+  const running = call('3', [], { kind: 'run', state: 'running', ended: null });
+
+  it('is for the runs of one call, not for the kernel, and is sent once', async () => {
+    model.apply(event(4, { call: running }));
+    api.interrupt.mockResolvedValue({ ...running, state: 'cancelled' });
+    const first = reviews.interrupt(running);
+    expect(await reviews.interrupt(running)).toBe(false);
+    expect(await first).toBe(true);
+    expect(api.interrupt.mock.calls).toEqual([['3']]);
+    expect(model.call('3')!.state).toBe('cancelled');
+  });
+
+  it('that cannot be done says why', async () => {
+    api.interrupt.mockRejectedValue(new Refused(409, 'x', 'It runs elsewhere.', {}));
+    expect(await reviews.interrupt(running)).toBe(false);
+    expect(ask.error).toHaveBeenCalledWith('It runs elsewhere.');
   });
 });
 
