@@ -77,7 +77,9 @@ export class Words {
   doing(agent: IAgent, now: number): string {
     const trans = this.trans;
     if (agent.state === 'stopped') {
-      return trans.__('stopped by a person');
+      return agent.can_return === false
+        ? trans.__('stopped by a person, its token is revoked')
+        : trans.__('stopped by a person');
     }
     const paused = agent.state === 'paused' ? trans.__('paused, reads only') : '';
     if (agent.doing) {
