@@ -39,8 +39,13 @@ export class Api {
     return this._ask('state');
   }
 
-  async diffs(callId: string): Promise<ICellDiff[]> {
-    return (await this._ask<{ diffs: ICellDiff[] }>(`calls/${id(callId)}`)).diffs;
+  /** The diffs of a call, as far as they fit into one answer; or only that of one cell. */
+  async diffs(callId: string, cellId?: string): Promise<ICellDiff[]> {
+    const query = cellId === undefined ? '' : `?cell_id=${id(cellId)}`;
+    const { diffs } = await this._ask<{ diffs: ICellDiff[] }>(
+      `calls/${id(callId)}${query}`
+    );
+    return cellId === undefined ? diffs : diffs.filter(each => each.cell_id === cellId);
   }
 
   review(

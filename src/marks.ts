@@ -254,10 +254,12 @@ export class CellMark extends Widget {
       this._diffs(),
       import('./diff')
     ]);
-    if (!this._isOpen || this.isDisposed || !diffs.length) {
+    if (!this._isOpen || this.isDisposed) {
       return;
     }
-    const notes = [...new Set(diffs.flatMap(each => each.notes))];
+    const notes = diffs.length
+      ? [...new Set(diffs.flatMap(each => each.notes))]
+      : [words.noDiff()];
     this._details.replaceChildren(
       ...notes.map(note => {
         const line = document.createElement('div');
@@ -311,8 +313,9 @@ export class CellMark extends Widget {
     const { cellId, changes } = this._place;
     const calls = changes.slice(0, MOST_CALLS);
     const { api } = this._context.reviews;
-    const all = await Promise.all(calls.map(({ call }) => api.diffs(call.id)));
-    return all.flatMap(diffs => diffs.filter(each => each.cell_id === cellId));
+    return (
+      await Promise.all(calls.map(({ call }) => api.diffs(call.id, cellId)))
+    ).flat();
   }
 
   private async _sides(diffs: ICellDiff[]): Promise<ISides | null> {

@@ -131,6 +131,11 @@ export class Words {
     return words[call.review];
   }
 
+  /** Instead of a diff that the server does not have. */
+  noDiff(): string {
+    return this.trans.__('The server has no diff of this.');
+  }
+
   /** How a call ended, where that is worth a word. */
   outcome(call: ICall): string {
     const trans = this.trans;
