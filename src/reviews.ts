@@ -115,7 +115,7 @@ export class Reviews {
       try {
         await this.api.decide(proposal.id, 'merge', { cells });
       } catch (error) {
-        if (!(error instanceof Refused) || !error.body.diffs) {
+        if (!(error instanceof Refused) || !error.body.diffs?.length) {
           throw error;
         }
         if (!(await this._ask.force('merge', error.body.diffs, error.message))) {
@@ -229,7 +229,15 @@ export class Reviews {
     cellId: string | undefined,
     error: Refused
   ): Promise<boolean> {
-    if (!(await this._ask.force('undo', error.body.diffs!, error.message))) {
+    let diffs = error.body.diffs!;
+    if (!diffs.length) {
+      const all = await this.api.diffs(known.id, cellId);
+      diffs = cellId === undefined ? all.filter(each => each.conflict) : all;
+    }
+    if (!diffs.length) {
+      throw error; // nobody forces what they cannot read
+    }
+    if (!(await this._ask.force('undo', diffs, error.message))) {
       return false;
     }
     const more = { force: true, ...(cellId !== undefined && { cell_id: cellId }) };

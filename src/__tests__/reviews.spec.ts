@@ -8,6 +8,7 @@ import { call, change, diff, english, event, state } from './samples';
 
 const api = {
   review: vi.fn(),
+  diffs: vi.fn(),
   reviewAll: vi.fn(),
   state: vi.fn(),
   interrupt: vi.fn(),
@@ -77,6 +78,21 @@ describe('a review', () => {
     expect(await reviews.undo(older)).toBe(false);
     expect(api.review).toHaveBeenCalledTimes(1);
     expect(ask.error).not.toHaveBeenCalled();
+  });
+
+  it('asks for the texts of a conflict that came without, and forces nothing unread', async () => {
+    const bare = new Refused(409, 'undo_conflict', 'Others wrote here.', { diffs: [] });
+    api.review.mockRejectedValue(bare);
+    api.diffs.mockResolvedValueOnce([diff('x')]);
+    expect(await reviews.undo(older)).toBe(false);
+    expect(ask.force).not.toHaveBeenCalled();
+    expect(ask.error).toHaveBeenCalledWith('Others wrote here.');
+    const shown = diff('x');
+    api.diffs.mockResolvedValueOnce([shown]);
+    ask.force.mockResolvedValue(false);
+    await reviews.undo(older, 'x');
+    expect(api.diffs).toHaveBeenLastCalledWith('1', 'x');
+    expect(ask.force).toHaveBeenCalledWith('undo', [shown], 'Others wrote here.');
   });
 
   it('says who was faster, and shows what they decided', async () => {
