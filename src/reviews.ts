@@ -9,8 +9,8 @@ import { Refused, Unanswered } from './refused';
 /** How the person is told, and asked. */
 export interface IAsk {
   /**
-   * Others wrote in the same place: whether to go on all the same. An undo keeps their words, in
-   * a merge the proposal wins.
+   * Others wrote or type in the same place: whether to go on all the same. An undo keeps what they
+   * wrote, in a merge the proposal wins.
    */
   force(what: 'undo' | 'merge', diffs: ICellDiff[], message: string): Promise<boolean>;
   /** Whether to go ahead. */
