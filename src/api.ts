@@ -13,7 +13,7 @@ import {
   ROOT,
   Verdict
 } from './protocol';
-import { Refused } from './refused';
+import { Refused, Unanswered } from './refused';
 
 export interface IConnectRequest {
   client: string;
@@ -39,8 +39,13 @@ export class Api {
     return this._ask('state');
   }
 
-  async diffs(callId: string): Promise<ICellDiff[]> {
-    return (await this._ask<{ diffs: ICellDiff[] }>(`calls/${id(callId)}`)).diffs;
+  /** The diffs of a call, as far as they fit into one answer; or only that of one cell. */
+  async diffs(callId: string, cellId?: string): Promise<ICellDiff[]> {
+    const query = cellId === undefined ? '' : `?cell_id=${id(cellId)}`;
+    const { diffs } = await this._ask<{ diffs: ICellDiff[] }>(
+      `calls/${id(callId)}${query}`
+    );
+    return cellId === undefined ? diffs : diffs.filter(each => each.cell_id === cellId);
   }
 
   review(
@@ -51,11 +56,17 @@ export class Api {
     return this._ask(`calls/${id(callId)}`, 'POST', { action, ...more });
   }
 
+  /** End the runs of a call, and of nobody else. */
+  interrupt(callId: string): Promise<ICall> {
+    return this._ask(`calls/${id(callId)}`, 'POST', { action: 'interrupt' });
+  }
+
+  /** Only these calls: others may have come since somebody looked. */
   reviewAll(
     action: Verdict,
-    which: { path?: string; agent?: string } = {}
+    calls: readonly string[]
   ): Promise<{ calls: ICall[]; conflicts: { call: string; message: string }[] }> {
-    return this._ask('review', 'POST', { action, ...which });
+    return this._ask('review', 'POST', { action, calls });
   }
 
   setState(agentId: string, state: AgentState): Promise<IAgent> {
@@ -92,12 +103,18 @@ export class Api {
   }
 
   private async _ask<T>(path: string, method = 'GET', body?: object): Promise<T> {
-    const response = await ServerConnection.makeRequest(
-      URLExt.join(this.settings.baseUrl, ROOT, path),
-      { method, ...(body && { body: JSON.stringify(body) }) },
-      this.settings
-    );
-    const text = await response.text();
+    let response: Response;
+    let text: string;
+    try {
+      response = await ServerConnection.makeRequest(
+        URLExt.join(this.settings.baseUrl, ROOT, path),
+        { method, ...(body && { body: JSON.stringify(body) }) },
+        this.settings
+      );
+      text = await response.text();
+    } catch (error) {
+      throw new Unanswered(method === 'GET', error);
+    }
     let data: unknown;
     try {
       data = text ? JSON.parse(text) : undefined;

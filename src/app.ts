@@ -1,4 +1,4 @@
-import { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
+import { JupyterFrontEnd } from '@jupyterlab/application';
 import {
   Dialog,
   ICommandPalette,
@@ -10,7 +10,6 @@ import {
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import { KernelAPI } from '@jupyterlab/services';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { TranslationBundle } from '@jupyterlab/translation';
@@ -28,7 +27,7 @@ import { Notifier, Wish } from './notify';
 import type { IPanelContext } from './panel/parts';
 import { IProposal, IState } from './protocol';
 import { IAsk, Reviews } from './reviews';
-import { Sidebar } from './sidebar';
+import type { Sidebar } from './sidebar';
 import { AgentsStatus, ChangesButton } from './status';
 import { Words } from './words';
 
@@ -40,8 +39,8 @@ export interface IParts {
   notebooks: INotebookTracker;
   languages: IEditorLanguageRegistry;
   trans: TranslationBundle;
+  sidebar: Sidebar;
   palette: ICommandPalette | null;
-  restorer: ILayoutRestorer | null;
   settings: Promise<ISettingRegistry.ISettings> | null;
   statusBar: IStatusBar | null;
   toolbars: IToolbarWidgetRegistry | null;
@@ -49,7 +48,7 @@ export interface IParts {
 
 /** Everything that a person sees; begun only on a server that knows agents. */
 export function start(parts: IParts, state: IState): IDisposable {
-  const { app, api, notebooks, languages, trans } = parts;
+  const { app, api, notebooks, languages, trans, sidebar } = parts;
   const { commands, shell, serviceManager } = app;
   const words = new Words(trans);
   const model = new AgentsModel();
@@ -93,12 +92,6 @@ export function start(parts: IParts, state: IState): IDisposable {
     languages,
     review,
     confirm: ask.confirm,
-    interrupt: async path => {
-      const session = await serviceManager.sessions.findByPath(path);
-      if (session?.kernel) {
-        await KernelAPI.interruptKernel(session.kernel.id, serviceManager.serverSettings);
-      }
-    },
     openBeside: async (proposal: IProposal) => {
       const { makeProposal } = await import('./panel/body');
       const widget = new MainAreaWidget({ content: makeProposal(context, proposal) });
@@ -110,12 +103,13 @@ export function start(parts: IParts, state: IState): IDisposable {
     }
   };
 
-  const sidebar = new Sidebar(async () => {
+  sidebar.begin(async () => {
     const { makeBody } = await import('./panel/body');
     return makeBody(context);
-  }, trans);
-  shell.add(sidebar, 'right', { rank: 850 });
-  parts.restorer?.add(sidebar, sidebar.id);
+  });
+  if (sidebar.parent === null) {
+    shell.add(sidebar, 'right', { rank: 850 }); // else the saved layout has put it there
+  }
 
   const marks = new Map<NotebookPanel, NotebookMarks>();
   const mark = (): void => {

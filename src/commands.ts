@@ -153,7 +153,10 @@ export function addCommands(
     label: trans.__('Keep All Agent Changes in This Document'),
     isEnabled: openHere,
     describedBy: { args: { type: 'object', properties: {} } },
-    execute: () => reviews.all('keep', { path: documents.currentPath! })
+    execute: () => {
+      const path = documents.currentPath!;
+      return reviews.all('keep', model.open(path), path);
+    }
   });
   commands.addCommand(CommandIDs.undoAll, {
     label: trans.__('Undo All Agent Changes in This Document'),
@@ -161,13 +164,14 @@ export function addCommands(
     describedBy: { args: { type: 'object', properties: {} } },
     execute: async () => {
       const path = documents.currentPath!;
+      const calls = model.open(path);
       const sure = await context.confirm(
         trans.__('Undo all changes?'),
         trans.__('All open changes of agents in %1 are undone.', path),
         trans.__('Undo all')
       );
       if (sure) {
-        await reviews.all('undo', { path });
+        await reviews.all('undo', calls, path);
       }
     }
   });

@@ -20,20 +20,25 @@ interface IProps {
 export async function askForce(props: IProps): Promise<boolean> {
   const { trans } = props;
   const undo = props.what === 'undo';
+  const typing = undo && !props.diffs.some(each => each.conflict);
   const body = ReactWidget.create(<Conflict {...props} />);
   body.addClass('jp-McpConflict');
   const answer = await showDialog({
-    title: undo
-      ? trans.__('Others have written here')
-      : trans.__('Others have changed the same'),
+    title: typing
+      ? trans.__('Somebody is typing here')
+      : undo
+        ? trans.__('Others have written here')
+        : trans.__('Others have changed the same'),
     body,
     defaultButton: 0,
     buttons: [
       Dialog.cancelButton({ label: trans.__('Leave it') }),
       Dialog.warnButton({
-        label: undo
-          ? trans.__('Undo, keep their words')
-          : trans.__('Let the proposal win')
+        label: typing
+          ? trans.__('Undo all the same')
+          : undo
+            ? trans.__('Undo, keep their words')
+            : trans.__('Let the proposal win')
       })
     ]
   });
@@ -54,6 +59,9 @@ function Conflict(props: IProps): JSX.Element {
         return (
           <section key={diff.cell_id} aria-label={diff.name}>
             <h4>{diff.name || trans.__('The text')}</h4>
+            {diff.notes.map(note => (
+              <p key={note}>{note}</p>
+            ))}
             <h5>{heading}</h5>
             <Text
               {...props}

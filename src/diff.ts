@@ -8,7 +8,7 @@ import {
 } from '@jupyterlab/codemirror';
 import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 
-import { rebase } from './rebase';
+import { ISides, rebase } from './rebase';
 
 /** How long after the last change of the text the server is asked again. */
 const QUIET = 300;
@@ -43,12 +43,6 @@ export async function showDiff(
     })
   });
   return new DisposableDelegate(() => view.destroy());
-}
-
-/** What a text says with and without the changes that are shown. */
-export interface ISides {
-  now: string;
-  undone: string;
 }
 
 /**

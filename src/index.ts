@@ -14,11 +14,9 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Api } from './api';
 import { IState } from './protocol';
 import { Refused } from './refused';
+import { Sidebar } from './sidebar';
 
 const ID = '@jupyter-collaboration-mcp/panel:panel';
-
-/** How long JupyterLab's layout waits for the server: after that the panel comes by itself. */
-const PATIENCE = 500;
 
 /** How long a server that could not answer is left alone. */
 const PAUSE = 5000;
@@ -50,7 +48,7 @@ const panel: JupyterFrontEndPlugin<void> = {
     IToolbarWidgetRegistry,
     ITranslator
   ],
-  activate: async (
+  activate: (
     app: JupyterFrontEnd,
     notebooks: INotebookTracker,
     manager: IDocumentManager,
@@ -61,19 +59,23 @@ const panel: JupyterFrontEndPlugin<void> = {
     statusBar: IStatusBar | null,
     toolbars: IToolbarWidgetRegistry | null,
     translator: ITranslator | null
-  ): Promise<void> => {
+  ): void => {
     const api = new Api(app.serviceManager.serverSettings);
     const settings = registry?.load(ID) ?? null;
     settings?.catch(error =>
       console.warn('The settings of the agents are missing.', error)
     );
+    const trans = (translator ?? nullTranslator).load('jupyter_collaboration_mcp');
+    // Only the saved layout shows it before the server has answered: JupyterLab waits for nothing.
+    const sidebar = new Sidebar(trans);
+    restorer?.add(sidebar, sidebar.id);
     const begin = async (): Promise<void> => {
       const state = await ask(api);
       if (state === null) {
+        sidebar.dispose();
         return;
       }
       const { start } = await import('./app');
-      const trans = (translator ?? nullTranslator).load('jupyter_collaboration_mcp');
       start(
         {
           app,
@@ -82,8 +84,8 @@ const panel: JupyterFrontEndPlugin<void> = {
           notebooks,
           languages,
           trans,
+          sidebar,
           palette,
-          restorer,
           settings,
           statusBar,
           toolbars
@@ -91,8 +93,7 @@ const panel: JupyterFrontEndPlugin<void> = {
         state
       );
     };
-    // In time, a sidebar that was open when the page was left is opened again.
-    await Promise.race([begin(), new Promise(resolve => setTimeout(resolve, PATIENCE))]);
+    void begin();
   }
 };
 

@@ -4,10 +4,10 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { IDisposable } from '@lumino/disposable';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
-import type { ISides } from './diff';
 import { AgentsModel } from './model';
 import { IPlace, placesOf } from './places';
 import { ICellDiff } from './protocol';
+import type { ISides } from './rebase';
 import { Reviews } from './reviews';
 import { Words } from './words';
 
@@ -254,10 +254,12 @@ export class CellMark extends Widget {
       this._diffs(),
       import('./diff')
     ]);
-    if (!this._isOpen || this.isDisposed || !diffs.length) {
+    if (!this._isOpen || this.isDisposed) {
       return;
     }
-    const notes = [...new Set(diffs.flatMap(each => each.notes))];
+    const notes = diffs.length
+      ? [...new Set(diffs.flatMap(each => each.notes))]
+      : [words.noDiff()];
     this._details.replaceChildren(
       ...notes.map(note => {
         const line = document.createElement('div');
@@ -311,24 +313,14 @@ export class CellMark extends Widget {
     const { cellId, changes } = this._place;
     const calls = changes.slice(0, MOST_CALLS);
     const { api } = this._context.reviews;
-    const all = await Promise.all(calls.map(({ call }) => api.diffs(call.id)));
-    return all.flatMap(diffs => diffs.filter(each => each.cell_id === cellId));
+    return (
+      await Promise.all(calls.map(({ call }) => api.diffs(call.id, cellId)))
+    ).flat();
   }
 
   private async _sides(diffs: ICellDiff[]): Promise<ISides | null> {
-    const { undoneTogether } = await import('./rebase');
-    const [newest] = diffs;
-    if (!newest) {
-      return null;
-    }
-    if (newest.now === null) {
-      return { now: '', undone: newest.undone ?? newest.before };
-    }
-    const inserted = diffs.some(each => each.changes.includes('inserted'));
-    return {
-      now: newest.now,
-      undone: inserted ? '' : (undoneTogether(diffs) ?? newest.now)
-    };
+    const { sidesTogether } = await import('./rebase');
+    return sidesTogether(diffs);
   }
 
   private _review(verdict: 'keep' | 'undo'): Promise<void> {

@@ -20,6 +20,16 @@ export interface IOpenChange {
   change: ICellChange;
 }
 
+/** Whether a person can let an agent go on, which is paused or stopped. */
+export function mayReturn(agent: IAgent): boolean {
+  return agent.state !== 'active' && agent.can_return !== false;
+}
+
+/** Whether an agent can be taken off the list. */
+export function mayForget(agent: IAgent): boolean {
+  return agent.can_return === false || (!agent.connected && agent.state === 'active');
+}
+
 /** What is known of the agents. Knows neither how it is learnt nor how it is shown. */
 export class AgentsModel {
   /** Emitted after each message, with its events; without any, everything may have changed. */

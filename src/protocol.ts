@@ -24,6 +24,8 @@ export interface IAgent {
   since: number | null;
   seen: number;
   token: IAgentToken | null;
+  /** False: it was stopped, and its token is revoked, so nobody can let it go on. */
+  can_return?: boolean;
 }
 
 export interface IAgentToken {

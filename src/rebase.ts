@@ -3,6 +3,12 @@ import { ChangeSet, Text } from '@codemirror/state';
 
 import { ICellDiff } from './protocol';
 
+/** What a text says with and without the changes that are shown. */
+export interface ISides {
+  now: string;
+  undone: string;
+}
+
 /**
  * What a text would say without some changes, after others have written on.
  *
@@ -33,6 +39,23 @@ export function undoneTogether(diffs: readonly ICellDiff[]): string | null {
     (text, each) => rebase(each.after, each.before, text),
     newest.undone
   );
+}
+
+/** What a cell says with and without several changes, newest first; null if there are none. */
+export function sidesTogether(diffs: readonly ICellDiff[]): ISides | null {
+  const [newest] = diffs;
+  if (!newest) {
+    return null;
+  }
+  if (newest.now === null) {
+    return { now: '', undone: newest.undone ?? newest.before };
+  }
+  // Of an inserted cell the words of others are left: without any, the cell is removed.
+  const inserted = diffs.some(each => each.changes.includes('inserted'));
+  return {
+    now: newest.now,
+    undone: undoneTogether(diffs) ?? (inserted ? '' : newest.now)
+  };
 }
 
 function changes(from: string, to: string): ChangeSet {

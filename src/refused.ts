@@ -16,3 +16,16 @@ export class Refused extends Error {
     return [this.message, this.body.remedy].filter(Boolean).join(' ');
   }
 }
+
+/** No answer came: the network is down, or the server is. */
+export class Unanswered extends Error {
+  /**
+   * @param asked - Whether only something was asked for. A change may have been made all the same.
+   */
+  constructor(
+    readonly asked: boolean,
+    readonly cause?: unknown
+  ) {
+    super('no answer');
+  }
+}

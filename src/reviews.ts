@@ -4,13 +4,13 @@ import { ISignal, Signal } from '@lumino/signaling';
 import type { Api } from './api';
 import { AgentsModel } from './model';
 import { ICall, ICellDiff, IProposal, Verdict } from './protocol';
-import { Refused } from './refused';
+import { Refused, Unanswered } from './refused';
 
 /** How the person is told, and asked. */
 export interface IAsk {
   /**
-   * Others wrote in the same place: whether to go on all the same. An undo keeps their words, in
-   * a merge the proposal wins.
+   * Others wrote or type in the same place: whether to go on all the same. An undo keeps what they
+   * wrote, in a merge the proposal wins.
    */
   force(what: 'undo' | 'merge', diffs: ICellDiff[], message: string): Promise<boolean>;
   /** Whether to go ahead. */
@@ -51,6 +51,15 @@ export class Reviews {
     return this._review(call, 'undo', cellId);
   }
 
+  /** End what a call runs; runs of others in the same kernel go on. */
+  interrupt(call: ICall): Promise<boolean> {
+    return this._once(call.id, async () => {
+      const known = this._model.call(call.id) ?? call;
+      this._model.answer(known, await this.api.interrupt(call.id));
+      return true;
+    });
+  }
+
   /** Review all that agents did to a cell, newest first; stops where something cannot be undone. */
   async cell(path: string, cellId: string, verdict: Verdict): Promise<void> {
     for (const { call } of [...(this._model.openChanges(path).get(cellId) ?? [])]) {
@@ -60,28 +69,42 @@ export class Reviews {
     }
   }
 
-  /** Review everything, of a document or an agent if one is given. */
-  async all(
-    verdict: Verdict,
-    which: { path?: string; agent?: string } = {}
-  ): Promise<void> {
+  /**
+   * Review several calls at once.
+   *
+   * @param seen - Those that the person has seen. What came since is left to be reviewed.
+   * @param path - The document that is meant, if it is only one.
+   */
+  async all(verdict: Verdict, seen: readonly ICall[], path?: string): Promise<void> {
     await this.guard(async () => {
-      const known = new Map(this._model.open().map(call => [call.id, call]));
-      const { calls, conflicts } = await this.api.reviewAll(verdict, which);
+      const ids = new Set(seen.map(call => call.id));
+      const known = new Map(
+        this._model.open().flatMap(call => (ids.has(call.id) ? [[call.id, call]] : []))
+      );
+      const { calls, conflicts } = await this.api.reviewAll(verdict, [...ids]);
       for (const call of calls) {
         const before = known.get(call.id);
         if (before) {
           this._model.answer(before, call);
         }
       }
-      if (conflicts.length) {
-        this._ask.info(
+      const later = this._model.open(path).filter(call => !ids.has(call.id));
+      const left = [
+        conflicts.length &&
           this._trans._n(
             'One change was left, because others have written in it: review it by itself.',
             '%1 changes were left, because others have written in them: review them one by one.',
             conflicts.length
+          ),
+        later.length &&
+          this._trans._n(
+            'One call was left, because it came since you looked.',
+            '%1 calls were left, because they came since you looked.',
+            later.length
           )
-        );
+      ].filter(Boolean);
+      if (left.length) {
+        this._ask.info(left.join(' '));
       }
     });
   }
@@ -92,7 +115,7 @@ export class Reviews {
       try {
         await this.api.decide(proposal.id, 'merge', { cells });
       } catch (error) {
-        if (!(error instanceof Refused) || !error.body.diffs) {
+        if (!(error instanceof Refused) || !error.body.diffs?.length) {
           throw error;
         }
         if (!(await this._ask.force('merge', error.body.diffs, error.message))) {
@@ -124,14 +147,44 @@ export class Reviews {
     try {
       return await work();
     } catch (error) {
-      this._ask.error(
-        error instanceof Refused
-          ? error.text
-          : this._trans.__(
-              'The server cannot be reached; nothing was changed. Try again.'
-            )
-      );
+      this._ask.error(await this._explain(error));
       return undefined;
+    }
+  }
+
+  private async _explain(error: unknown): Promise<string> {
+    if (error instanceof Refused) {
+      return error.text;
+    }
+    if (!(error instanceof Unanswered)) {
+      console.error(error);
+      return this._trans.__('The panel failed. Reload the page and try again.');
+    }
+    if (error.asked) {
+      return this._trans.__(
+        'The server cannot be reached; nothing was changed. Try again.'
+      );
+    }
+    return (await this._refresh())
+      ? this._trans.__(
+          'No answer came, so this may have been done or not: the list shows what is true now.'
+        )
+      : this._trans.__(
+          'No answer came, so this may have been done or not: the list shows it as soon as the server can be reached.'
+        );
+  }
+
+  /** Ask for all that is true now. @returns Whether it is known. */
+  private async _refresh(): Promise<boolean> {
+    try {
+      const state = await this.api.state();
+      // Unless the feed has told of more since.
+      if (state.epoch !== this._model.epoch || state.seq >= this._model.seq) {
+        this._model.apply(state);
+      }
+      return true;
+    } catch {
+      return false;
     }
   }
 
@@ -176,7 +229,15 @@ export class Reviews {
     cellId: string | undefined,
     error: Refused
   ): Promise<boolean> {
-    if (!(await this._ask.force('undo', error.body.diffs!, error.message))) {
+    let diffs = error.body.diffs!;
+    if (!diffs.length) {
+      const all = await this.api.diffs(known.id, cellId);
+      diffs = cellId === undefined ? all.filter(each => each.conflict) : all;
+    }
+    if (!diffs.length) {
+      throw error; // nobody forces what they cannot read
+    }
+    if (!(await this._ask.force('undo', diffs, error.message))) {
       return false;
     }
     const more = { force: true, ...(cellId !== undefined && { cell_id: cellId }) };

@@ -6,10 +6,7 @@ import { agentIcon } from './icons';
 
 /** The place in the sidebar. What it shows is loaded when somebody opens it. */
 export class Sidebar extends Panel {
-  constructor(
-    private _load: () => Promise<Widget>,
-    trans: TranslationBundle
-  ) {
+  constructor(trans: TranslationBundle) {
     super();
     this.id = 'collaboration-mcp-panel';
     this.addClass('jp-McpPanel');
@@ -29,9 +26,28 @@ export class Sidebar extends Panel {
     this.title.dataset = dataset;
   }
 
+  /** From now on it can be shown: say how to make what is in it. */
+  begin(load: () => Promise<Widget>): void {
+    this._load = load;
+    if (this.isVisible) {
+      this._fill();
+    }
+  }
+
   protected onBeforeShow(message: Message): void {
     super.onBeforeShow(message);
-    if (!this._loading) {
+    this._fill();
+  }
+
+  protected onActivateRequest(message: Message): void {
+    super.onActivateRequest(message);
+    void this._loading?.then(() =>
+      this.node.querySelector<HTMLElement>('.jp-McpSection-title')?.focus()
+    );
+  }
+
+  private _fill(): void {
+    if (this._load && !this._loading) {
       this._loading = this._load().then(
         body => this.addWidget(body),
         error => {
@@ -42,12 +58,6 @@ export class Sidebar extends Panel {
     }
   }
 
-  protected onActivateRequest(message: Message): void {
-    super.onActivateRequest(message);
-    void this._loading?.then(() =>
-      this.node.querySelector<HTMLElement>('.jp-McpSection-title')?.focus()
-    );
-  }
-
+  private _load: (() => Promise<Widget>) | null = null;
   private _loading: Promise<void> | null = null;
 }

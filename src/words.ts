@@ -77,7 +77,9 @@ export class Words {
   doing(agent: IAgent, now: number): string {
     const trans = this.trans;
     if (agent.state === 'stopped') {
-      return trans.__('stopped by a person');
+      return agent.can_return === false
+        ? trans.__('stopped by a person, its token is revoked')
+        : trans.__('stopped by a person');
     }
     const paused = agent.state === 'paused' ? trans.__('paused, reads only') : '';
     if (agent.doing) {
@@ -127,6 +129,11 @@ export class Words {
       mixed: by ? trans.__('partly undone by %1', by) : trans.__('partly undone')
     };
     return words[call.review];
+  }
+
+  /** Instead of a diff that the server does not have. */
+  noDiff(): string {
+    return this.trans.__('The server has no diff of this.');
   }
 
   /** How a call ended, where that is worth a word. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { AgentsModel, MAX_CALLS } from '../model';
+import { AgentsModel, MAX_CALLS, mayForget, mayReturn } from '../model';
 import { ada, call, change, event, state } from './samples';
 
 function model(...calls: ReturnType<typeof call>[]): AgentsModel {
@@ -112,5 +112,23 @@ describe('the model', () => {
     ];
     made.apply(state({ agents: [...others, ada] }));
     expect(made.agents.map(agent => agent.name)).toEqual(['Ada', 'Zoe', 'Bob']);
+  });
+});
+
+describe('an agent', () => {
+  const stopped = { ...ada, state: 'stopped' as const };
+
+  it('that is held can go on, unless its token is gone', () => {
+    expect(mayReturn(ada)).toBe(false);
+    expect(mayReturn({ ...ada, state: 'paused', can_return: true })).toBe(true);
+    expect(mayReturn(stopped)).toBe(true); // a server that does not say
+    expect(mayReturn({ ...stopped, can_return: false })).toBe(false);
+  });
+
+  it('is forgotten if it has left, or cannot come back', () => {
+    expect(mayForget(ada)).toBe(false);
+    expect(mayForget({ ...ada, connected: false })).toBe(true);
+    expect(mayForget({ ...stopped, connected: false })).toBe(false);
+    expect(mayForget({ ...stopped, can_return: false })).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { rebase, undoneTogether } from '../rebase';
+import { rebase, sidesTogether, undoneTogether } from '../rebase';
 import { diff } from './samples';
 
 describe('a text without some changes', () => {
@@ -34,5 +34,29 @@ describe('several calls undone together', () => {
   it('are nothing if nothing is left to undo', () => {
     expect(undoneTogether([])).toBeNull();
     expect(undoneTogether([diff('x', { undone: null })])).toBeNull();
+  });
+});
+
+describe('a cell that an agent inserted', () => {
+  const inserted = diff('x', {
+    changes: ['inserted'],
+    now: 'a = 1 # mine',
+    undone: null
+  });
+
+  it('is nothing without the change', () => {
+    expect(sidesTogether([inserted])).toEqual({ now: 'a = 1 # mine', undone: '' });
+  });
+
+  it('is the words of others, if they are left in it', () => {
+    expect(sidesTogether([{ ...inserted, undone: ' # mine' }])?.undone).toBe(' # mine');
+    const edit = diff('x', {
+      before: 'a = 1',
+      after: 'b = 1',
+      now: 'b = 1 # mine',
+      undone: 'a = 1 # mine'
+    });
+    const below = { ...inserted, before: '', after: 'a = 1' };
+    expect(sidesTogether([edit, below])?.undone).toBe(' # mine');
   });
 });

@@ -2,13 +2,16 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { Api } from '../api';
 import { AgentsModel } from '../model';
-import { Refused } from '../refused';
+import { Refused, Unanswered } from '../refused';
 import { Reviews } from '../reviews';
-import { call, change, diff, english, state } from './samples';
+import { call, change, diff, english, event, state } from './samples';
 
 const api = {
   review: vi.fn(),
+  diffs: vi.fn(),
   reviewAll: vi.fn(),
+  state: vi.fn(),
+  interrupt: vi.fn(),
   decide: vi.fn()
 };
 const ask = {
@@ -77,6 +80,21 @@ describe('a review', () => {
     expect(ask.error).not.toHaveBeenCalled();
   });
 
+  it('asks for the texts of a conflict that came without, and forces nothing unread', async () => {
+    const bare = new Refused(409, 'undo_conflict', 'Others wrote here.', { diffs: [] });
+    api.review.mockRejectedValue(bare);
+    api.diffs.mockResolvedValueOnce([diff('x')]);
+    expect(await reviews.undo(older)).toBe(false);
+    expect(ask.force).not.toHaveBeenCalled();
+    expect(ask.error).toHaveBeenCalledWith('Others wrote here.');
+    const shown = diff('x');
+    api.diffs.mockResolvedValueOnce([shown]);
+    ask.force.mockResolvedValue(false);
+    await reviews.undo(older, 'x');
+    expect(api.diffs).toHaveBeenLastCalledWith('1', 'x');
+    expect(ask.force).toHaveBeenCalledWith('undo', [shown], 'Others wrote here.');
+  });
+
   it('says who was faster, and shows what they decided', async () => {
     const theirs = { ...older, review: 'undone' as const, reviewed_by: 'Bo', cells: [] };
     api.review.mockRejectedValue(
@@ -96,10 +114,62 @@ describe('a review', () => {
     expect(model.call('1')).toBe(older);
   });
 
-  it('says so if the server cannot be reached', async () => {
-    api.review.mockRejectedValue(new TypeError('Failed to fetch'));
+  it('whose answer was lost shows what became of it, and claims nothing', async () => {
+    api.review.mockRejectedValue(new Unanswered(false));
+    const kept = { ...older, review: 'kept' as const, cells: [] };
+    api.state.mockResolvedValue(state({ seq: 4, calls: [kept, newer] }));
+    expect(await reviews.keep(older)).toBe(false);
+    expect(ask.error.mock.calls[0][0]).toContain('the list shows what is true now');
+    expect(model.call('1')!.review).toBe('kept');
+    expect(reviews.isBusy('1')).toBe(false);
+  });
+
+  it('leaves the list alone if the feed knows more, or nobody can be asked', async () => {
+    api.review.mockRejectedValue(new Unanswered(false));
+    api.state.mockResolvedValueOnce(state({ seq: 2, calls: [] }));
     await reviews.keep(older);
-    expect(ask.error.mock.calls[0][0]).toContain('cannot be reached');
+    expect(model.call('1')).toBe(older);
+    api.state.mockRejectedValueOnce(new Unanswered(true));
+    await reviews.keep(older);
+    expect(ask.error.mock.calls[1][0]).toContain('as soon as the server can be reached');
+    expect(ask.error.mock.calls[1][0]).not.toContain('nothing was changed');
+  });
+});
+
+describe('an interrupt', () => {
+  const running = call('3', [], { kind: 'run', state: 'running', ended: null });
+
+  it('is for the runs of one call, not for the kernel, and is sent once', async () => {
+    model.apply(event(4, { call: running }));
+    api.interrupt.mockResolvedValue({ ...running, state: 'cancelled' });
+    const first = reviews.interrupt(running);
+    expect(await reviews.interrupt(running)).toBe(false);
+    expect(await first).toBe(true);
+    expect(api.interrupt.mock.calls).toEqual([['3']]);
+    expect(model.call('3')!.state).toBe('cancelled');
+  });
+
+  it('that cannot be done says why', async () => {
+    api.interrupt.mockRejectedValue(new Refused(409, 'x', 'It runs elsewhere.', {}));
+    expect(await reviews.interrupt(running)).toBe(false);
+    expect(ask.error).toHaveBeenCalledWith('It runs elsewhere.');
+  });
+});
+
+describe('what fails otherwise', () => {
+  it('changed nothing if something was only asked for', async () => {
+    await reviews.guard(() => Promise.reject(new Unanswered(true)));
+    expect(ask.error.mock.calls[0][0]).toContain('nothing was changed');
+    expect(api.state).not.toHaveBeenCalled();
+  });
+
+  it('is a fault of the panel, and is logged as one', async () => {
+    const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    const fault = new TypeError('undefined is not a function');
+    await reviews.guard(() => Promise.reject(fault));
+    expect(log).toHaveBeenCalledWith(fault);
+    expect(ask.error.mock.calls[0][0]).toContain('Reload the page');
+    log.mockRestore();
   });
 });
 
@@ -124,9 +194,25 @@ describe('the review of everything', () => {
       calls: [{ ...older, review: 'undone', cells: [] }],
       conflicts: [{ call: '2', message: 'Others wrote here.' }]
     });
-    await reviews.all('undo', { path: 'n.ipynb' });
+    await reviews.all('undo', [newer, older]);
+    expect(api.reviewAll).toHaveBeenCalledWith('undo', ['2', '1']);
     expect(model.open().map(each => each.id)).toEqual(['2']);
     expect(ask.info.mock.calls[0][0]).toContain('One change was left');
+    expect(ask.info.mock.calls[0][0]).not.toContain('since you looked');
+  });
+
+  it('leaves what nobody has seen, and says so', async () => {
+    const seen = model.open('n.ipynb');
+    model.apply(event(4, { call: call('3', [change('z')]) }));
+    model.apply(event(5, { call: call('4', [change('z')], { path: 'other.ipynb' }) }));
+    const kept = seen.map(each => ({ ...each, review: 'kept', cells: [] }));
+    api.reviewAll.mockResolvedValue({ calls: kept, conflicts: [] });
+    await reviews.all('keep', seen, 'n.ipynb');
+    expect(api.reviewAll).toHaveBeenCalledWith('keep', ['2', '1']);
+    expect(model.open().map(each => each.id)).toEqual(['4', '3']);
+    expect(ask.info.mock.calls[0][0]).toBe(
+      'One call was left, because it came since you looked.'
+    );
   });
 });
 

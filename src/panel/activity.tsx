@@ -109,7 +109,7 @@ export function Activity(): JSX.Element {
 
 const Call = React.memo(function Call(props: { call: ICall }): JSX.Element {
   const { call } = props;
-  const { model, words, documents, reviews, interrupt } = usePanel();
+  const { model, words, documents, reviews } = usePanel();
   const { trans } = words;
   const agent = model.agent(call.agent);
   const said = [
@@ -143,11 +143,12 @@ const Call = React.memo(function Call(props: { call: ICall }): JSX.Element {
           )}
           <span>{said.slice(call.path === null ? 0 : 1).join(' · ')}</span>
         </div>
-        {call.state === 'running' && call.kind === 'run' && call.path !== null && (
+        {call.state === 'running' && call.kind === 'run' && (
           <Button
             kind="warn"
             label={trans.__('Interrupt what %1 runs', agent?.name ?? '')}
-            act={() => reviews.guard(() => interrupt(call.path!))}
+            title={trans.__('End the runs of this call; those of others go on')}
+            act={() => reviews.interrupt(call)}
           >
             {trans.__('Interrupt')}
           </Button>

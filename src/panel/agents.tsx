@@ -1,5 +1,6 @@
 import * as React from 'react';
 
+import { mayForget, mayReturn } from '../model';
 import { AgentState, IAgent } from '../protocol';
 import { fileName } from '../words';
 import { Avatar, Button, Empty, Section, useNow, usePanel, useSignal } from './parts';
@@ -46,11 +47,13 @@ function Agent(props: { agent: IAgent; now: number }): JSX.Element {
   const { trans } = words;
   const [busy, setBusy] = React.useState(false);
   const following = follower.following === agent.id;
-  const set = async (state: AgentState): Promise<void> => {
+  const during = async (work: () => Promise<unknown>): Promise<void> => {
     setBusy(true);
-    await reviews.guard(() => reviews.api.setState(agent.id, state));
+    await reviews.guard(work);
     setBusy(false);
   };
+  const set = (state: AgentState): Promise<void> =>
+    during(() => reviews.api.setState(agent.id, state));
   const { path, token } = agent;
   return (
     <li className="jp-McpAgent" data-agent={agent.name} data-state={agent.state}>
@@ -78,7 +81,7 @@ function Agent(props: { agent: IAgent; now: number }): JSX.Element {
               {fileName(path)}
             </Button>
           )}
-          {token && (
+          {token && agent.can_return !== false && (
             <div className="jp-McpAgent-token">
               {trans.__('token %1: %2', token.id, words.expiry(token.expires, now))}
               {token.paths.length > 0 && ` · ${token.paths.join(', ')}`}
@@ -107,7 +110,7 @@ function Agent(props: { agent: IAgent; now: number }): JSX.Element {
             {trans.__('Pause')}
           </Button>
         )}
-        {agent.state !== 'active' && (
+        {mayReturn(agent) && (
           <Button
             busy={busy}
             label={trans.__('Let %1 go on', agent.name)}
@@ -132,12 +135,13 @@ function Agent(props: { agent: IAgent; now: number }): JSX.Element {
             {trans.__('Stop')}
           </Button>
         )}
-        {!agent.connected && agent.state === 'active' && (
+        {mayForget(agent) && (
           <Button
             kind="plain"
+            busy={busy}
             label={trans.__('Forget %1', agent.name)}
             title={trans.__('Take it off this list')}
-            act={() => reviews.guard(() => reviews.api.forget(agent.id))}
+            act={() => during(() => reviews.api.forget(agent.id))}
           >
             {trans.__('Forget')}
           </Button>

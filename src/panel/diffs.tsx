@@ -1,11 +1,35 @@
 import { IDisposable } from '@lumino/disposable';
 import * as React from 'react';
 
-import { ICellDiff } from '../protocol';
-import { usePanel } from './parts';
+import { ICall, ICellDiff } from '../protocol';
+import { Empty, usePanel } from './parts';
 
 /** How long a document has to be quiet before its diffs are asked for again. */
 const QUIET = 400;
+
+/** A call with a great many cells answers with the first ones only. */
+export function OpenDiff(props: {
+  call: ICall;
+  cellId: string;
+  /** Null: it is on its way. Undefined: nobody has asked for the whole call. */
+  all: readonly ICellDiff[] | null | undefined;
+}): JSX.Element {
+  const { call, cellId, all } = props;
+  const { reviews, words } = usePanel();
+  const found = all?.find(each => each.cell_id === cellId);
+  const alone = React.useRef(false);
+  alone.current ||= all !== null && !found;
+  const load = React.useCallback(
+    () => reviews.api.diffs(call.id, cellId),
+    [call.id, cellId]
+  );
+  const own = useDiffs(alone.current ? load : null, call.path, call);
+  const diff = own?.[0] ?? found;
+  if (diff) {
+    return <CellDiff diff={diff} />;
+  }
+  return <Empty>{own === null ? words.trans.__('Loading…') : words.noDiff()}</Empty>;
+}
 
 /** The diffs of a call or a proposal while somebody looks at them; null until they are here. */
 export function useDiffs(

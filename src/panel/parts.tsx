@@ -20,8 +20,6 @@ export interface IPanelContext {
   languages: IEditorLanguageRegistry;
   /** Whether changes are offered for review. */
   review(): boolean;
-  /** Interrupt the kernel of a notebook. */
-  interrupt(path: string): Promise<void>;
   /** Show a proposal in the main area, beside what is in front. */
   openBeside(proposal: IProposal): Promise<void>;
   confirm(title: string, message: string, button: string): Promise<boolean>;

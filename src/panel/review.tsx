@@ -2,7 +2,7 @@ import * as React from 'react';
 
 import { ICall, ICellChange } from '../protocol';
 import { fileName } from '../words';
-import { CellDiff, useDiffs } from './diffs';
+import { OpenDiff, useDiffs } from './diffs';
 import {
   Bounded,
   Button,
@@ -14,6 +14,12 @@ import {
   usePanel,
   useSignal
 } from './parts';
+
+/** How many cells of a call are listed at first. */
+const LISTED = 25;
+
+/** How many cells a call names at most. */
+const NAMED = 1000;
 
 /** Every call whose changes nobody has reviewed yet, newest first. */
 export function Review(): JSX.Element {
@@ -32,7 +38,7 @@ export function Review(): JSX.Element {
       trans.__('Undo all')
     );
     if (sure) {
-      await reviews.all('undo');
+      await reviews.all('undo', calls);
     }
   };
   return (
@@ -44,7 +50,7 @@ export function Review(): JSX.Element {
         model.mayReview && (
           <>
             <Button act={() => undoAll()}>{trans.__('Undo all')}</Button>
-            <Button act={() => reviews.all('keep')}>{trans.__('Keep all')}</Button>
+            <Button act={() => reviews.all('keep', calls)}>{trans.__('Keep all')}</Button>
           </>
         )
       }
@@ -76,9 +82,13 @@ const Card = React.memo(function Card(props: {
   const agent = model.agent(call.agent);
   const name = agent?.name ?? trans.__('An agent');
   const load = React.useCallback(() => reviews.api.diffs(call.id), [call.id]);
-  const diffs = useDiffs(opened.size ? load : null, call.path, call);
+  const [shown, setShown] = React.useState(LISTED);
+  const listed = call.cells.slice(0, shown);
+  const more = call.cells.length - listed.length;
+  const whole = opened.size > 1 || call.cells.length === 1;
+  const diffs = useDiffs(opened.size && whole ? load : null, call.path, call);
   const open = call.cells.filter(change => change.review === 'open');
-  const all = opened.size >= call.cells.length;
+  const all = listed.every(change => opened.has(change.cell_id));
   const toggle = (cellId: string): void => {
     const next = new Set(opened);
     if (!next.delete(cellId)) {
@@ -111,7 +121,7 @@ const Card = React.memo(function Card(props: {
         <span className="jp-McpTime">{words.clock(call.began, model.now())}</span>
       </div>
       <ul className="jp-McpCells" aria-label={trans.__('Changed cells')}>
-        {call.cells.map(change => (
+        {listed.map(change => (
           <Change
             key={change.cell_id}
             call={call}
@@ -120,17 +130,30 @@ const Card = React.memo(function Card(props: {
             single={call.cells.length === 1}
             open={opened.has(change.cell_id)}
             toggle={() => toggle(change.cell_id)}
-            diff={diffs?.find(each => each.cell_id === change.cell_id)}
+            diffs={whole ? diffs : undefined}
           />
         ))}
       </ul>
+      {more > 0 && (
+        <Button kind="plain" act={() => setShown(shown + 2 * LISTED)}>
+          {trans._n('Show %1 more cell', 'Show %1 more cells', more)}
+        </Button>
+      )}
+      {call.cells.length >= NAMED && (
+        <p className="jp-McpNote">
+          {trans.__(
+            'The first %1 cells are listed. Undo and Keep below are about all that the call changed.',
+            NAMED
+          )}
+        </p>
+      )}
       {model.mayReview && (
         <div className="jp-McpButtons">
           {call.cells.length > 1 && (
             <Button
               kind="plain"
               act={() =>
-                setOpened(all ? new Set() : new Set(call.cells.map(each => each.cell_id)))
+                setOpened(all ? new Set() : new Set(listed.map(each => each.cell_id)))
               }
             >
               {all ? trans.__('Hide diffs') : trans.__('Show diffs')}
@@ -166,9 +189,9 @@ function Change(props: {
   single: boolean;
   open: boolean;
   toggle: () => void;
-  diff: React.ComponentProps<typeof CellDiff>['diff'] | undefined;
+  diffs: React.ComponentProps<typeof OpenDiff>['all'];
 }): JSX.Element {
-  const { call, change, busy, single, open, diff } = props;
+  const { call, change, busy, single, open, diffs } = props;
   const { model, reviews, words, documents } = usePanel();
   const { trans } = words;
   const reviewed = change.review === 'kept' || change.review === 'undone';
@@ -199,7 +222,7 @@ function Change(props: {
           </Button>
         )}
       </div>
-      {open && (diff ? <CellDiff diff={diff} /> : <Empty>{trans.__('Loading…')}</Empty>)}
+      {open && <OpenDiff call={call} cellId={change.cell_id} all={diffs} />}
       {reviewed ? (
         <small className="jp-McpVerdict">
           {change.review === 'kept' ? trans.__('kept') : trans.__('undone')}

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.conftest import MakeServer, Times
 from tests.harness import measuring, notebooks
@@ -19,6 +19,7 @@ from tests.harness.panel import Panel
 from tests.harness.panel_page import PanelPage, ProxiedServer, open_panel
 from tests.harness.proxy import Proxy
 from tests.harness.standalone import StandaloneProcess
+from tests.test_agent_tokens import holder
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -231,7 +232,19 @@ async def test_two_people_who_review_the_same_call_get_one_outcome(
         # The panel is open again where it was open. JupyterLab saves that a moment later.
         async with other.page.expect_response(lambda reply: "/api/workspaces" in reply.url):
             await other.command("application:toggle-left-area")
+        # JupyterLab does not wait for what the panel asks for.
+        restored = asyncio.Event()
+
+        async def answer_late(route: Route) -> None:
+            await restored.wait()
+            await route.continue_()
+
+        await other.page.route("**/panel/state", answer_late)
         await other.page.reload()
+        await other.page.wait_for_function("window.jupyterapp?.restored?.then(() => true)")
+        await expect(other.sidebar).to_be_visible()
+        await expect(other.agent("Ada")).to_have_count(0)
+        restored.set()
         await expect(other.agent("Ada")).to_be_visible()
         assert other.lab.errors == []
 
@@ -327,6 +340,44 @@ async def test_stopping_interrupts_the_run_and_refuses_the_agent(
         await expect(page.agent("Eve").get_by_role("button", name="Pause Eve")).to_be_visible()
 
 
+async def test_an_interrupt_ends_the_run_of_one_agent_and_no_other(
+    lab: JupyterProcess, page: PanelPage
+) -> None:
+    path = "waits.ipynb"
+    write(lab, path)
+    await page.lab.show(path)
+    async with agent(lab, "Eve") as eve, agent(lab, "Bob") as bob:
+        rows = page.calls.filter(has_text="under way")
+        endless = {"path": path, "code": "while True: pass", "timeout": 60}
+        running = asyncio.create_task(bob.call("run_code", **endless))
+        await page.lab.wait_for_kernel("busy")
+        waiting = asyncio.create_task(eve.call("run_code", **endless))
+        await rows.filter(has_text="Eve").get_by_role("button", name="Interrupt").click()
+        await expect(rows.filter(has_text="Eve")).to_have_count(0)
+        await waiting
+        assert not running.done()
+        await rows.filter(has_text="Bob").get_by_role("button", name="Interrupt").click()
+        assert "KeyboardInterrupt" in text_of(await running)
+
+
+async def test_a_call_with_many_cells_shows_each_of_them(
+    lab: JupyterProcess, page: PanelPage
+) -> None:
+    path = "many.ipynb"
+    write(lab, path, more=30)
+    await page.lab.show(path)
+    async with agent(lab, "Ada") as ada:
+        await edit(ada, path, **{f"more{number}": f"changed = {number}" for number in range(30)})
+        card = page.cards.filter(has_text=path)
+        await expect(card.locator(".jp-McpCell")).to_have_count(25)
+        await card.get_by_role("button", name="Show 5 more cells").click()
+        for number, shown in ((29, 1), (3, 2)):
+            cell = card.locator(f'.jp-McpCell[data-cell="more{number}"]')
+            await cell.locator(".jp-McpCell-name").click()
+            await expect(cell.locator(".cm-editor")).to_contain_text(f"changed = {number}")
+            await expect(card.locator(".cm-editor")).to_have_count(shown)
+
+
 async def test_commands_and_keys_lead_from_change_to_change(
     lab: JupyterProcess, page: PanelPage
 ) -> None:
@@ -412,6 +463,25 @@ async def test_a_person_connects_an_agent_with_a_token_of_its_own(
     await shown.get_by_role("button", name="Done").click()
     await expect(shown).to_have_count(0)
     await page.sidebar.get_by_role("button", name="Connect an agent").click()
+
+
+async def test_an_agent_whose_token_was_revoked_can_only_be_forgotten(
+    lab: JupyterProcess, page: PanelPage
+) -> None:
+    path = "revoked.ipynb"
+    write(lab, path)
+    async with Panel(lab) as panel:
+        made = await panel.post(
+            "connect", 201, client="claude-code", agent="Tom", permission="write"
+        )
+    tom = page.agent("Tom")
+    async with holder(lab, made["token"]) as client:
+        await client.sources(path)
+        await tom.get_by_role("button", name="Stop Tom").click()
+        await expect(tom).to_contain_text("its token is revoked")
+        await expect(tom.get_by_role("button", name="Let Tom go on")).to_have_count(0)
+    await tom.get_by_role("button", name="Forget Tom").click()
+    await expect(tom).to_have_count(0)
 
 
 async def test_an_agent_of_the_command_is_seen_and_reviewed_too(
