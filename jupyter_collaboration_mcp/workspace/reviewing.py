@@ -8,8 +8,7 @@ takes what is undone from the agent's own list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +42,7 @@ from ..errors import (
     UndoConflict,
 )
 from .oversight import Durable
+from .turns import Turns
 from .undo_steps import AgentLog
 from .workspace import Workspace
 
@@ -103,7 +103,8 @@ class Reviews:
         self._workspace = workspace
         self._ledger = ledger
         self._kept = kept
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._turns = Turns()
+        """One person at a time reviews a call: the first one decides."""
         self.on_undone: OnUndone | None = None
         """Called with what was taken from an agent's own list."""
 
@@ -149,7 +150,7 @@ class Reviews:
             NotInPanel, AlreadyReviewed: There is no such thing to review.
         """
         call = self.find(call_id)
-        async with self._alone(call):
+        async with self._turns.of(call.id):
             self._mark(call, self._open_cells(call, cell_id), "kept", by)
         await self._kept.flush()  # what cannot be stored holds until the server is restarted
         return call
@@ -166,7 +167,7 @@ class Reviews:
             UndoConflict: Others have changed what is to be undone.
         """
         call = self.find(call_id)
-        async with self._alone(call):
+        async with self._turns.of(call.id):
             cells = self._open_cells(call, cell_id)
             parts = await self._parts(call)
             every = len(cells) == len(call.cells)
@@ -188,17 +189,6 @@ class Reviews:
                 self.on_undone(call, parts.log.agent, gone, [stored(step) for step in left], note)
         await self._kept.flush()
         return call
-
-    @asynccontextmanager
-    async def _alone(self, call: CallEntry) -> AsyncIterator[None]:
-        """One person at a time reviews a call: the first one decides."""
-        lock = self._locks.setdefault(call.id, asyncio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked():
-                self._locks.pop(call.id, None)
 
     def _open_cells(self, call: CallEntry, cell_id: str | None) -> list[CellEntry]:
         """What is left to review.

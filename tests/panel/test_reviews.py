@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.workspace.turns import Turns
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent
@@ -333,6 +334,31 @@ async def test_two_people_who_review_at_once_have_one_outcome_that_both_see(
         for each in (panel, other):
             await each.until(lambda each=each: each.calls[call["id"]]["review"] == outcome)  # type: ignore[misc]
     assert await ada.sources(path) == [before if outcome == "undone" else "agent = 1"]
+
+
+async def test_a_third_person_waits_too_while_the_turn_passes_from_the_first_to_the_second() -> (
+    None
+):
+    turns, inside, most = Turns(), 0, 0
+    started = asyncio.Event()
+
+    async def review() -> None:
+        nonlocal inside, most
+        async with turns.of("call"):
+            started.set()
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            inside -= 1
+
+    async with asyncio.TaskGroup() as reviews:
+        for _ in range(10):
+            reviews.create_task(review())
+            await started.wait()
+            await asyncio.sleep(0)
+    assert most == 1
+    assert inside == 0
 
 
 async def test_everything_that_matches_is_reviewed_newest_first_and_conflicts_stay_open(
