@@ -361,6 +361,30 @@ async def test_a_third_person_waits_too_while_the_turn_passes_from_the_first_to_
     assert inside == 0
 
 
+async def test_force_on_an_inserted_cell_takes_the_agents_text_and_leaves_the_persons(
+    server: JupyterProcess, panel: Panel, ada: AgentClient
+) -> None:
+    path = new(server, "inserted-conflict.ipynb", 1)
+    (before,) = await ada.sources(path)
+    await ada.say(INSERT, path=path, cells=[{"content": "agent = 1"}], start_position=1, exec=False)
+    call = await panel.open_call(INSERT, path)
+    (cell,) = call["cells"]
+    async with person(server, path) as ana:
+        await ana.until(lambda: len(ana.ids()) == 2)
+        ana.insert(cell["cell_id"], len("agent = 1"), "\nhers = 2")
+        await ana.flush()
+        diff = await panel.diff(call, cell["cell_id"])
+        assert diff["conflict"]
+        assert (diff["now"], diff["undone"]) == ("agent = 1\nhers = 2", "\nhers = 2")
+        error = await panel.post(f"calls/{call['id']}", 409, action="undo")
+        assert error["code"] == "undo_conflict"
+        undone = await panel.post(f"calls/{call['id']}", action="undo", force=True)
+        assert undone["review"] == "undone"
+        await ana.until(lambda: ana.source(cell["cell_id"]) == diff["undone"])
+        assert await ada.sources(path) == [before, diff["undone"]]
+        assert (await ada.ask("list_agent_changes", path=path))["total"] == 0
+
+
 async def test_everything_that_matches_is_reviewed_newest_first_and_conflicts_stay_open(
     server: JupyterProcess, panel: Panel, ada: AgentClient
 ) -> None:
