@@ -73,6 +73,10 @@ class Holds:
         self._states.setdefault(credential, {})[key] = state
         self._count()
 
+    def states(self) -> dict[str, AgentState]:
+        """What people let each agent do that is known, by key."""
+        return {key: state for known in self._states.values() for key, state in known.items()}
+
     def forget(self, credential: str, key: str) -> None:
         """Forget an agent."""
         known = self._states.get(credential, {})
