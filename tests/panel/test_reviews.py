@@ -385,6 +385,63 @@ async def test_force_on_an_inserted_cell_takes_the_agents_text_and_leaves_the_pe
         assert (await ada.ask("list_agent_changes", path=path))["total"] == 0
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        (MOVE, {"cell_ids": ["cell-00001"], "to_index": 0}),
+        (
+            UPDATE,
+            {"updates": [{"cell_id": "cell-00001", "cell_type": "markdown"}], "exec": False},
+        ),
+        (INSERT, {"cells": [{"content": "new = 1"}], "start_position": 1, "exec": False}),
+    ],
+    ids=["moved", "type", "inserted"],
+)
+async def test_a_cell_in_which_somebody_else_types_is_replaced_only_with_force(
+    server: JupyterProcess,
+    panel: Panel,
+    ada: AgentClient,
+    tool: str,
+    arguments: dict[str, Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    path = new(server, f"caret-{request.node.callspec.id}.ipynb", 2)
+    async with person(server, path, name="Ana") as ana:
+        before = cells(ana)
+        await ada.say(tool, path=path, **arguments)
+        await ana.until(lambda: cells(ana) != before)
+        call = await panel.open_call(tool, path)
+        (changed,) = call["cells"]
+        place = f"calls/{call['id']}"
+        after = cells(ana)
+        ana.put_caret(changed["cell_id"], 1)
+        await ana.flush()
+        error = await panel.post(place, 409, action="undo")
+        assert error["code"] == "undo_conflict"
+        assert error["message"].startswith(f"Ana is typing in {changed['name']}. ")
+        assert [each["cell_id"] for each in error["diffs"]] == [changed["cell_id"]]
+        assert cells(ana) == after
+        assert (await panel.post("review", action="undo", path=path))["conflicts"]
+        await panel.post(place, action="undo", force=True)
+        await ana.until(lambda: cells(ana) == before)
+
+
+async def test_a_reviewer_may_replace_the_cell_of_their_own_caret(
+    server: JupyterProcess, panel: Panel, ada: AgentClient
+) -> None:
+    path = new(server, "own-caret.ipynb", 2)
+    me = (await panel.http.get(f"{server.url}api/me")).json()["identity"]
+    async with person(server, path, name=me["username"]) as ana:
+        before = cells(ana)
+        await ada.say(MOVE, path=path, cell_ids=["cell-00001"], to_index=0)
+        await ana.until(lambda: cells(ana) != before)
+        call = await panel.open_call(MOVE, path)
+        ana.put_caret("cell-00001", 1)
+        await ana.flush()
+        await panel.post(f"calls/{call['id']}", action="undo")
+        await ana.until(lambda: cells(ana) == before)
+
+
 async def test_everything_that_matches_is_reviewed_newest_first_and_conflicts_stay_open(
     server: JupyterProcess, panel: Panel, ada: AgentClient
 ) -> None:
