@@ -117,8 +117,8 @@ class Ledger:
     def say_agent(self, agent: AgentEntry, keep: bool = True) -> None:
         """Tell that an agent has changed."""
         if agent.id not in self.agents:
-            self.agents[agent.id] = agent
             self._forget_agents()
+            self.agents[agent.id] = agent
         if keep:
             self._keeper.put("agents", agent.id, agent.row)
         self._say("agent", agent.id)
@@ -192,12 +192,13 @@ class Ledger:
         self._say("call", call.id)
 
     def _forget_agents(self) -> None:
-        """Forget agents that have not been here for the longest time, and have nothing here."""
-        if len(self.agents) <= _MOST_AGENTS:
+        """Make room for one more: forget agents that have not been here for the longest time, and
+        have nothing here."""
+        if len(self.agents) < _MOST_AGENTS:
             return
         needed = {call.agent for call in self.calls.values()}
         for agent in sorted(self.agents.values(), key=lambda each: each.seen):
-            if len(self.agents) <= _MOST_AGENTS:
+            if len(self.agents) < _MOST_AGENTS:
                 return
             if agent.id not in needed and self._can_forget(agent):
                 del self.agents[agent.id]
@@ -283,7 +284,11 @@ class Ledger:
         for event in reversed(
             list(takewhile(lambda each: each.seq > told, reversed(self._events)))
         ):
-            message = json.dumps(self._rendered(event))
+            try:
+                message = json.dumps(self._rendered(event))
+            except Exception:
+                _log.exception("A change cannot be shown in the panel")
+                continue
             for listener in list(self._listeners):
                 try:
                     listener(message)
@@ -300,8 +305,8 @@ class Ledger:
         }
         if event.kind == "agent" and (agent := self.agents.get(event.id)) is not None:
             return {**said, "agent": self.view_agent(agent)}
-        if event.kind == "call" and (call := self.calls.get(event.id)) is not None:
-            whose = self.agents[call.agent]
+        call = self.calls.get(event.id) if event.kind == "call" else None
+        if call is not None and (whose := self.agents.get(call.agent)) is not None:
             return {**said, "call": self.view_call(call), "agent": self.view_agent(whose)}
         if event.kind == "proposal" and (proposal := self.proposals.get(event.id)) is not None:
             return {**said, "proposal": proposal}
