@@ -157,6 +157,40 @@ def test_agents_with_thousands_of_names_are_forgotten_but_not_that_they_are_held
     assert all(agent.state == "stopped" for agent in book.agents.values())
 
 
+def test_who_is_forgotten_comes_back_as_somebody_new_and_held_like_others() -> None:
+    holds, book = Holds(), ledger()
+    book.on_forgotten = lambda agent: holds.forget(agent.credential, agent.key)
+    for number in range(300):
+        name = f"Eve {number}"
+        entry = an_agent(name)
+        entry.state = holds.meet(Agent("token:server", name))
+        book.say_agent(entry)
+    forgotten = Agent("token:server", "Eve 0")
+    assert forgotten.username not in book.agents
+    for entry in book.agents.values():  # people stop all that they see
+        holds.set(entry.credential, entry.key, "stopped")
+    with pytest.raises(AgentStopped):
+        holds.require(forgotten, Level.read)
+    assert set(holds.states()) == {entry.key for entry in book.agents.values()}
+    for entry in list(book.agents.values()):
+        holds.set(entry.credential, entry.key, "active")
+    holds.require(forgotten, Level.admin)
+
+
+def test_agents_that_cannot_return_are_forgotten_before_their_number_grows() -> None:
+    holds, book = Holds(), ledger()
+    book.on_forgotten = lambda agent: holds.forget(agent.credential, agent.key)
+    for number in range(300):
+        entry = an_agent(f"Tom {number}", f"agent:{number}")
+        entry.state = "stopped"
+        holds.set(entry.credential, entry.key, "stopped")
+        book.say_agent(entry)
+    assert len(book.agents) == len(holds.states()) == 200
+    assert not any(agent["can_return"] for agent in book.state()["agents"])
+    book.say_agent(ada := an_agent())
+    assert book.view_agent(ada)["can_return"]
+
+
 async def test_an_agent_that_has_just_come_is_shown_although_there_are_too_many() -> None:
     book = ledger()
     told: list[dict[str, Any]] = []

@@ -91,6 +91,8 @@ class Ledger:
         self._told = 0
         self._telling = False
         self._calls_of_steps: dict[str, str] = {}
+        self.on_forgotten: Callable[[AgentEntry], None] | None = None
+        """Called with each agent that is forgotten to make room, and that nothing has to hold."""
 
     def restore(self, tables: Mapping[Any, list[Mapping[str, Any]]]) -> None:
         """Take over what was kept; a call that was running then has ended with the server."""
@@ -204,12 +206,17 @@ class Ledger:
                 del self.agents[agent.id]
                 self._keeper.drop("agents", agent.id)
                 self._say("agent", agent.id)
+                held = agent.state != "active" and self.can_return(agent)
+                if self.on_forgotten is not None and not held:
+                    self.on_forgotten(agent)
 
     def _can_forget(self, agent: AgentEntry) -> bool:
         """Whether nothing is lost with an agent. One that is held like others with its credential
         is held again when it comes back: somebody may come with thousands of names."""
         if agent.connected and agent.state == "active":
             return False
+        if not self.can_return(agent):
+            return True
         others = (each for each in self.of_credential(agent.credential) if each is not agent)
         return agent.state == "active" or any(each.state == agent.state for each in others)
 
@@ -262,7 +269,12 @@ class Ledger:
 
     def view_agent(self, agent: AgentEntry) -> dict[str, Any]:
         """An agent as people see it."""
-        return agent.view(agent.path, self.around.token_of(agent.credential))
+        token = self.around.token_of(agent.credential)
+        return {**agent.view(agent.path, token), "can_return": self.can_return(agent)}
+
+    def can_return(self, agent: AgentEntry) -> bool:
+        """Whether an agent can come again: not if its own token was revoked or has expired."""
+        return not agent.has_own_token or self.around.token_of(agent.credential) is not None
 
     def of_credential(self, credential: str) -> Iterator[AgentEntry]:
         """The agents with a credential."""
