@@ -12,7 +12,7 @@ from tornado.web import authenticated
 from ..backends.protocols.panel_messages import REPORTS
 from ..backends.remote.extension_info import INFO_PATH
 from ..collaboration.panel.entries import CallEntry
-from ..errors import AlreadyReviewed, InvalidArgument, MergeConflict, UndoConflict
+from ..errors import AlreadyReviewed, InvalidArgument, MergeConflict, NotInPanel, UndoConflict
 from ..workspace.holds import STATES
 from ..workspace.reviewing import review_all
 from .origins import authority
@@ -46,7 +46,11 @@ class Call(PanelHandler):
         async def work() -> Any:
             call = self.service.reviews.find(call_id)
             await self.require_contents("read", call.path)
-            return {**self._view(call), "diffs": await self.service.reviews.diffs(call)}
+            cell_id = self.get_query_argument("cell_id", None, strip=False)
+            if cell_id is not None and call.cell(cell_id) is None:
+                raise NotInPanel.cell(cell_id)
+            only = None if cell_id is None else (cell_id,)
+            return {**self._view(call), "diffs": await self.service.reviews.diffs(call, only)}
 
         await self.answer(work)
 
