@@ -7,22 +7,22 @@ from urllib.parse import urlsplit
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import url_path_join
-from tornado.web import authenticated
+from tornado.web import HTTPError, authenticated
 
 from ..backends.protocols.panel_messages import REPORTS
 from ..backends.remote.extension_info import INFO_PATH
 from ..collaboration.panel.entries import CallEntry
-from ..errors import AlreadyReviewed, InvalidArgument, MergeConflict, UndoConflict
+from ..errors import AlreadyReviewed, InvalidArgument, MergeConflict, NotInPanel, UndoConflict
 from ..workspace.holds import STATES
 from ..workspace.reviewing import review_all
 from .origins import authority
 from .panel_feed import PanelFeed
 from .panel_reports import PanelReports
 from .panel_requests import PanelHandler, PanelService, Refusal, flag_in, one_of, text_in
-from .token_routes import new_token
+from .token_routes import highest_for, new_token
 
-#: Cells that one request may name.
-_MOST_CELLS = 10_000
+#: Cells or calls that one request may name.
+_MOST_IDS = 10_000
 
 
 class State(PanelHandler):
@@ -46,7 +46,11 @@ class Call(PanelHandler):
         async def work() -> Any:
             call = self.service.reviews.find(call_id)
             await self.require_contents("read", call.path)
-            return {**self._view(call), "diffs": await self.service.reviews.diffs(call)}
+            cell_id = self.get_query_argument("cell_id", None, strip=False)
+            if cell_id is not None and call.cell(cell_id) is None:
+                raise NotInPanel.cell(cell_id)
+            only = None if cell_id is None else (cell_id,)
+            return {**self._view(call), "diffs": await self.service.reviews.diffs(call, only)}
 
         await self.answer(work)
 
@@ -55,9 +59,13 @@ class Call(PanelHandler):
     async def post(self, call_id: str) -> None:
         async def work() -> Any:
             body = self.body("action", "cell_id", "force")
-            action, force = one_of(body, "action", "keep", "undo"), flag_in(body, "force")
-            cell_id, reviews = text_in(body, "cell_id"), self.service.reviews
+            action = one_of(body, "action", "keep", "undo", "interrupt")
+            cell_id, force = text_in(body, "cell_id"), flag_in(body, "force")
+            reviews = self.service.reviews
             call = reviews.find(call_id)
+            if action == "interrupt":
+                await self.service.oversight.interrupt(call)
+                return self._view(call)
             try:
                 if action == "keep":
                     return self._view(await reviews.keep(call_id, cell_id, self.person))
@@ -82,10 +90,11 @@ class ReviewAll(PanelHandler):
     @authorized
     async def post(self) -> None:
         async def work() -> Any:
-            body = self.body("action", "path", "agent")
+            body = self.body("action", "path", "agent", "calls")
             action = one_of(body, "action", "keep", "undo")
             path, agent = text_in(body, "path"), text_in(body, "agent")
-            ledger = self.service.ledger
+            ids, ledger = _ids_in(body, "calls"), self.service.ledger
+            named = ledger.calls.keys() if ids is None else set(ids)
             if agent is not None:
                 self.service.oversight.find(agent)
             calls = [
@@ -94,6 +103,7 @@ class ReviewAll(PanelHandler):
                 if call.review == "open"
                 and path in (None, call.path)
                 and agent in (None, call.agent)
+                and call.id in named
             ]
             if action == "undo":
                 for place in {call.path for call in calls}:
@@ -165,7 +175,7 @@ class Proposal(PanelHandler):
         async def work() -> Any:
             body = self.body("action", "cells", "force")
             action, force = one_of(body, "action", "merge", "discard"), flag_in(body, "force")
-            cells, proposals = _cells_in(body), self.service.proposals
+            cells, proposals = _ids_in(body, "cells"), self.service.proposals
             fork = await proposals.find(fork_id)
             await self.require_contents("write", fork.path)
             if action == "discard":
@@ -180,14 +190,21 @@ class Proposal(PanelHandler):
         await self.answer(work)
 
 
-def _cells_in(body: dict[str, Any]) -> list[str] | None:
-    cells = body.get("cells")
-    if cells is None:
+def _ids_in(body: dict[str, Any], name: str) -> list[str] | None:
+    """A field that is a list of ids, or is not there.
+
+    Raises:
+        InvalidArgument: It is something else.
+    """
+    ids = body.get(name)
+    if ids is None:
         return None
-    right = isinstance(cells, list) and all(isinstance(each, str) for each in cells)
-    if not right or not 0 < len(cells) <= _MOST_CELLS:
-        raise InvalidArgument("cells is not a list of ids.", "Give the ids of cells, or nothing.")
-    return list(cells)
+    right = isinstance(ids, list) and all(isinstance(each, str) for each in ids)
+    if not right or not 0 < len(ids) <= _MOST_IDS:
+        raise InvalidArgument(
+            f"{name} is not a list of 1 to {_MOST_IDS:,} ids.", "Give ids, or leave it out."
+        )
+    return list(ids)
 
 
 class Clients(PanelHandler):
@@ -200,7 +217,7 @@ class Clients(PanelHandler):
             clients = self.service.clients.items()
             return {
                 "clients": [{"id": client, "name": name} for client, name in clients],
-                "highest": self.service.tokens.highest.name,
+                "highest": highest_for(self.service.tokens, self.current_user).name,
             }
 
         await self.answer(work)
@@ -216,7 +233,10 @@ class Connect(PanelHandler):
             body = self.body("client", "agent", "permission", "paths", "expires_in")
             client = one_of(body, "client", *self.service.clients)
             wanted = {name: value for name, value in body.items() if name != "client"}
-            made, token = await new_token(self.service.tokens, wanted, self.current_user)
+            try:
+                made, token = await new_token(self.service.tokens, wanted, self.current_user)
+            except OSError as error:
+                raise HTTPError(507, f"The token cannot be stored: {error.strerror}.") from error
             text = self.service.configure(client, self._endpoint(), token)
             return {
                 "id": made.id,
