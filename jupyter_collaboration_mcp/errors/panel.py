@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base import CollaborationError, shortened
@@ -105,15 +105,31 @@ class UndoConflict(PanelError):
     code = "undo_conflict"
 
     @classmethod
-    def over(cls, cells: Sequence[str]) -> UndoConflict:
-        """Of cells, by their names."""
-        where = ", ".join(cells[:5]) + (f" and {len(cells) - 5} more" if len(cells) > 5 else "")
+    def over(cls, cells: Mapping[str, str]) -> UndoConflict:
+        """Of cells: their names, by id."""
         return cls(
-            f"Others changed what the agent wrote in {where}. Nothing was changed.",
+            f"Others changed what the agent wrote in {_some([*cells.values()])}. Nothing was "
+            "changed.",
             "Look at the texts and edit by hand, or repeat with force: that keeps every character "
             "of the others.",
             cells=list(cells),
         )
+
+    @classmethod
+    def typing(cls, people: Sequence[str], cells: Mapping[str, str]) -> UndoConflict:
+        """Of people whose carets are in cells that would be replaced."""
+        verb = "is" if len(people) == 1 else "are"
+        return cls(
+            f"{_some(people)} {verb} typing in {_some([*cells.values()])}. The undo would close "
+            "the editor there, and what is being typed would be lost. Nothing was changed.",
+            "Wait until they have left the cell, or repeat with force.",
+            cells=list(cells),
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Some names, in a sentence."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 class StillConnected(PanelError):

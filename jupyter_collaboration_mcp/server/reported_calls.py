@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -26,7 +27,7 @@ from ..collaboration.panel.entries import (
 from ..collaboration.panel.ledger import Ledger
 from ..collaboration.presence import colour_of
 from ..documents.members import agent_username
-from ..workspace.agent import Agent, name_in
+from ..workspace.agent import Agent, credential_in, name_in
 from ..workspace.holds import Holds
 from ..workspace.permissions import Level
 
@@ -40,6 +41,9 @@ _KNOWN = 0.5
 
 #: Characters of a short text and of a longer one, and cells of one call.
 _SHORT, _LONG, _CELLS = 200, 1_000, 1_000
+
+#: Commands that are away for which is kept what people have undone, and messages for each.
+_SOURCES, _MISSED = 50, 100
 
 #: The work of an agent elsewhere, among what it does.
 _ELSEWHERE = "elsewhere"
@@ -76,6 +80,7 @@ class ReportedCalls:
         self._holds = holds
         self._open_steps = open_steps
         self._reporters: list[Reporter] = []
+        self._missed: dict[str, deque[Mapping[str, Any]]] = {}  # by source
 
     def enter(self, reporter: Reporter) -> None:
         """A command has come."""
@@ -97,8 +102,9 @@ class ReportedCalls:
         kind = message["kind"]
         if kind == "hello":
             reporter.source = str(message["source"])[:_SHORT]
-            held = (each for each in self._ledger.agents.values() if each.state != "active")
-            reporter.tell({"kind": "welcome", "agents": {each.key: each.state for each in held}})
+            reporter.tell({"kind": "welcome", "agents": self._holds.states()})
+            for missed in self._missed.pop(reporter.source, ()):
+                reporter.tell(missed)
             return
         if kind == "event":
             self._take_event(reporter, message["event"], str(message["key"])[: 2 * _SHORT])
@@ -115,10 +121,7 @@ class ReportedCalls:
     def on_hold(self, agent: AgentEntry) -> None:
         """A person has paused or stopped an agent, or lets it go on."""
         for reporter in self._reporters:
-            if agent.id in reporter.agents:
-                reporter.told += 1
-                held = {agent.key: agent.state}
-                reporter.tell({"kind": "hold", "agents": held, "held": reporter.told})
+            _tell_hold(reporter, agent)
 
     async def known(self) -> None:
         """Wait a moment until all commands know whom people hold."""
@@ -147,12 +150,16 @@ class ReportedCalls:
                 "left": [dump_step(step) for step in left],
                 "note": note,
             }
-            self._tell(call.agent, message)
-
-    def _tell(self, agent_id: str, message: Mapping[str, Any]) -> None:
-        for reporter in self._reporters:
-            if agent_id in reporter.agents:
+            for reporter in self._reporters:
                 reporter.tell(message)
+            if not any(each.source == call.source for each in self._reporters):
+                self._miss(call.source, message)
+
+    def _miss(self, source: str, message: Mapping[str, Any]) -> None:
+        """Keep a message for a command that may be back in a moment."""
+        self._missed.setdefault(source, deque(maxlen=_MISSED)).append(message)
+        if len(self._missed) > _SOURCES:
+            del self._missed[next(iter(self._missed))]
 
     # -- events ------------------------------------------------------------------------------
 
@@ -160,8 +167,7 @@ class ReportedCalls:
         agent = self._agent(event["agent"], key)
         if agent.id not in reporter.agents:
             reporter.agents.add(agent.id)
-            if agent.state != "active":
-                self.on_hold(agent)
+            _tell_hold(reporter, agent)
         self._ledger.say_agent(agent)
         if "call" in event:
             self._ledger.say_call(self._call(event["call"], agent, reporter.source))
@@ -172,7 +178,7 @@ class ReportedCalls:
             raise ValueError("the id of an agent")
         entry = self._ledger.agents.get(agent_id)
         if entry is None:
-            credential = key.rpartition(" <")[2].removesuffix(">")
+            credential = credential_in(key)
             agent = Agent(credential, name_in(key))
             entry = AgentEntry(
                 id=agent_id,
@@ -254,6 +260,14 @@ class ReportedCalls:
                 agent.connected = False
                 agent.runs.pop(_ELSEWHERE, None)
                 self._ledger.say_agent(agent)
+
+
+def _tell_hold(reporter: Reporter, agent: AgentEntry) -> None:
+    """Tell a command what an agent may do, whether or not it has such an agent: it may not have
+    reported one since its line was cut."""
+    reporter.told += 1
+    held = {agent.key: agent.state}
+    reporter.tell({"kind": "hold", "agents": held, "held": reporter.told})
 
 
 def _cell(said: Mapping[str, Any]) -> CellEntry:

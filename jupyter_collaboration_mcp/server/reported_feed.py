@@ -25,7 +25,7 @@ from ..collaboration.panel.entries import AgentState
 from ..collaboration.panel.ledger import Ledger, Surroundings
 from ..errors import CollaborationError
 from ..owned_tasks import OwnedTasks
-from ..workspace.agent import Agent
+from ..workspace.agent import Agent, credential_in, name_in
 from ..workspace.holds import STATES, Holds
 from ..workspace.permissions import Level
 from ..workspace.sites import Site, Sites
@@ -165,7 +165,11 @@ class _SiteReports:
     def _take(self, message: Mapping[str, Any]) -> None:
         """What people have decided."""
         if message.get("kind") in ("welcome", "hold"):
-            for key, state in dict(message.get("agents") or {}).items():
+            agents = dict(message.get("agents") or {})
+            if message["kind"] == "welcome":  # nobody else is held any more
+                for key in self.holds.states().keys() - agents.keys():
+                    self.holds.forget(credential_in(key), key)
+            for key, state in agents.items():
                 if state in STATES:
                     self._hold(str(key), state)
             if "held" in message:
@@ -174,8 +178,8 @@ class _SiteReports:
             self._tasks.start(self._forget_steps(message))
 
     def _hold(self, key: str, state: AgentState) -> None:
-        credential = key.rpartition(" <")[2].removesuffix(">")
-        before = self.holds.state_of(Agent(credential, key.rpartition(" <")[0]))
+        credential = credential_in(key)
+        before = self.holds.state_of(Agent(credential, name_in(key)))
         self.holds.set(credential, key, state)
         if state == "stopped" and before != "stopped":
             is_meant = partial(str.__eq__, key)

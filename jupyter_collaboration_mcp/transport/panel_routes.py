@@ -66,11 +66,7 @@ class Call(PanelHandler):
             except AlreadyReviewed as error:
                 raise Refusal(409, error, call=self._view(call)) from error
             except UndoConflict as error:
-                diffs = [
-                    each
-                    for each in await reviews.diffs(call)
-                    if each["conflict"] and cell_id in (None, each["cell_id"])
-                ]
+                diffs = await reviews.diffs(call, error.detail["cells"])
                 raise Refusal(409, error, diffs=diffs) from error
 
         await self.answer(work)

@@ -43,3 +43,8 @@ class Agent:
 def name_in(key: str) -> str:
     """The name of the agent with a key."""
     return key.rpartition(" <")[0]
+
+
+def credential_in(key: str) -> str:
+    """The credential of the agent with a key."""
+    return key.rpartition(" <")[2].removesuffix(">")

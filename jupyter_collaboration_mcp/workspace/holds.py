@@ -70,17 +70,17 @@ class Holds:
 
     def set(self, credential: str, key: str, state: AgentState) -> None:
         """Let an agent do something from now on."""
-        self._states.setdefault(credential, {})[key] = state
-        self._count()
+        known = self._states.setdefault(credential, {})
+        self._held += (state != "active") - (known.get(key, "active") != "active")
+        known[key] = state
+
+    def states(self) -> dict[str, AgentState]:
+        """What people let each agent do that is known, by key."""
+        return {key: state for known in self._states.values() for key, state in known.items()}
 
     def forget(self, credential: str, key: str) -> None:
         """Forget an agent."""
         known = self._states.get(credential, {})
-        known.pop(key, None)
+        self._held -= known.pop(key, "active") != "active"
         if not known:
             self._states.pop(credential, None)
-        self._count()
-
-    def _count(self) -> None:
-        states = (state for known in self._states.values() for state in known.values())
-        self._held = sum(state != "active" for state in states)

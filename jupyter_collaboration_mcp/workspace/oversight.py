@@ -27,9 +27,6 @@ _LOOK = 5.0
 #: Seconds that runs have to end before whoever stopped them is answered.
 _INTERRUPTING = 0.7
 
-#: How the credential of an agent with a token of its own begins.
-OWN_TOKEN = "agent:"
-
 _STOPPED = "a person has stopped its agent"
 
 
@@ -67,6 +64,7 @@ class Oversight:
         """Called with each agent that may do something else from now on."""
         self.known: Callable[[], Awaitable[None]] | None = None
         """Waits a moment until all who have to know it know."""
+        ledger.on_forgotten = lambda agent: holds.forget(agent.credential, agent.key)
         for agent in ledger.agents.values():
             holds.set(agent.credential, agent.key, agent.state)
 
@@ -105,7 +103,7 @@ class Oversight:
     async def _hold(self, agents: Sequence[AgentEntry], state: AgentState) -> None:
         held = [each for agent in agents for each in self._together(agent)]
         for agent in held:
-            if state != "stopped" and self._cannot_return(agent):
+            if state != "stopped" and not self._ledger.can_return(agent):
                 raise TokenGone.of(agent.name)
         for agent in held:
             self._holds.set(agent.credential, agent.key, state)
@@ -122,7 +120,7 @@ class Oversight:
 
     def _together(self, agent: AgentEntry) -> list[AgentEntry]:
         """The agents that are one for whoever holds them: those with one and the same own token."""
-        if not _has_own_token(agent):
+        if not agent.has_own_token:
             return [agent]
         return list(self._ledger.of_credential(agent.credential))
 
@@ -133,7 +131,7 @@ class Oversight:
         await asyncio.wait([ending], timeout=_INTERRUPTING)
         for key in keys:
             self._workspace.rooms.leave(key)
-        for credential in {each.credential for each in agents if _has_own_token(each)}:
+        for credential in {each.credential for each in agents if each.has_own_token}:
             await self._revoke(credential)
         for agent in agents:
             agent.connected = False
@@ -147,16 +145,12 @@ class Oversight:
         """
         if self._is_connected(agent):
             raise StillConnected.named(agent.name)
-        if agent.state != "active" and not self._cannot_return(agent):
+        if agent.state != "active" and self._ledger.can_return(agent):
             raise StillHeld.named(agent.name, agent.state)
         self._holds.forget(agent.credential, agent.key)
         self._ledger.forget_agent(agent.id)
         if not await self._kept.flush():
             raise InternalError.undone(OSError("the file of the panel cannot be written"))
-
-    def _cannot_return(self, agent: AgentEntry) -> bool:
-        """Whether an agent had a token of its own, which was revoked or has expired."""
-        return _has_own_token(agent) and self._ledger.around.token_of(agent.credential) is None
 
     # -- who is here -------------------------------------------------------------------------
 
@@ -173,7 +167,3 @@ class Oversight:
             return agent.connected
         seats = self._workspace.rooms.seats_of(agent.key)
         return any(seat.presence is not None for _, seat in seats)
-
-
-def _has_own_token(agent: AgentEntry) -> bool:
-    return agent.credential.startswith(OWN_TOKEN)

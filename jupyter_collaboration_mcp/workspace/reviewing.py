@@ -8,14 +8,15 @@ takes what is undone from the agent's own list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.steps import StoredStep
 from ..collaboration.activity.activity import Activity, how_many, now
+from ..collaboration.carets import carets_in, people_in_texts, text_ids
 from ..collaboration.changes import Change, Step
 from ..collaboration.changes.change import UndoPlan
 from ..collaboration.changes.storage import stored
@@ -31,6 +32,7 @@ from ..documents.foreign_text import inline
 from ..documents.languages import language_in, name_by_ending
 from ..documents.members import Member
 from ..documents.notebook import Notebook
+from ..documents.protection import CellAction
 from ..documents.text_document import WHOLE, Document
 from ..errors import (
     AlreadyReviewed,
@@ -43,6 +45,7 @@ from ..errors import (
     UndoConflict,
 )
 from .oversight import Durable
+from .turns import Turns
 from .undo_steps import AgentLog
 from .workspace import Workspace
 
@@ -54,6 +57,9 @@ OnUndone = Callable[[CallEntry, str, Sequence[str], Sequence[StoredStep], str], 
 
 #: Cells whose texts one answer has, and characters of all of them.
 _CELLS, _CHARACTERS = 200, 4_000_000
+
+#: What puts another cell into the place of one, or none.
+_REPLACING = (CellAction.MOVE, CellAction.RETYPE, CellAction.DELETE)
 
 #: Cells that are compared in one turn of the loop.
 _AT_ONCE = 10
@@ -103,7 +109,8 @@ class Reviews:
         self._workspace = workspace
         self._ledger = ledger
         self._kept = kept
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._turns = Turns()
+        """One person at a time reviews a call: the first one decides."""
         self.on_undone: OnUndone | None = None
         """Called with what was taken from an agent's own list."""
 
@@ -118,19 +125,25 @@ class Reviews:
             raise NotInPanel.of("call", call_id)
         return call
 
-    async def diffs(self, call: CallEntry) -> list[dict[str, Any]]:
+    async def diffs(
+        self, call: CallEntry, only: Collection[str] | None = None
+    ) -> list[dict[str, Any]]:
         """What a call did to each cell, and what the cell would say without it, as of now.
 
         Of a call that cannot be undone any more, there is nothing to show.
+
+        Args:
+            only: The cells that are wanted; None for all of them.
         """
-        if not call.cells or not call.steps:
-            return [_unknown(cell) for cell in call.cells[:_CELLS]]
+        cells = [cell for cell in call.cells if only is None or cell.cell_id in only][:_CELLS]
+        if not cells or not call.steps:
+            return [_unknown(cell) for cell in cells]
         try:
             parts = await self._parts(call)
         except ReviewGone:
-            return [_unknown(cell) for cell in call.cells[:_CELLS]]
+            return [_unknown(cell) for cell in cells]
         shown, size = [], 0
-        for cell in call.cells[:_CELLS]:
+        for cell in cells:
             try:
                 shown.append(_diff(parts, cell))
             except CellError:  # several cells of a damaged notebook have its id
@@ -149,7 +162,7 @@ class Reviews:
             NotInPanel, AlreadyReviewed: There is no such thing to review.
         """
         call = self.find(call_id)
-        async with self._alone(call):
+        async with self._turns.of(call.id):
             self._mark(call, self._open_cells(call, cell_id), "kept", by)
         await self._kept.flush()  # what cannot be stored holds until the server is restarted
         return call
@@ -166,7 +179,7 @@ class Reviews:
             UndoConflict: Others have changed what is to be undone.
         """
         call = self.find(call_id)
-        async with self._alone(call):
+        async with self._turns.of(call.id):
             cells = self._open_cells(call, cell_id)
             parts = await self._parts(call)
             every = len(cells) == len(call.cells)
@@ -176,7 +189,8 @@ class Reviews:
                 raise ReviewGone.cells([each.name for each in lost])
             seat = Seat(Profile(f"{by.name} <person:{by.id}>", by.name), person=by)
             names = {cell.cell_id: cell.name for cell in cells}
-            await parts.peer.perform(seat, UNDO, _undoing(parts, chosen, force, names))
+            check = None if force else partial(_refuse_busy, parts.peer, by, names)
+            await parts.peer.perform(seat, UNDO, _undoing(parts, chosen, force, names, check))
             await parts.peer.wait_acknowledged()
             self._mark(call, cells, "undone", by)
             left = parts.without(chosen)
@@ -188,17 +202,6 @@ class Reviews:
                 self.on_undone(call, parts.log.agent, gone, [stored(step) for step in left], note)
         await self._kept.flush()
         return call
-
-    @asynccontextmanager
-    async def _alone(self, call: CallEntry) -> AsyncIterator[None]:
-        """One person at a time reviews a call: the first one decides."""
-        lock = self._locks.setdefault(call.id, asyncio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked():
-                self._locks.pop(call.id, None)
 
     def _open_cells(self, call: CallEntry, cell_id: str | None) -> list[CellEntry]:
         """What is left to review.
@@ -273,20 +276,27 @@ class Reviews:
 
 
 def _undoing(
-    parts: _Parts, chosen: Collection[str] | None, force: bool, names: dict[str, str]
+    parts: _Parts,
+    chosen: Collection[str] | None,
+    force: bool,
+    names: dict[str, str],
+    check: Callable[[Document, CallRecord, UndoPlan], None] | None,
 ) -> Edit[UndoPlan]:
     """The edit that undoes a part of a call.
 
     Args:
         chosen: The cells; None for all of them.
         names: What people call them.
+        check: Refuses a plan before it is carried out.
     """
     taken, left = parts.only(chosen), parts.without(chosen)
 
     def work(document: Document, record: CallRecord) -> UndoPlan:
         plan = plan_undo(document, taken, True, parts.later, parts.log.name)
         if plan.conflicting and not force:
-            raise UndoConflict.over([names.get(each, each) for each in sorted(plan.conflicting)])
+            raise UndoConflict.over(_named(sorted(plan.conflicting), names))
+        if check is not None:
+            check(document, record, plan)
         plan.apply(record.pass_action)
         record.undone, record.reduced = [*parts.steps], left
         record.changes, record.undone_in = plan.changes, parts.log.log
@@ -303,6 +313,48 @@ def _undoing(
         or sum(step.characters for step in taken) > LARGE_TEXT
     )
     return Edit(begin, large, merges=True)
+
+
+def _refuse_busy(
+    peer: RoomPeer,
+    by: Member,
+    names: Mapping[str, str],
+    document: Document,
+    record: CallRecord,
+    plan: UndoPlan,
+) -> None:
+    """Refuse to replace or delete cells in which others than the reviewer have their carets: what
+    they are typing would be lost, and their editors closed.
+
+    Raises:
+        UndoConflict: Somebody types in such a cell.
+    """
+    if not isinstance(document, Notebook):
+        return
+    replaced = [
+        document.find(cell_id)
+        for cell_id, actions in plan.touched.items()
+        if not actions.isdisjoint(_REPLACING) and document.has(cell_id)
+    ]
+    texts = {text: document.id_at(index) for text, index in text_ids(document, replaced).items()}
+    indexes = dict(zip(texts, range(len(texts)), strict=True))
+    cells = list(texts.values())
+
+    def check() -> None:
+        carets = [each for each in carets_in(peer.link.states) if each.member.id != by.id]
+        if people := people_in_texts(indexes, carets):
+            where = _named([cells[index] for index in people], names)
+            who = sorted({name for each in people.values() for name in each})
+            raise UndoConflict.typing(who, where)
+
+    check()
+    if record.on_slice is not None:  # on a copy: people may come before it is applied
+        record.recheck = lambda live, changed: check()
+
+
+def _named(cells: Sequence[str], names: Mapping[str, str]) -> dict[str, str]:
+    """What people call some cells, by id."""
+    return {cell_id: names.get(cell_id, cell_id) for cell_id in cells}
 
 
 def _is_gone(parts: _Parts, cell: CellEntry) -> bool:

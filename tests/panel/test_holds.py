@@ -126,6 +126,8 @@ async def test_a_stopped_agent_loses_its_own_token_and_no_other_name_helps(
         began = time.monotonic()
         stopped = await panel.patch(f"agents/{known['id']}", state="stopped")
         assert stopped["token"] is None
+        assert known["can_return"]
+        assert not stopped["can_return"]
         assert (await ping(server, token)).status_code == 401
         assert time.monotonic() - began < 1
         assert (await ping(server, token, "?agent=Other")).status_code in (401, 403)

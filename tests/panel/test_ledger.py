@@ -157,6 +157,77 @@ def test_agents_with_thousands_of_names_are_forgotten_but_not_that_they_are_held
     assert all(agent.state == "stopped" for agent in book.agents.values())
 
 
+def test_who_is_forgotten_comes_back_as_somebody_new_and_held_like_others() -> None:
+    holds, book = Holds(), ledger()
+    book.on_forgotten = lambda agent: holds.forget(agent.credential, agent.key)
+    for number in range(300):
+        name = f"Eve {number}"
+        entry = an_agent(name)
+        entry.state = holds.meet(Agent("token:server", name))
+        book.say_agent(entry)
+    forgotten = Agent("token:server", "Eve 0")
+    assert forgotten.username not in book.agents
+    for entry in book.agents.values():  # people stop all that they see
+        holds.set(entry.credential, entry.key, "stopped")
+    with pytest.raises(AgentStopped):
+        holds.require(forgotten, Level.read)
+    assert set(holds.states()) == {entry.key for entry in book.agents.values()}
+    for entry in list(book.agents.values()):
+        holds.set(entry.credential, entry.key, "active")
+    holds.require(forgotten, Level.admin)
+
+
+def test_agents_that_cannot_return_are_forgotten_before_their_number_grows() -> None:
+    holds, book = Holds(), ledger()
+    book.on_forgotten = lambda agent: holds.forget(agent.credential, agent.key)
+    for number in range(300):
+        entry = an_agent(f"Tom {number}", f"agent:{number}")
+        entry.state = "stopped"
+        holds.set(entry.credential, entry.key, "stopped")
+        book.say_agent(entry)
+    assert len(book.agents) == len(holds.states()) == 200
+    assert not any(agent["can_return"] for agent in book.state()["agents"])
+    book.say_agent(ada := an_agent())
+    assert book.view_agent(ada)["can_return"]
+
+
+async def test_an_agent_that_has_just_come_is_shown_although_there_are_too_many() -> None:
+    book = ledger()
+    told: list[dict[str, Any]] = []
+    book.listen(lambda message: told.append(json.loads(message)))
+    for number in range(210):
+        agent = an_agent(f"Eve {number}")
+        agent.state, agent.seen = "stopped", 1_000 - number  # the last one is the first to go
+        book.say_agent(agent)
+        book.say_call(a_call(number, agent))
+        book.drop_call(book.calls[f"call-{number}"])
+    last = an_agent("Eve last")
+    last.state, last.seen = "stopped", 0
+    book.say_agent(last, keep=False)
+    book.say_call(a_call(1_000, last))
+    book.flush()
+    assert told[-1]["call"]["id"] == "call-1000"
+    assert told[-1]["agent"]["id"] == last.id
+    assert last.id in book.agents
+    assert [each["seq"] for each in told] == list(range(1, book.seq + 1))
+    missed = book.since(0, book.epoch)
+    assert missed is not None
+    assert len(missed) == book.seq
+
+
+async def test_a_call_of_an_agent_that_is_gone_is_told_as_gone() -> None:
+    book, ada = ledger(), an_agent()
+    told: list[dict[str, Any]] = []
+    book.listen(lambda message: told.append(json.loads(message)))
+    book.say_agent(ada)
+    book.say_call(a_call(1, ada))
+    del book.agents[ada.id]
+    book.say_agent(an_agent("Bob"))
+    book.flush()
+    assert [each["kind"] for each in told] == ["gone", "gone", "agent"]
+    assert book.since(0, book.epoch) is not None
+
+
 def test_a_new_name_is_held_like_the_strictest_with_its_credential() -> None:
     holds = Holds()
     ada, eve = Agent("token:server", "Ada"), Agent("token:server", "Eve")

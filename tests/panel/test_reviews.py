@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.workspace.turns import Turns
 from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import AgentClient, agent
@@ -333,6 +334,112 @@ async def test_two_people_who_review_at_once_have_one_outcome_that_both_see(
         for each in (panel, other):
             await each.until(lambda each=each: each.calls[call["id"]]["review"] == outcome)  # type: ignore[misc]
     assert await ada.sources(path) == [before if outcome == "undone" else "agent = 1"]
+
+
+async def test_a_third_person_waits_too_while_the_turn_passes_from_the_first_to_the_second() -> (
+    None
+):
+    turns, inside, most = Turns(), 0, 0
+    started = asyncio.Event()
+
+    async def review() -> None:
+        nonlocal inside, most
+        async with turns.of("call"):
+            started.set()
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            inside -= 1
+
+    async with asyncio.TaskGroup() as reviews:
+        for _ in range(10):
+            reviews.create_task(review())
+            await started.wait()
+            await asyncio.sleep(0)
+    assert most == 1
+    assert inside == 0
+
+
+async def test_force_on_an_inserted_cell_takes_the_agents_text_and_leaves_the_persons(
+    server: JupyterProcess, panel: Panel, ada: AgentClient
+) -> None:
+    path = new(server, "inserted-conflict.ipynb", 1)
+    (before,) = await ada.sources(path)
+    await ada.say(INSERT, path=path, cells=[{"content": "agent = 1"}], start_position=1, exec=False)
+    call = await panel.open_call(INSERT, path)
+    (cell,) = call["cells"]
+    async with person(server, path) as ana:
+        await ana.until(lambda: len(ana.ids()) == 2)
+        ana.insert(cell["cell_id"], len("agent = 1"), "\nhers = 2")
+        await ana.flush()
+        diff = await panel.diff(call, cell["cell_id"])
+        assert diff["conflict"]
+        assert (diff["now"], diff["undone"]) == ("agent = 1\nhers = 2", "\nhers = 2")
+        error = await panel.post(f"calls/{call['id']}", 409, action="undo")
+        assert error["code"] == "undo_conflict"
+        undone = await panel.post(f"calls/{call['id']}", action="undo", force=True)
+        assert undone["review"] == "undone"
+        await ana.until(lambda: ana.source(cell["cell_id"]) == diff["undone"])
+        assert await ada.sources(path) == [before, diff["undone"]]
+        assert (await ada.ask("list_agent_changes", path=path))["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        (MOVE, {"cell_ids": ["cell-00001"], "to_index": 0}),
+        (
+            UPDATE,
+            {"updates": [{"cell_id": "cell-00001", "cell_type": "markdown"}], "exec": False},
+        ),
+        (INSERT, {"cells": [{"content": "new = 1"}], "start_position": 1, "exec": False}),
+    ],
+    ids=["moved", "type", "inserted"],
+)
+async def test_a_cell_in_which_somebody_else_types_is_replaced_only_with_force(
+    server: JupyterProcess,
+    panel: Panel,
+    ada: AgentClient,
+    tool: str,
+    arguments: dict[str, Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    path = new(server, f"caret-{request.node.callspec.id}.ipynb", 2)
+    async with person(server, path, name="Ana") as ana:
+        before = cells(ana)
+        await ada.say(tool, path=path, **arguments)
+        await ana.until(lambda: cells(ana) != before)
+        call = await panel.open_call(tool, path)
+        (changed,) = call["cells"]
+        place = f"calls/{call['id']}"
+        after = cells(ana)
+        ana.put_caret(changed["cell_id"], 1)
+        await ana.flush()
+        error = await panel.post(place, 409, action="undo")
+        assert error["code"] == "undo_conflict"
+        assert error["message"].startswith(f"Ana is typing in {changed['name']}. ")
+        assert [each["cell_id"] for each in error["diffs"]] == [changed["cell_id"]]
+        assert cells(ana) == after
+        assert (await panel.post("review", action="undo", path=path))["conflicts"]
+        await panel.post(place, action="undo", force=True)
+        await ana.until(lambda: cells(ana) == before)
+
+
+async def test_a_reviewer_may_replace_the_cell_of_their_own_caret(
+    server: JupyterProcess, panel: Panel, ada: AgentClient
+) -> None:
+    path = new(server, "own-caret.ipynb", 2)
+    me = (await panel.http.get(f"{server.url}api/me")).json()["identity"]
+    async with person(server, path, name=me["username"]) as ana:
+        before = cells(ana)
+        await ada.say(MOVE, path=path, cell_ids=["cell-00001"], to_index=0)
+        await ana.until(lambda: cells(ana) != before)
+        call = await panel.open_call(MOVE, path)
+        ana.put_caret("cell-00001", 1)
+        await ana.flush()
+        await panel.post(f"calls/{call['id']}", action="undo")
+        await ana.until(lambda: cells(ana) == before)
 
 
 async def test_everything_that_matches_is_reviewed_newest_first_and_conflicts_stay_open(

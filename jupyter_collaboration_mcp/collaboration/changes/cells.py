@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...documents.merge import revert
 from ...documents.notebook import Notebook
 from ...documents.protection import CellAction
 from ...documents.shared_cells import new_cell
@@ -47,6 +48,9 @@ class CellInsertion(Change):
             others = plan.others(self.cell_id)
             what = f"which {plan.wrote} inserted and {others} edited, stays"
             plan.conflict(self.cell_id, what, unified(self.source, current))
+            reverted = revert("", self.source, current, plan.differ)
+            if reverted.text != current:  # only what others wrote stays
+                plan.sources[self.cell_id] = reverted.text
             return
         plan.removed.add(self.cell_id)
         plan.touch(self.cell_id, CellAction.DELETE)

@@ -17,6 +17,9 @@ AgentState = Literal["active", "paused", "stopped"]
 CallKind = Literal["read", "edit", "run", "file", "other"]
 CallState = Literal["running", "done", "failed", "refused", "cancelled"]
 
+#: How the credential of an agent with a token of its own begins.
+_OWN_TOKEN = "agent:"
+
 Review = Literal["none", "open", "kept", "undone", "mixed"]
 """What people think of a call; of a cell never `mixed`. `none`: there is nothing to review."""
 
@@ -170,6 +173,11 @@ class AgentEntry:
     """What its calls do, in plain words, and since when; by the id of a call."""
     runs: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The same of its runs, in the order in which they have their turn."""
+
+    @property
+    def has_own_token(self) -> bool:
+        """Whether it came with a token that no other agent has."""
+        return self.credential.startswith(_OWN_TOKEN)
 
     def view(self, path: str | None, token: Mapping[str, Any] | None) -> dict[str, Any]:
         """As people see it.

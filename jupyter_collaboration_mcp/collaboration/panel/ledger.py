@@ -91,6 +91,8 @@ class Ledger:
         self._told = 0
         self._telling = False
         self._calls_of_steps: dict[str, str] = {}
+        self.on_forgotten: Callable[[AgentEntry], None] | None = None
+        """Called with each agent that is forgotten to make room, and that nothing has to hold."""
 
     def restore(self, tables: Mapping[Any, list[Mapping[str, Any]]]) -> None:
         """Take over what was kept; a call that was running then has ended with the server."""
@@ -117,8 +119,8 @@ class Ledger:
     def say_agent(self, agent: AgentEntry, keep: bool = True) -> None:
         """Tell that an agent has changed."""
         if agent.id not in self.agents:
-            self.agents[agent.id] = agent
             self._forget_agents()
+            self.agents[agent.id] = agent
         if keep:
             self._keeper.put("agents", agent.id, agent.row)
         self._say("agent", agent.id)
@@ -192,23 +194,29 @@ class Ledger:
         self._say("call", call.id)
 
     def _forget_agents(self) -> None:
-        """Forget agents that have not been here for the longest time, and have nothing here."""
-        if len(self.agents) <= _MOST_AGENTS:
+        """Make room for one more: forget agents that have not been here for the longest time, and
+        have nothing here."""
+        if len(self.agents) < _MOST_AGENTS:
             return
         needed = {call.agent for call in self.calls.values()}
         for agent in sorted(self.agents.values(), key=lambda each: each.seen):
-            if len(self.agents) <= _MOST_AGENTS:
+            if len(self.agents) < _MOST_AGENTS:
                 return
             if agent.id not in needed and self._can_forget(agent):
                 del self.agents[agent.id]
                 self._keeper.drop("agents", agent.id)
                 self._say("agent", agent.id)
+                held = agent.state != "active" and self.can_return(agent)
+                if self.on_forgotten is not None and not held:
+                    self.on_forgotten(agent)
 
     def _can_forget(self, agent: AgentEntry) -> bool:
         """Whether nothing is lost with an agent. One that is held like others with its credential
         is held again when it comes back: somebody may come with thousands of names."""
         if agent.connected and agent.state == "active":
             return False
+        if not self.can_return(agent):
+            return True
         others = (each for each in self.of_credential(agent.credential) if each is not agent)
         return agent.state == "active" or any(each.state == agent.state for each in others)
 
@@ -261,7 +269,12 @@ class Ledger:
 
     def view_agent(self, agent: AgentEntry) -> dict[str, Any]:
         """An agent as people see it."""
-        return agent.view(agent.path, self.around.token_of(agent.credential))
+        token = self.around.token_of(agent.credential)
+        return {**agent.view(agent.path, token), "can_return": self.can_return(agent)}
+
+    def can_return(self, agent: AgentEntry) -> bool:
+        """Whether an agent can come again: not if its own token was revoked or has expired."""
+        return not agent.has_own_token or self.around.token_of(agent.credential) is not None
 
     def of_credential(self, credential: str) -> Iterator[AgentEntry]:
         """The agents with a credential."""
@@ -283,7 +296,11 @@ class Ledger:
         for event in reversed(
             list(takewhile(lambda each: each.seq > told, reversed(self._events)))
         ):
-            message = json.dumps(self._rendered(event))
+            try:
+                message = json.dumps(self._rendered(event))
+            except Exception:
+                _log.exception("A change cannot be shown in the panel")
+                continue
             for listener in list(self._listeners):
                 try:
                     listener(message)
@@ -300,8 +317,8 @@ class Ledger:
         }
         if event.kind == "agent" and (agent := self.agents.get(event.id)) is not None:
             return {**said, "agent": self.view_agent(agent)}
-        if event.kind == "call" and (call := self.calls.get(event.id)) is not None:
-            whose = self.agents[call.agent]
+        call = self.calls.get(event.id) if event.kind == "call" else None
+        if call is not None and (whose := self.agents.get(call.agent)) is not None:
             return {**said, "call": self.view_call(call), "agent": self.view_agent(whose)}
         if event.kind == "proposal" and (proposal := self.proposals.get(event.id)) is not None:
             return {**said, "proposal": proposal}

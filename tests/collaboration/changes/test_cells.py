@@ -60,6 +60,12 @@ class TestUndoOfAnInsertion:
         assert "+of Ana" in conflict
         assert (plan.removed, plan.actions, plan.changes) == (set(), [], [])
 
+    def test_of_a_cell_that_others_edited_only_their_text_stays(self) -> None:
+        plan = planned(notebook("one", "two\nof Ana"), CellInsertion("b", "two"))
+        assert plan.sources == {"b": "\nof Ana"}
+        assert len(plan.conflicts) == 1
+        assert plan.removed == set()
+
     def test_a_missing_cell_is_not_a_conflict(self) -> None:
         plan = planned(notebook("one"), CellInsertion("b", "two"))
         assert (plan.conflicts, plan.notes, plan.actions, plan.removed) == ([], [], [], set())
