@@ -66,6 +66,7 @@ class PanelAssembly:
         reviews = Reviews(workspace, self._ledger, self._storage)
         reports = ReportedCalls(self._ledger, self.holds, workspace.rooms.undo_steps.opened)
         self._oversight.on_hold, self._oversight.known = reports.on_hold, reports.known
+        self._oversight.interrupt_elsewhere = reports.interrupt
         reviews.on_undone = reports.on_undone
         runs.on_run = self.feed.on_run
         backend.forks.on_change = self.feed.on_fork_step = self._proposals.look_soon

@@ -63,7 +63,8 @@
     │   ├── UndoConflict         others have changed what is to be undone
     │   ├── StillConnected       only an agent that has left can be forgotten
     │   ├── StillHeld            nor can one that is paused or stopped
-    │   └── TokenGone            a stopped agent has no token any more
+    │   ├── TokenGone            a stopped agent has no token any more
+    │   └── CommandAway          the command that runs for an agent is not connected
     ├── ServerError
     │   ├── ServerUnreachable    the Jupyter server does not answer
     │   ├── HubRefused           a JupyterHub refuses: scope, version, a server that does not start
@@ -133,6 +134,7 @@ from .panel import (
     AgentPaused,
     AgentStopped,
     AlreadyReviewed,
+    CommandAway,
     NotInPanel,
     PanelError,
     ReviewGone,
@@ -186,6 +188,7 @@ __all__ = [
     "CellNotFound",
     "CellProtected",
     "CollaborationError",
+    "CommandAway",
     "CorruptDocument",
     "DocumentBusy",
     "DocumentNotFound",

@@ -162,3 +162,14 @@ class TokenGone(PanelError):
             f"The token of {name} was revoked or has expired, so it cannot go on.",
             "Connect the agent with a new token.",
         )
+
+
+class CommandAway(PanelError):
+    code = "command_away"
+
+    @classmethod
+    def of(cls, tool: str) -> CommandAway:
+        return cls(
+            f"The command in which {tool} was called is not connected. Nothing was interrupted.",
+            "Interrupt the kernel in Jupyter's menu if it still works.",
+        )

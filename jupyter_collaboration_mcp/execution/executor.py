@@ -166,9 +166,16 @@ class Executor:
         for run in [each for each in self._queue if unwanted(each)]:
             self._queue.remove(run)
             await self._skip(run, reason)
-        if self.current is not None and unwanted(self.current):
-            with contextlib.suppress(CollaborationError):  # it ignores that, or the kernel is gone
-                await self.interrupt()
+        if self.current is None or not unwanted(self.current):
+            return
+        if self.busy_for_others:  # the kernel has it, but still works for somebody else
+            self.current.unwanted = True
+        else:
+            await self._interrupt_unwanted()
+
+    async def _interrupt_unwanted(self) -> None:
+        with contextlib.suppress(CollaborationError):  # it ignores that, or the kernel is gone
+            await self.interrupt()
 
     def interrupted_since(self, moment: float) -> Run | None:
         """The run that an interrupt has ended since a moment, if any."""
@@ -413,6 +420,9 @@ class Executor:
         elif not take_progress(run, message):
             log_output(run, message)
             self._writer.write_soon(run)
+        if run.unwanted and self.link.busy_with == message.parent:  # it has its turn
+            run.unwanted = False
+            self._start("interrupt", self._interrupt_unwanted)
         if run.idle and run.reply is not None and run is self.current:
             self._done.set()
 

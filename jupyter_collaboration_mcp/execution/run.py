@@ -106,6 +106,8 @@ class Run:
     ended: float | None = None
     reply: Mapping[str, Any] | None = None
     """The kernel's reply to the request."""
+    unwanted: bool = False
+    """Whether to interrupt it when it begins: the kernel has it behind what others run."""
     idle: bool = False
     """Whether the kernel has reported that it is done with it."""
     heard: float = 0.0

@@ -155,6 +155,14 @@ class ReportedCalls:
             if not any(each.source == call.source for each in self._reporters):
                 self._miss(call.source, message)
 
+    def interrupt(self, call: CallEntry, agent: str) -> bool:
+        """End the runs of an agent, by its key, in the command that made a call; whether the
+        command is connected."""
+        there = [each for each in self._reporters if each.source == call.source]
+        for reporter in there:
+            reporter.tell({"kind": "interrupt", "agent": agent})
+        return bool(there)
+
     def _miss(self, source: str, message: Mapping[str, Any]) -> None:
         """Keep a message for a command that may be back in a moment."""
         self._missed.setdefault(source, deque(maxlen=_MISSED)).append(message)

@@ -176,15 +176,19 @@ class _SiteReports:
                 self.line.send({"kind": "held", "held": message["held"]})
         elif message.get("kind") == "undone":
             self._tasks.start(self._forget_steps(message))
+        elif message.get("kind") == "interrupt":
+            self._end_runs(str(message.get("agent")), "a person has interrupted it")
 
     def _hold(self, key: str, state: AgentState) -> None:
         credential = credential_in(key)
         before = self.holds.state_of(Agent(credential, name_in(key)))
         self.holds.set(credential, key, state)
         if state == "stopped" and before != "stopped":
-            is_meant = partial(str.__eq__, key)
-            self._tasks.start(self._site.runs.end_of(is_meant, "a person has stopped its agent"))
+            self._end_runs(key, "a person has stopped its agent")
             self._site.workspace.rooms.leave(key)
+
+    def _end_runs(self, key: str, reason: str) -> None:
+        self._tasks.start(self._site.runs.end_of(partial(str.__eq__, key), reason))
 
     async def _forget_steps(self, message: Mapping[str, Any]) -> None:
         """Take what a person has undone from the agent's own list."""

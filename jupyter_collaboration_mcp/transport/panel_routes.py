@@ -55,9 +55,13 @@ class Call(PanelHandler):
     async def post(self, call_id: str) -> None:
         async def work() -> Any:
             body = self.body("action", "cell_id", "force")
-            action, force = one_of(body, "action", "keep", "undo"), flag_in(body, "force")
-            cell_id, reviews = text_in(body, "cell_id"), self.service.reviews
+            action = one_of(body, "action", "keep", "undo", "interrupt")
+            cell_id, force = text_in(body, "cell_id"), flag_in(body, "force")
+            reviews = self.service.reviews
             call = reviews.find(call_id)
+            if action == "interrupt":
+                await self.service.oversight.interrupt(call)
+                return self._view(call)
             try:
                 if action == "keep":
                     return self._view(await reviews.keep(call_id, cell_id, self.person))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
-from ..collaboration.panel.entries import AgentEntry, AgentState
+from ..collaboration.panel.entries import AgentEntry, AgentState, CallEntry
 from ..collaboration.panel.ledger import Ledger
-from ..errors import InternalError, NotInPanel, StillConnected, StillHeld, TokenGone
+from ..errors import CommandAway, InternalError, NotInPanel, StillConnected, StillHeld, TokenGone
 from ..owned_tasks import OwnedTasks
 from .holds import Holds
 from .runs import Runs
@@ -28,6 +28,9 @@ _LOOK = 5.0
 _INTERRUPTING = 0.7
 
 _STOPPED = "a person has stopped its agent"
+
+#: Why a run ended that a person has interrupted in the panel.
+INTERRUPTED = "a person has interrupted it"
 
 
 class Durable(Protocol):
@@ -65,6 +68,9 @@ class Oversight:
         self.known: Callable[[], Awaitable[None]] | None = None
         """Waits a moment until all who have to know it know."""
         ledger.on_forgotten = lambda agent: holds.forget(agent.credential, agent.key)
+        self.interrupt_elsewhere: Callable[[CallEntry, str], bool] = lambda call, key: False
+        """Ends the runs of an agent, by its key, in the command that made a call; whether that can
+        be told."""
         for agent in ledger.agents.values():
             holds.set(agent.credential, agent.key, agent.state)
 
@@ -118,6 +124,23 @@ class Oversight:
         if not await self._kept.flush():
             _log.error("It cannot be stored that agents are %s: a restart forgets it", state)
 
+    async def interrupt(self, call: CallEntry) -> None:
+        """End what the agent of a call runs, and nothing that people run.
+
+        Raises:
+            CommandAway: The command that it was made in is not connected.
+        """
+        key = self.find(call.agent).key
+        if not call.source:
+            await self._end_runs({key}, INTERRUPTED)
+        elif not self.interrupt_elsewhere(call, key):
+            raise CommandAway.of(call.tool)
+
+    async def _end_runs(self, keys: Collection[str], reason: str) -> None:
+        """End what agents run; code that ignores an interrupt is not waited for."""
+        ending = self._tasks.start(self._runs.end_of(lambda key: key in keys, reason))
+        await asyncio.wait([ending], timeout=_INTERRUPTING)
+
     def _together(self, agent: AgentEntry) -> list[AgentEntry]:
         """The agents that are one for whoever holds them: those with one and the same own token."""
         if not agent.has_own_token:
@@ -125,10 +148,9 @@ class Oversight:
         return list(self._ledger.of_credential(agent.credential))
 
     async def _end(self, agents: Sequence[AgentEntry]) -> None:
-        """End what agents do; code that ignores an interrupt is not waited for."""
+        """End what agents do."""
         keys = {agent.key for agent in agents}
-        ending = self._tasks.start(self._runs.end_of(lambda key: key in keys, _STOPPED))
-        await asyncio.wait([ending], timeout=_INTERRUPTING)
+        await self._end_runs(keys, _STOPPED)
         for key in keys:
             self._workspace.rooms.leave(key)
         for credential in {each.credential for each in agents if each.has_own_token}:

@@ -113,9 +113,15 @@ async def test_they_are_paused_and_stopped_within_a_second(
         await cyd.sources(path)
         await panel.patch(place, state="active")
         await cyd.say("run_code", path=path, code="1")
-        running = asyncio.create_task(
-            cyd.call("run_code", path=path, code="while True: pass", timeout=60)
-        )
+        endless = {"path": path, "code": "while True: pass", "timeout": 60}
+        running = asyncio.create_task(cyd.call("run_code", **endless))
+        call = await panel.until(lambda: panel.call_of("run_code", path=path, state="running"))
+        await panel.until(lambda: panel.agent("Cyd")["doing"] == "running code")
+        await panel.post(f"calls/{call['id']}", action="interrupt")
+        async with asyncio.timeout(10):
+            await running
+        await panel.until(lambda: panel.agent("Cyd")["doing"] is None)
+        running = asyncio.create_task(cyd.call("run_code", **endless))
         await panel.until(lambda: panel.agent("Cyd")["doing"] == "running code")
         began = time.monotonic()
         await panel.patch(place, state="stopped")

@@ -16,7 +16,7 @@ from tests.conftest import MakeServer
 from tests.harness import notebooks
 from tests.harness.agents import LEGACY, MODERN, agent, text_of
 from tests.harness.jupyter import NOT_MEASURED, JupyterProcess
-from tests.harness.kernels import KernelApi
+from tests.harness.kernels import Gate, KernelApi, Person
 from tests.harness.panel import Panel
 from tests.test_agent_tokens import holder, ping
 
@@ -139,6 +139,63 @@ async def test_a_stopped_agent_loses_its_own_token_and_no_other_name_helps(
     assert error["code"] == "token_gone"
     await panel.delete(f"agents/{known['id']}")
     await panel.until(lambda: known["id"] not in panel.agents)
+
+
+@pytest.mark.parametrize("how", ["interrupt", "stop"])
+async def test_a_run_that_waits_behind_a_persons_ends_without_theirs(
+    server: JupyterProcess, panel: Panel, tmp_path: Path, how: str
+) -> None:
+    path, name = f"behind-{how}.ipynb", f"Ben {how}"
+    notebooks.write(server.root / path, notebooks.numbered(1))
+    gate = Gate(tmp_path / "gate")
+    async with agent(server, name) as ben, agent(server, "Fay") as fay:
+        await ben.say("run_code", path=path, code="1")
+        async with Person(server, path) as ana:
+            hers = await ana.send(f"{gate.code}\nprint('to the end')")
+            await gate.reached()
+            running = asyncio.create_task(
+                ben.call("run_code", path=path, code="while True: pass", timeout=60)
+            )
+            waiting = asyncio.create_task(
+                ben.call("run_code", path=path, code="while 1: pass", timeout=60)
+            )
+            call = await panel.until(
+                lambda: panel.call_of("run_code", agent=panel.agent(name)["id"], state="running")
+            )
+            await panel.until(lambda: panel.agent(name)["doing"] == "running code")
+            if how == "interrupt":
+                ended = await panel.post(f"calls/{call['id']}", action="interrupt")
+                assert ended["id"] == call["id"]
+            else:
+                await panel.patch(f"agents/{panel.agent(name)['id']}", state="stopped")
+            gate.open()
+            assert (await ana.done(hers))["status"] == "ok"
+            assert "to the end" in ana.printed(hers)
+            async with asyncio.timeout(10):
+                await asyncio.gather(running, waiting)
+        await panel.patch(f"agents/{panel.agent(name)['id']}", state="active")
+        assert "2" in await fay.say("run_code", path=path, code="1 + 1")
+
+
+async def test_interrupting_ends_what_the_agent_runs_and_leaves_it_free_to_go_on(
+    server: JupyterProcess, panel: Panel
+) -> None:
+    path = "interrupted.ipynb"
+    notebooks.write(server.root / path, notebooks.numbered(1))
+    async with agent(server, "Ivo") as ivo:
+        await ivo.say("run_code", path=path, code="1")
+        running = asyncio.create_task(
+            ivo.call("run_code", path=path, code="while True: pass", timeout=60)
+        )
+        await panel.until(lambda: panel.agent("Ivo")["doing"] == "running code")
+        call = panel.call_of("run_code", path=path, state="running")
+        assert call is not None
+        await panel.post(f"calls/{call['id']}", action="interrupt")
+        async with asyncio.timeout(10):
+            await running
+        assert "2" in await ivo.say("run_code", path=path, code="1 + 1")
+    error = await panel.post("calls/nothing", 404, action="interrupt")
+    assert error["code"] == "unknown"
 
 
 async def test_stopping_all_and_a_restart_leave_all_stopped(make_server: MakeServer) -> None:
