@@ -21,8 +21,8 @@ from .panel_reports import PanelReports
 from .panel_requests import PanelHandler, PanelService, Refusal, flag_in, one_of, text_in
 from .token_routes import new_token
 
-#: Cells that one request may name.
-_MOST_CELLS = 10_000
+#: Cells or calls that one request may name.
+_MOST_IDS = 10_000
 
 
 class State(PanelHandler):
@@ -86,10 +86,11 @@ class ReviewAll(PanelHandler):
     @authorized
     async def post(self) -> None:
         async def work() -> Any:
-            body = self.body("action", "path", "agent")
+            body = self.body("action", "path", "agent", "calls")
             action = one_of(body, "action", "keep", "undo")
             path, agent = text_in(body, "path"), text_in(body, "agent")
-            ledger = self.service.ledger
+            ids, ledger = _ids_in(body, "calls"), self.service.ledger
+            named = ledger.calls.keys() if ids is None else set(ids)
             if agent is not None:
                 self.service.oversight.find(agent)
             calls = [
@@ -98,6 +99,7 @@ class ReviewAll(PanelHandler):
                 if call.review == "open"
                 and path in (None, call.path)
                 and agent in (None, call.agent)
+                and call.id in named
             ]
             if action == "undo":
                 for place in {call.path for call in calls}:
@@ -169,7 +171,7 @@ class Proposal(PanelHandler):
         async def work() -> Any:
             body = self.body("action", "cells", "force")
             action, force = one_of(body, "action", "merge", "discard"), flag_in(body, "force")
-            cells, proposals = _cells_in(body), self.service.proposals
+            cells, proposals = _ids_in(body, "cells"), self.service.proposals
             fork = await proposals.find(fork_id)
             await self.require_contents("write", fork.path)
             if action == "discard":
@@ -184,14 +186,21 @@ class Proposal(PanelHandler):
         await self.answer(work)
 
 
-def _cells_in(body: dict[str, Any]) -> list[str] | None:
-    cells = body.get("cells")
-    if cells is None:
+def _ids_in(body: dict[str, Any], name: str) -> list[str] | None:
+    """A field that is a list of ids, or is not there.
+
+    Raises:
+        InvalidArgument: It is something else.
+    """
+    ids = body.get(name)
+    if ids is None:
         return None
-    right = isinstance(cells, list) and all(isinstance(each, str) for each in cells)
-    if not right or not 0 < len(cells) <= _MOST_CELLS:
-        raise InvalidArgument("cells is not a list of ids.", "Give the ids of cells, or nothing.")
-    return list(cells)
+    right = isinstance(ids, list) and all(isinstance(each, str) for each in ids)
+    if not right or not 0 < len(ids) <= _MOST_IDS:
+        raise InvalidArgument(
+            f"{name} is not a list of 1 to {_MOST_IDS:,} ids.", "Give ids, or leave it out."
+        )
+    return list(ids)
 
 
 class Clients(PanelHandler):

@@ -469,6 +469,29 @@ async def test_everything_that_matches_is_reviewed_newest_first_and_conflicts_st
     assert await panel.post("review", action="undo") == {"calls": [], "conflicts": []}
 
 
+async def test_of_everything_that_matches_only_the_named_calls_are_reviewed(
+    server: JupyterProcess, panel: Panel, ada: AgentClient
+) -> None:
+    path, beside = new(server, "seen.ipynb", 2), new(server, "unseen.ipynb", 1)
+    before = await ada.sources(path)
+    await ada.write(path, "cell-00000", "seen")
+    (seen,) = await open_calls(panel, path, 1)
+    await ada.write(path, "cell-00001", "nobody has seen this")
+    await ada.write(beside, "cell-00000", "nor this")
+    other = await panel.open_call(UPDATE, beside)
+    await open_calls(panel, path, 2)
+    ids = [seen["id"], other["id"], "too old"]
+    done = await panel.post("review", action="undo", path=path, calls=ids)
+    assert [call["id"] for call in done["calls"]] == [seen["id"]]
+    assert await ada.sources(path) == [before[0], "nobody has seen this"]
+    assert panel.calls[other["id"]]["review"] == "open"
+    for calls in ("text", [], [1], {}):
+        error = await panel.post("review", 400, action="keep", calls=calls)
+        assert error["code"] == "invalid_argument"
+    done = await panel.post("review", action="keep", calls=[other["id"]])
+    assert [call["id"] for call in done["calls"]] == [other["id"]]
+
+
 async def test_an_undo_is_the_persons_change_and_survives_a_crash(
     make_server: MakeServer,
 ) -> None:
