@@ -76,6 +76,9 @@ export class Reviews {
    * @param path - The document that is meant, if it is only one.
    */
   async all(verdict: Verdict, seen: readonly ICall[], path?: string): Promise<void> {
+    if (!seen.length) {
+      return;
+    }
     await this.guard(async () => {
       const ids = new Set(seen.map(call => call.id));
       const known = new Map(
