@@ -7,19 +7,19 @@ from urllib.parse import urlsplit
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import url_path_join
-from tornado.web import authenticated
+from tornado.web import HTTPError, authenticated
 
 from ..backends.protocols.panel_messages import REPORTS
 from ..backends.remote.extension_info import INFO_PATH
 from ..collaboration.panel.entries import CallEntry
-from ..errors import AlreadyReviewed, InvalidArgument, MergeConflict, UndoConflict
+from ..errors import AlreadyReviewed, InvalidArgument, MergeConflict, NotInPanel, UndoConflict
 from ..workspace.holds import STATES
 from ..workspace.reviewing import review_all
 from .origins import authority
 from .panel_feed import PanelFeed
 from .panel_reports import PanelReports
 from .panel_requests import PanelHandler, PanelService, Refusal, flag_in, one_of, text_in
-from .token_routes import new_token
+from .token_routes import highest_for, new_token
 
 #: Cells or calls that one request may name.
 _MOST_IDS = 10_000
@@ -46,7 +46,11 @@ class Call(PanelHandler):
         async def work() -> Any:
             call = self.service.reviews.find(call_id)
             await self.require_contents("read", call.path)
-            return {**self._view(call), "diffs": await self.service.reviews.diffs(call)}
+            cell_id = self.get_query_argument("cell_id", None, strip=False)
+            if cell_id is not None and call.cell(cell_id) is None:
+                raise NotInPanel.cell(cell_id)
+            only = None if cell_id is None else (cell_id,)
+            return {**self._view(call), "diffs": await self.service.reviews.diffs(call, only)}
 
         await self.answer(work)
 
@@ -213,7 +217,7 @@ class Clients(PanelHandler):
             clients = self.service.clients.items()
             return {
                 "clients": [{"id": client, "name": name} for client, name in clients],
-                "highest": self.service.tokens.highest.name,
+                "highest": highest_for(self.service.tokens, self.current_user).name,
             }
 
         await self.answer(work)
@@ -229,7 +233,10 @@ class Connect(PanelHandler):
             body = self.body("client", "agent", "permission", "paths", "expires_in")
             client = one_of(body, "client", *self.service.clients)
             wanted = {name: value for name, value in body.items() if name != "client"}
-            made, token = await new_token(self.service.tokens, wanted, self.current_user)
+            try:
+                made, token = await new_token(self.service.tokens, wanted, self.current_user)
+            except OSError as error:
+                raise HTTPError(507, f"The token cannot be stored: {error.strerror}.") from error
             text = self.service.configure(client, self._endpoint(), token)
             return {
                 "id": made.id,

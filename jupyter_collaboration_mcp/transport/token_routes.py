@@ -81,6 +81,16 @@ class Token(_TokenHandler):
         self.finish()
 
 
+def highest_for(service: TokenService, user: User) -> Level:
+    """The level that a user may give to agents: not more than their own token of JupyterHub grants.
+
+    Raises:
+        HTTPError: It grants none, and has to.
+    """
+    granted = granted_level(getattr(user, "hub_user", None), service.require_hub_scopes)
+    return service.highest if granted is None else min(granted, service.highest)
+
+
 async def new_token(service: TokenService, body: Any, user: User) -> tuple[AgentToken, str]:
     """The token that a request of a user asks for.
 
@@ -88,11 +98,8 @@ async def new_token(service: TokenService, body: Any, user: User) -> tuple[Agent
         InvalidArgument: There cannot be such a token.
         OSError: It cannot be stored.
     """
-    # Nobody gives an agent more than their own token of JupyterHub grants.
-    granted = granted_level(getattr(user, "hub_user", None), service.require_hub_scopes)
-    highest = service.highest if granted is None else min(granted, service.highest)
     return await service.tokens.create(
-        *_parse(body, highest),
+        *_parse(body, highest_for(service, user)),
         user=user.username,
         display_name=user.display_name or user.name,
         more=more_about(user),

@@ -154,7 +154,10 @@ class Oversight:
         for key in keys:
             self._workspace.rooms.leave(key)
         for credential in {each.credential for each in agents if each.has_own_token}:
-            await self._revoke(credential)
+            try:
+                await self._revoke(credential)
+            except OSError:  # it is stopped all the same, and so are the others
+                _log.exception("The token of a stopped agent cannot be revoked")
         for agent in agents:
             agent.connected = False
             self._ledger.say_agent(agent)  # without its token

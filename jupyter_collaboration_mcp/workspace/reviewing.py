@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +16,9 @@ from ..backends.protocols.room_ids import RoomId
 from ..backends.protocols.steps import StoredStep
 from ..collaboration.activity.activity import Activity, how_many, now
 from ..collaboration.carets import carets_in, people_in_texts, text_ids
-from ..collaboration.changes import Change, Step
 from ..collaboration.changes.change import UndoPlan
 from ..collaboration.changes.storage import stored
 from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
-from ..collaboration.panel.cell_changes import name_of, place_of
 from ..collaboration.panel.entries import CallEntry, CellEntry, Review
 from ..collaboration.panel.ledger import Ledger
 from ..collaboration.peer import RoomPeer
@@ -29,14 +26,12 @@ from ..collaboration.presence import Profile
 from ..collaboration.seats import Seat
 from ..collaboration.undo import plan_undo
 from ..documents.foreign_text import inline
-from ..documents.languages import language_in, name_by_ending
 from ..documents.members import Member
 from ..documents.notebook import Notebook
 from ..documents.protection import CellAction
 from ..documents.text_document import WHOLE, Document
 from ..errors import (
     AlreadyReviewed,
-    CellError,
     CollaborationError,
     DocumentNotFound,
     ForkNotFound,
@@ -44,9 +39,9 @@ from ..errors import (
     ReviewGone,
     UndoConflict,
 )
+from .call_diffs import Chosen, Parts, diffs_in, diffs_on_copy, is_large, unknown
 from .oversight import Durable
 from .turns import Turns
-from .undo_steps import AgentLog
 from .workspace import Workspace
 
 #: What an undo by a person is called where the calls of agents have the names of tools.
@@ -55,51 +50,11 @@ UNDO = "panel_undo"
 OnUndone = Callable[[CallEntry, str, Sequence[str], Sequence[StoredStep], str], None]
 """Takes the call, the agent's key, the steps that are gone, what is left of others, and a note."""
 
-#: Cells whose texts one answer has, and characters of all of them.
-_CELLS, _CHARACTERS = 200, 4_000_000
+#: Cells whose texts one answer has.
+_CELLS = 200
 
 #: What puts another cell into the place of one, or none.
 _REPLACING = (CellAction.MOVE, CellAction.RETYPE, CellAction.DELETE)
-
-#: Cells that are compared in one turn of the loop.
-_AT_ONCE = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What is left of a call, as far as it can be undone."""
-
-    peer: RoomPeer
-    log: AgentLog
-    steps: Sequence[Step]
-    """Newest first."""
-    later: Sequence[Step]
-    """Steps of the same agent after them, newest first."""
-
-    def about(self, cell_id: str) -> list[Change]:
-        """What the call did to a cell, oldest first."""
-        changes = (change for step in reversed(self.steps) for change in step.changes)
-        return [change for change in changes if change.cell_id == cell_id]
-
-    def only(self, cells: Collection[str] | None) -> list[Step]:
-        """The steps with nothing but what they did to some cells."""
-        if cells is None:
-            return list(self.steps)
-        parts = (
-            replace(step, changes=tuple(each for each in step.changes if each.cell_id in cells))
-            for step in self.steps
-        )
-        return [part for part in parts if part.changes]
-
-    def without(self, cells: Collection[str] | None) -> list[Step]:
-        """What stays of the steps if that is undone."""
-        if cells is None:
-            return []
-        parts = (
-            replace(step, changes=tuple(each for each in step.changes if each.cell_id not in cells))
-            for step in self.steps
-        )
-        return [part for part in parts if part.changes]
 
 
 class Reviews:
@@ -137,23 +92,18 @@ class Reviews:
         """
         cells = [cell for cell in call.cells if only is None or cell.cell_id in only][:_CELLS]
         if not cells or not call.steps:
-            return [_unknown(cell) for cell in cells]
+            return [unknown(cell) for cell in cells]
         try:
             parts = await self._parts(call)
         except ReviewGone:
-            return [_unknown(cell) for cell in cells]
-        shown, size = [], 0
-        for cell in cells:
-            try:
-                shown.append(_diff(parts, cell))
-            except CellError:  # several cells of a damaged notebook have its id
-                shown.append(_unknown(cell))
-            size += sum(len(shown[-1][key] or "") for key in ("before", "after", "now", "undone"))
-            if size > _CHARACTERS:
-                break
-            if size > LARGE_TEXT or len(shown) % _AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return shown
+            return [unknown(cell) for cell in cells]
+        peer = parts.peer
+        if is_large(parts, cells):
+            state, path = peer.doc.get_update(), peer.link.path
+            return await asyncio.to_thread(
+                diffs_on_copy, parts, type(peer.document), state, path, cells
+            )
+        return diffs_in(parts, peer.document, peer.link.path, cells)
 
     async def keep(self, call_id: str, cell_id: str | None, by: Member) -> CallEntry:
         """Take a call, or what it did to one cell, off the list of what is to be reviewed.
@@ -182,8 +132,7 @@ class Reviews:
         async with self._turns.of(call.id):
             cells = self._open_cells(call, cell_id)
             parts = await self._parts(call)
-            every = len(cells) == len(call.cells)
-            chosen = None if every else {cell.cell_id for cell in cells}
+            chosen = chosen_in(call, cell_id)
             lost = [each for each in cells if _is_gone(parts, each)]
             if len(lost) == len(cells):
                 raise ReviewGone.cells([each.name for each in lost])
@@ -227,7 +176,7 @@ class Reviews:
         call.reviewed_by, call.reviewed_at = by.name, now()
         self._ledger.say_call(call)
 
-    async def _parts(self, call: CallEntry) -> _Parts:
+    async def _parts(self, call: CallEntry) -> Parts:
         """What a call did, with the document as it is now. Do not await anything before its use.
 
         Raises:
@@ -253,9 +202,9 @@ class Reviews:
                 break
             if step.id not in call.steps:
                 later.append(step)
-        return _Parts(peer, log, steps, later)
+        return Parts(peer, log, steps, later)
 
-    def _tell(self, call: CallEntry, cells: Sequence[CellEntry], parts: _Parts, by: Member) -> str:
+    def _tell(self, call: CallEntry, cells: Sequence[CellEntry], parts: Parts, by: Member) -> str:
         """Tell the agent and the activity log what a person has undone; returns what it is told."""
         what = how_many(len(cells), "cell") if cells[0].cell_id != WHOLE else "the text"
         note = f"{inline(by.name)} has undone what your call {call.tool} did to {what}."
@@ -275,9 +224,18 @@ class Reviews:
         return note
 
 
+def chosen_in(call: CallEntry, cell_id: str | None) -> Chosen:
+    """What an undo is about: a cell, or all that nobody has reviewed. A call names only so many of
+    the cells that it has changed."""
+    if cell_id is not None:
+        return cell_id.__eq__
+    decided = {cell.cell_id for cell in call.cells if cell.review != "open"}
+    return lambda each: each not in decided
+
+
 def _undoing(
-    parts: _Parts,
-    chosen: Collection[str] | None,
+    parts: Parts,
+    chosen: Chosen,
     force: bool,
     names: dict[str, str],
     check: Callable[[Document, CallRecord, UndoPlan], None] | None,
@@ -285,7 +243,7 @@ def _undoing(
     """The edit that undoes a part of a call.
 
     Args:
-        chosen: The cells; None for all of them.
+        chosen: The cells.
         names: What people call them.
         check: Refuses a plan before it is carried out.
     """
@@ -357,96 +315,12 @@ def _named(cells: Sequence[str], names: Mapping[str, str]) -> dict[str, str]:
     return {cell_id: names.get(cell_id, cell_id) for cell_id in cells}
 
 
-def _is_gone(parts: _Parts, cell: CellEntry) -> bool:
+def _is_gone(parts: Parts, cell: CellEntry) -> bool:
     """Whether there is nothing to undo because somebody has deleted a cell."""
     document, changes = parts.peer.document, parts.about(cell.cell_id)
     if not isinstance(document, Notebook) or document.has(cell.cell_id) or not changes:
         return False
     return changes[-1].exists_after is not False  # the call itself has not deleted it
-
-
-def _diff(parts: _Parts, cell: CellEntry) -> dict[str, Any]:
-    document, changes = parts.peer.document, parts.about(cell.cell_id)
-
-    def called(cell_id: str) -> str:
-        index = place_of(cell_id, document)
-        return "a cell that is gone" if index is None else name_of(document.source(index), index)
-
-    has = not isinstance(document, Notebook) or document.has(cell.cell_id)
-    now_text = document.source(document.find(cell.cell_id)) if has else None
-    texts = [change for change in changes if change.texts()]
-    before, after = _before(texts, now_text), _after(texts, now_text)
-    undone, conflict = None, False
-    if changes and cell.review == "open":
-        part = [*parts.only({cell.cell_id})]
-        plan = plan_undo(document, part, True, parts.later, parts.log.name)
-        conflict = bool(plan.conflicts)
-        gone = cell.cell_id in plan.removed
-        undone = None if gone else plan.sources.get(cell.cell_id, now_text)
-    return {
-        **_shown(cell),
-        "language": _language(parts, cell.cell_id),
-        "before": before,
-        "after": after,
-        "now": now_text,
-        "undone": undone,
-        "conflict": conflict,
-        "conflict_text": (
-            {"base": after, "theirs": now_text or "", "yours": before} if conflict else None
-        ),
-        "notes": [note for change in changes if (note := change.note(called)) is not None],
-    }
-
-
-def _shown(cell: CellEntry) -> dict[str, Any]:
-    return {
-        "cell_id": cell.cell_id,
-        "name": cell.name,
-        "changes": list(cell.changes),
-        "review": cell.review,
-    }
-
-
-def _unknown(cell: CellEntry) -> dict[str, Any]:
-    """A cell of which nothing is known any more but what the list says."""
-    return {
-        **_shown(cell),
-        "language": "text",
-        "before": "",
-        "after": "",
-        "now": None,
-        "undone": None,
-        "conflict": False,
-        "conflict_text": None,
-        "notes": ["what it was is not known any more"],
-    }
-
-
-def _before(changes: Sequence[Change], now_text: str | None) -> str:
-    """What a cell said before a call."""
-    if not changes:
-        return now_text or ""
-    first = changes[0]
-    return "" if first.exists_after is True else next(iter(first.texts()))
-
-
-def _after(changes: Sequence[Change], now_text: str | None) -> str:
-    """What a cell said after a call."""
-    if not changes:
-        return now_text or ""
-    last = changes[-1]
-    return "" if last.exists_after is False else [*last.texts()][-1]
-
-
-def _language(parts: _Parts, cell_id: str) -> str:
-    document = parts.peer.document
-    if not isinstance(document, Notebook):
-        return name_by_ending(parts.peer.link.path) or "text"
-    code = language_in(document.notebook_metadata) or "python"
-    if not document.has(cell_id):
-        return code
-    kind = document.cell_type(document.find(cell_id))
-    return code if kind == "code" else str(kind)
 
 
 async def review_all(

@@ -187,9 +187,8 @@ async def test_interrupting_ends_what_the_agent_runs_and_leaves_it_free_to_go_on
         running = asyncio.create_task(
             ivo.call("run_code", path=path, code="while True: pass", timeout=60)
         )
+        call = await panel.until(lambda: panel.call_of("run_code", path=path, state="running"))
         await panel.until(lambda: panel.agent("Ivo")["doing"] == "running code")
-        call = panel.call_of("run_code", path=path, state="running")
-        assert call is not None
         await panel.post(f"calls/{call['id']}", action="interrupt")
         async with asyncio.timeout(10):
             await running

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from jupyter_collaboration_mcp.collaboration.panel.entries import CallEntry, CellEntry
+from jupyter_collaboration_mcp.workspace.reviewing import chosen_in
 from jupyter_collaboration_mcp.workspace.turns import Turns
 from tests.conftest import MakeServer
 from tests.harness import notebooks
@@ -197,6 +199,38 @@ async def test_one_cell_of_a_call_is_undone_and_the_agent_can_undo_the_rest(
     )
     assert after["review"] == "undone"
     assert after["reviewed_by"] == "Ada"
+
+
+async def test_one_cell_is_asked_for_alone_also_beyond_what_one_answer_has(
+    server: JupyterProcess, panel: Panel, ada: AgentClient
+) -> None:
+    path, count = new(server, "many.ipynb", 210), 205
+    before = await ada.ask("get_notebook", path=path, cell_ids=["cell-00204"])
+    updates = [{"cell_id": f"cell-{n:05d}", "content": f"agent = {n}"} for n in range(count)]
+    await ada.say(UPDATE, path=path, updates=updates, exec=False)
+    call = await panel.open_call(UPDATE, path)
+    assert len(call["cells"]) == count
+    shown = await panel.get(f"calls/{call['id']}")
+    assert len(shown["diffs"]) == 200
+    (diff,) = (await panel.get(f"calls/{call['id']}?cell_id=cell-00204"))["diffs"]
+    assert (diff["cell_id"], diff["after"]) == ("cell-00204", "agent = 204")
+    assert diff["undone"] == before["cells"][0]["source"]
+    error = await panel.get(f"calls/{call['id']}?cell_id=cell-00209", 404)
+    assert error["code"] == "unknown"
+    (server.root / "alone.md").write_text("one\n")
+    await ada.say(TEXT, path="alone.md", operations=[{"old_text": "one", "new_text": "1"}])
+    call = await panel.open_call(TEXT, "alone.md")
+    (diff,) = (await panel.get(f"calls/{call['id']}?cell_id="))["diffs"]
+    assert (diff["cell_id"], diff["undone"]) == ("", "one\n")
+
+
+def test_the_rest_of_a_call_is_undone_also_in_cells_that_it_does_not_name() -> None:
+    changed = [CellEntry(name, name, ["source"]) for name in ("kept", "open")]
+    changed[0].review = "kept"
+    call = CallEntry(id="x", agent="a", tool=UPDATE, title="", kind="edit", cells=changed)
+    everything, one = chosen_in(call, None), chosen_in(call, "open")
+    assert [everything(each) for each in ("kept", "open", "unnamed")] == [False, True, True]
+    assert [one(each) for each in ("kept", "open", "unnamed")] == [False, True, False]
 
 
 async def test_a_step_that_is_undone_here_is_gone_from_the_agents_own_list(
@@ -485,7 +519,8 @@ async def test_of_everything_that_matches_only_the_named_calls_are_reviewed(
     assert [call["id"] for call in done["calls"]] == [seen["id"]]
     assert await ada.sources(path) == [before[0], "nobody has seen this"]
     assert panel.calls[other["id"]]["review"] == "open"
-    for calls in ("text", [], [1], {}):
+    nonsense: list[Any] = ["text", [], [1], {}]
+    for calls in nonsense:
         error = await panel.post("review", 400, action="keep", calls=calls)
         assert error["code"] == "invalid_argument"
     done = await panel.post("review", action="keep", calls=[other["id"]])
