@@ -56,7 +56,7 @@ export class Api {
     return this._ask(`calls/${id(callId)}`, 'POST', { action, ...more });
   }
 
-  /** End the runs of a call, and of nobody else. */
+  /** End what the agent of a call runs, and nothing of others. */
   interrupt(callId: string): Promise<ICall> {
     return this._ask(`calls/${id(callId)}`, 'POST', { action: 'interrupt' });
   }

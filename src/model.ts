@@ -27,7 +27,7 @@ export function mayReturn(agent: IAgent): boolean {
 
 /** Whether an agent can be taken off the list. */
 export function mayForget(agent: IAgent): boolean {
-  return agent.can_return === false || (!agent.connected && agent.state === 'active');
+  return !agent.connected && (agent.state === 'active' || agent.can_return === false);
 }
 
 /** What is known of the agents. Knows neither how it is learnt nor how it is shown. */

@@ -24,7 +24,7 @@ export interface IAgent {
   since: number | null;
   seen: number;
   token: IAgentToken | null;
-  /** False: it was stopped, and its token is revoked, so nobody can let it go on. */
+  /** False: its own token was revoked or has expired, so nobody can let it go on. */
   can_return?: boolean;
 }
 

@@ -51,7 +51,7 @@ export class Reviews {
     return this._review(call, 'undo', cellId);
   }
 
-  /** End what a call runs; runs of others in the same kernel go on. */
+  /** End what the agent of a call runs; what others run in the same kernel goes on. */
   interrupt(call: ICall): Promise<boolean> {
     return this._once(call.id, async () => {
       const known = this._model.call(call.id) ?? call;
@@ -76,6 +76,9 @@ export class Reviews {
    * @param path - The document that is meant, if it is only one.
    */
   async all(verdict: Verdict, seen: readonly ICall[], path?: string): Promise<void> {
+    if (!seen.length) {
+      return;
+    }
     await this.guard(async () => {
       const ids = new Set(seen.map(call => call.id));
       const known = new Map(

@@ -78,7 +78,7 @@ export class Words {
     const trans = this.trans;
     if (agent.state === 'stopped') {
       return agent.can_return === false
-        ? trans.__('stopped by a person, its token is revoked')
+        ? trans.__('stopped by a person, its token is gone')
         : trans.__('stopped by a person');
     }
     const paused = agent.state === 'paused' ? trans.__('paused, reads only') : '';

@@ -129,6 +129,7 @@ describe('an agent', () => {
     expect(mayForget(ada)).toBe(false);
     expect(mayForget({ ...ada, connected: false })).toBe(true);
     expect(mayForget({ ...stopped, connected: false })).toBe(false);
-    expect(mayForget({ ...stopped, can_return: false })).toBe(true);
+    expect(mayForget({ ...stopped, can_return: false })).toBe(false);
+    expect(mayForget({ ...stopped, connected: false, can_return: false })).toBe(true);
   });
 });

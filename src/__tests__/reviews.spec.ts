@@ -201,6 +201,11 @@ describe('the review of everything', () => {
     expect(ask.info.mock.calls[0][0]).not.toContain('since you looked');
   });
 
+  it('asks nothing of the server if there is nothing to review', async () => {
+    await reviews.all('undo', []);
+    expect(api.reviewAll).not.toHaveBeenCalled();
+  });
+
   it('leaves what nobody has seen, and says so', async () => {
     const seen = model.open('n.ipynb');
     model.apply(event(4, { call: call('3', [change('z')]) }));

@@ -13,7 +13,7 @@ it('says what an agent does, and for how long', () => {
   expect(words.doing({ ...ada, seen: 0 }, 1000)).toBe('ready');
   expect(words.doing({ ...ada, state: 'stopped' }, 0)).toBe('stopped by a person');
   expect(words.doing({ ...ada, state: 'stopped', can_return: false }, 0)).toContain(
-    'its token is revoked'
+    'its token is gone'
   );
   expect(words.doing({ ...running, state: 'paused' }, 1000)).toContain('running load');
   expect(words.doing({ ...ada, connected: false }, 7_200_000)).toBe('left 2 h ago');

@@ -147,7 +147,7 @@ const Call = React.memo(function Call(props: { call: ICall }): JSX.Element {
           <Button
             kind="warn"
             label={trans.__('Interrupt what %1 runs', agent?.name ?? '')}
-            title={trans.__('End the runs of this call; those of others go on')}
+            title={trans.__('End what this agent runs; what others run goes on')}
             act={() => reviews.interrupt(call)}
           >
             {trans.__('Interrupt')}

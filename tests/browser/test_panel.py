@@ -478,7 +478,7 @@ async def test_an_agent_whose_token_was_revoked_can_only_be_forgotten(
     async with holder(lab, made["token"]) as client:
         await client.sources(path)
         await tom.get_by_role("button", name="Stop Tom").click()
-        await expect(tom).to_contain_text("its token is revoked")
+        await expect(tom).to_contain_text("its token is gone")
         await expect(tom.get_by_role("button", name="Let Tom go on")).to_have_count(0)
     await tom.get_by_role("button", name="Forget Tom").click()
     await expect(tom).to_have_count(0)
