@@ -421,9 +421,9 @@ _NOTES: Mapping[str, str] = {
         "and keeps later ones. If others wrote inside the agent's text, or edited a cell that it "
         "inserted, the call is refused with the diff; the same goes for the agent's own later "
         "calls, which the answer names. `force=true` proceeds: every character of the others "
-        "stays, an inserted cell that they edited stays whole, and the rest is undone. Outputs "
-        "stay, unless the step cleared them. `agent` undoes the steps of another agent, which is "
-        "told so with its next answer. An undo cannot be undone."
+        "stays, and so does an inserted cell that they edited, with what they wrote; the rest is "
+        "undone. Outputs stay, unless the step cleared them. `agent` undoes the steps of another "
+        "agent, which is told so with its next answer. An undo cannot be undone."
     ),
     "list_agent_changes": (
         "Each line has the id of the call, the server's local time, the tool, what it changed, and "

@@ -87,7 +87,11 @@ export async function reveal(notebook: Notebook, cellId: string): Promise<boolea
   if (index < 0) {
     return false;
   }
-  await notebook.scrollToItem(index, 'smart'); // P10: scrollToCell would take the focus
+  try {
+    await notebook.scrollToItem(index, 'smart'); // P10: scrollToCell would take the focus
+  } catch {
+    return false; // another cell was asked for meanwhile, or the notebook was closed
+  }
   if (!window.matchMedia('(prefers-reduced-motion: reduce)').matches) {
     notebook.widgets[index]?.node.animate(
       [{ backgroundColor: 'var(--jp-brand-color3)' }, { backgroundColor: 'transparent' }],

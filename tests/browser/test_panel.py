@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -239,7 +240,7 @@ async def test_two_people_who_review_the_same_call_get_one_outcome(
             await restored.wait()
             await route.continue_()
 
-        await other.page.route("**/panel/state", answer_late)
+        await other.page.route(re.compile(r"/panel/state\b"), answer_late)
         await other.page.reload()
         await other.page.wait_for_function("window.jupyterapp?.restored?.then(() => true)")
         await expect(other.sidebar).to_be_visible()
