@@ -85,7 +85,7 @@ class Stage(NamedTuple):
         files = {
             str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(root.rglob("*"))
-            if path.is_file() and not str(path.relative_to(root)).startswith(".")
+            if path.is_file() and not any(part[0] == "." for part in path.relative_to(root).parts)
         }
         kernels = await self.api.kernels()
         changes = await witness.ask("list_agent_changes", path=scene.notebook, agent=scene.user)
@@ -187,10 +187,17 @@ async def stage(
             new=f"{HUSH}/new",
         )
         made = ada._replace(allowed=allowed, hidden=hidden)
-        async with made.witness() as witness:
+        async with made.agent() as client:  # whose edits they are
             for tool, path in (("get_notebook", allowed.notebook), ("get_document", allowed.text)):
-                await eventually(partial(witness.ask, tool, path=path), lambda said: said["saved"])
+                await eventually(partial(client.ask, tool, path=path), lambda said: said["saved"])
+        for path in (allowed.notebook, hidden.notebook):
+            await until(partial(_is_saved, Path(server.root) / path))
         yield made
+
+
+def _is_saved(notebook: Path) -> bool:
+    """Whether a notebook has on disk what the agent did last."""
+    return "x = 2" in notebook.read_text()
 
 
 #: Where Jupyter itself knows several credentials, and asks an authorizer.

@@ -409,6 +409,7 @@ async def test_commands_and_keys_lead_from_change_to_change(
         await keyboard.press("Control+Alt+Enter")
         await expect(page.mark("more30")).to_have_count(0)
         await keyboard.press("Alt+F5")
+        await page.page.wait_for_function(f"({active})() === 'more35'")
         await keyboard.press("Control+Alt+Backspace")
         await page.wait_for_source("more35", "x35 = 35")
         assert await page.source("more30") == "x30 = 'kept'"
