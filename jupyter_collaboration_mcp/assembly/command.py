@@ -170,7 +170,8 @@ def _root_of(url: str, root: Path | None) -> Callable[[], Path | None] | None:
 async def _leave_all(sites: Sites) -> None:
     # A server that is out of reach must not keep the command from ending.
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(sites.close(), _CLOSE_LIMIT)
+        async with asyncio.timeout(_CLOSE_LIMIT):
+            await sites.close()
 
 
 async def _report_troubles(sites: Sequence[Site], say: Callable[[str], None]) -> None:

@@ -46,7 +46,8 @@ class Questions:
             self._link.forget(self._asked.popleft())
         self._asked.append(request)
         try:
-            content = await asyncio.wait_for(question.answer, timeout)
+            async with asyncio.timeout(timeout):
+                content = await question.answer
         except TimeoutError as error:
             raise KernelUnavailable(
                 f"The kernel did not answer within {timeout:g} s.",

@@ -167,7 +167,8 @@ async def _check(address: ServerAddress) -> str | None:
 async def _start_time(check: Coroutine[Any, Any, str | None]) -> str | None:
     """When a server was started, by its answer to a check; None if it does not answer."""
     try:
-        return await asyncio.wait_for(check, _LIMIT)
+        async with asyncio.timeout(_LIMIT):
+            return await check
     except (CollaborationError, TimeoutError):
         return None
 

@@ -176,7 +176,8 @@ class EmbeddedServer:
         try:
             while True:
                 try:
-                    await asyncio.wait_for(api.get("api", "status"), _ANSWER)
+                    async with asyncio.timeout(_ANSWER):
+                        await api.get("api", "status")
                     return
                 except (ServerUnreachable, Refused, TimeoutError):
                     pass

@@ -103,7 +103,8 @@ class MCPEndpoint:
         while self._ready is None and not self._stopping.is_set():
             spent = time.process_time()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _LOOK)
+                async with asyncio.timeout(_LOOK):
+                    await self._stopping.wait()
             if time.process_time() - spent < _IDLE * _LOOK and self._ready is None:
                 with contextlib.suppress(Exception):  # the first request reports it
                     await self.application()

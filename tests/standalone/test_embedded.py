@@ -256,6 +256,31 @@ async def test_a_cancelled_start_leaves_nothing_behind(
     assert not started()
 
 
+async def test_a_start_that_is_cancelled_as_the_server_answers_ends(
+    server: EmbeddedServer,
+    home: Path,
+    started: Callable[[], list[psutil.Process]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    asking = asyncio.Event()
+
+    async def get(api: JupyterApi, *parts: str) -> None:
+        asking.set()
+        await asked
+        raise ServerUnreachable("It is starting.", "Wait.")
+
+    monkeypatch.setattr(JupyterApi, "get", get)
+    never_starts(home)
+    starting = asyncio.create_task(server.start(home / "root"))
+    await asking.wait()
+    asked.set_result(None)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert not started()
+
+
 async def test_a_server_that_does_not_stop_is_killed(
     server: EmbeddedServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,7 +186,8 @@ class InProcessKernels:
         try:
             back = await ensure_async(self._kernels.restart_kernel(kernel_id))
             if asyncio.isfuture(back):
-                await asyncio.wait_for(back, _RESTART_LIMIT)
+                async with asyncio.timeout(_RESTART_LIMIT):
+                    await back
             if self._runs_behind_gateway(kernel_id):
                 await self._links.connect(kernel_id, lambda: self._reopened(kernel_id))
         except KernelUnavailable as error:

@@ -94,7 +94,8 @@ class PanelStorage:
         closing = self._thread.submit(self._file.close)
         self._thread.shutdown(wait=False)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(closing), _CLOSING)
+            async with asyncio.timeout(_CLOSING):
+                await asyncio.wrap_future(closing)
 
     def _write_soon(self) -> None:
         if self._timer is None and not self._closed:

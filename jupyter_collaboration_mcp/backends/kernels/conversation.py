@@ -332,4 +332,5 @@ def language_of(information: Mapping[str, Any]) -> str | None:
 async def _wait(event: asyncio.Event, seconds: float) -> None:
     """Wait for an event, with a time limit."""
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()

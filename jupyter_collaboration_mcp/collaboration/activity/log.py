@@ -224,7 +224,8 @@ class ActivityLog:
         closing = self._thread.submit(_guarded, self._storage.close)
         self._thread.shutdown(wait=False)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(closing), _CLOSING)
+            async with asyncio.timeout(_CLOSING):
+                await asyncio.wrap_future(closing)
 
     async def _in_thread(self, work: Callable[[], T]) -> T | None:
         """Do something in the thread, after everything that was recorded before is written."""

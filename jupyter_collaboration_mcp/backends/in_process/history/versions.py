@@ -46,7 +46,8 @@ class InProcessVersions:
         """Stop, in the middle of a document if need be."""
         self._history.stopped = True
         with contextlib.suppress(HistoryError, TimeoutError):
-            await asyncio.wait_for(self._in_thread(self._history.close), _CLOSING)
+            async with asyncio.timeout(_CLOSING):
+                await self._in_thread(self._history.close)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def list(self, room_id: RoomId, limit: int, before: int | None = None) -> VersionList:
