@@ -11,6 +11,7 @@ from ..backends.in_process.backend import InProcessBackend
 from ..backends.in_process.panel_storage import PanelStorage
 from ..collaboration.panel.ledger import Ledger, Surroundings
 from ..server.call_feed import CallFeed
+from ..server.deferred_feed import DeferredFeed
 from ..server.reported_calls import ReportedCalls
 from ..settings.settings import Settings
 from ..standalone.clients import Endpoint, configuration, endpoint_clients
@@ -58,7 +59,8 @@ class PanelAssembly:
         self._ledger = Ledger(self._storage, around, settings.review_limit)
         self._ledger.restore(self._storage.load())
         self.holds = Holds()
-        self.feed = CallFeed(self._ledger, self.holds)
+        feed = CallFeed(self._ledger, self.holds)
+        self.feed = DeferredFeed(feed)
         self._oversight = Oversight(
             self._ledger, self.holds, self._storage, workspace, runs, revoke
         )
@@ -69,7 +71,7 @@ class PanelAssembly:
         self._oversight.interrupt_elsewhere = reports.interrupt
         reviews.on_undone = reports.on_undone
         runs.on_run = self.feed.on_run
-        backend.forks.on_change = self.feed.on_fork_step = self._proposals.look_soon
+        backend.forks.on_change = feed.on_fork_step = self._proposals.look_soon
         self.service = PanelService(
             self._ledger,
             self._oversight,

@@ -52,6 +52,7 @@ class Profile:
         self._work: dict[object, str] = {}
         self._lingering = ""
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._due: dict[str, float] = {}
         self._presences: WeakSet[Presence] = WeakSet()
 
     @property
@@ -146,9 +147,19 @@ class Profile:
                 presence.show_soon()
 
     def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
-        if (timer := self._timers.pop(name, None)) is not None:
-            timer.cancel()
-        self._timers[name] = asyncio.get_running_loop().call_later(seconds, call)
+        """Call a function after some seconds in which nobody has asked for it again."""
+        loop = asyncio.get_running_loop()
+        self._due[name] = loop.time() + seconds
+        if name not in self._timers:  # else it will see that it is too early
+            self._timers[name] = loop.call_later(seconds, self._on_time, name, call)
+
+    def _on_time(self, name: str, call: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        if (due := self._due[name]) > loop.time():
+            self._timers[name] = loop.call_at(due, self._on_time, name, call)
+        else:
+            del self._timers[name]
+            call()
 
 
 class Presence(ABC):

@@ -16,7 +16,7 @@ States = Mapping[int, Mapping[str, Any]]
 
 def well_formed(states: Mapping[int, Any]) -> States:
     """The states that say something: any member of a room can send anything."""
-    if all(isinstance(state, Mapping) for state in states.values()):
+    if all(isinstance(state, dict) for state in states.values()):
         return states
     return {client: state for client, state in states.items() if isinstance(state, Mapping)}
 

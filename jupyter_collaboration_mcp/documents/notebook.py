@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from pycrdt import Array, Assoc, Map, Text
+from pycrdt import Array, Assoc, Map, Text, Transaction
 
 from . import json_values, text
 from .cell_mirror import CellMirror
@@ -21,6 +21,7 @@ from .shared_cells import (
     get_value,
     has_any,
     plain,
+    reading,
     shared_cell,
     shared_output,
     with_id,
@@ -38,32 +39,35 @@ class Notebook(CellMirror):
         """How answers name a cell, and callers can: by index, id and revision."""
         return cell_handle(index, self.short_id(index), self.revision(index))
 
-    def source(self, index: int) -> str:
-        with self.doc.transaction() as transaction:
-            return get_source(transaction, self._cells[index].raw)
+    @reading
+    def source(self, transaction: Transaction, index: int) -> str:
+        return get_source(transaction, self._cells[index].raw)
 
-    def size(self, index: int) -> int:
+    @reading
+    def size(self, transaction: Transaction, index: int) -> int:
         """How long a cell's source is, in bytes."""
-        with self.doc.transaction() as transaction:
-            return get_size(transaction, self._cells[index].raw)
+        return get_size(transaction, self._cells[index].raw)
 
-    def cell_type(self, index: int) -> str:
-        with self.doc.transaction() as transaction:
-            return str(get_value(transaction, self._cells[index].raw, "cell_type"))
+    @reading
+    def cell_type(self, transaction: Transaction, index: int) -> str:
+        return str(get_value(transaction, self._cells[index].raw, "cell_type"))
 
     def revision(self, index: int) -> str:
         """A short hash of the cell's type and source."""
         if (kept := self._cells[index].view) is not None:
             return kept.revision
-        with self.doc.transaction():
-            return revision(self.cell_type(index), self.source(index))
+        return self._revision(index)
 
-    def shared_source(self, index: int) -> Text:
+    @reading
+    def _revision(self, transaction: Transaction, index: int) -> str:
+        return revision(self.cell_type(index), self.source(index))
+
+    @reading
+    def shared_source(self, transaction: Transaction, index: int) -> Text:
         """The shared text of a cell, for placing a caret in it."""
         cell = self._cells[index]
         self._drop_view(cell)
-        with self.doc.transaction() as transaction:
-            return Text(_doc=self.doc, _integrated=get_value(transaction, cell.raw, "source"))
+        return Text(_doc=self.doc, _integrated=get_value(transaction, cell.raw, "source"))
 
     def last_character(self, index: int) -> tuple[int, int] | None:
         """The last character of a cell that has just been inserted, by client and clock."""
@@ -134,27 +138,27 @@ class Notebook(CellMirror):
         """A cell's metadata."""
         return dict(plain(self._cells[index].shared.get("metadata")) or {})
 
-    def marks(self, index: int) -> tuple[Mark, ...]:
+    @reading
+    def marks(self, transaction: Transaction, index: int) -> tuple[Mark, ...]:
         """The marks that protect a cell; cheap enough to ask about thousands of cells."""
-        with self.doc.transaction() as transaction:
-            metadata = get_value(transaction, self._cells[index].raw, "metadata")
-            if metadata is None:
-                return ()
-            if not isinstance(metadata, dict):
-                metadata = {key: get_value(transaction, metadata, key) for key in MARK_KEYS}
-            if not isinstance(metadata.get("tags"), list | None):  # a shared list
-                metadata = self.metadata(index)
-            return marks_in(metadata)
+        metadata = get_value(transaction, self._cells[index].raw, "metadata")
+        if metadata is None:
+            return ()
+        if not isinstance(metadata, dict):
+            metadata = {key: get_value(transaction, metadata, key) for key in MARK_KEYS}
+        if not isinstance(metadata.get("tags"), list | None):  # a shared list
+            metadata = self.metadata(index)
+        return marks_in(metadata)
 
-    def source_id(self, index: int) -> tuple[int, int]:
+    @reading
+    def source_id(self, transaction: Transaction, index: int) -> tuple[int, int]:
         """The client and clock of a cell's shared text: positions in it refer to the text by them.
 
         The beginning is the one place that pycrdt names by its text, whatever the text contains
         (at the end it panics, B10).
         """
-        with self.doc.transaction() as transaction:
-            source = get_value(transaction, self._cells[index].raw, "source")
-            beginning = source.sticky_index(transaction._txn, 0, Assoc.BEFORE)
+        source = get_value(transaction, self._cells[index].raw, "source")
+        beginning = source.sticky_index(transaction._txn, 0, Assoc.BEFORE)
         text_id = json.loads(beginning.to_json_string())["type"]
         return int(text_id["client"]), int(text_id["clock"])
 

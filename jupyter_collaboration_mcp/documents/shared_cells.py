@@ -4,10 +4,40 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from pycrdt import Array, Map, Text, Transaction
+from pycrdt import Array, Doc, Map, Text, Transaction
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _OfDoc(Protocol):
+    @property
+    def doc(self) -> Doc[Any]: ...
+
+
+D = TypeVar("D", bound=_OfDoc)
+
+
+def reading(
+    method: Callable[Concatenate[D, Transaction, P], T],
+) -> Callable[Concatenate[D, P], T]:
+    """A method that reads in the transaction that is under way, or in one of its own.
+
+    To enter one that is under way would take longer than most reads.
+    """
+
+    @wraps(method)
+    def read(self: D, /, *arguments: P.args, **options: P.kwargs) -> T:
+        if (under_way := self.doc._txn) is not None:
+            return method(self, under_way, *arguments, **options)
+        with self.doc.transaction() as transaction:
+            return method(self, transaction, *arguments, **options)
+
+    return read
 
 
 def new_cell(cell_type: str, source: str) -> dict[str, Any]:

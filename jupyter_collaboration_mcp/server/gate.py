@@ -108,7 +108,7 @@ class Gate:
         self._options = options
         self._tools = tools
         self._sites = sites
-        self._choices: dict[tuple[tuple[str, ...], Level], Sequence[RegisteredTool]] = {}
+        self._choices: dict[tuple[tuple[str, ...], Level], Mapping[str, RegisteredTool]] = {}
         self._attendance = Attendance(sites.leave)
         self._panel = options.panel or NoFeed()
         observers = [self._panel.end, CallActivity().record, log_call, *options.observers]
@@ -147,10 +147,10 @@ class Gate:
             self._adapt(result, self._visible(_caller(ctx)))
         return result
 
-    def _adapt(self, result: dict[str, Any], visible: Sequence[RegisteredTool]) -> None:
+    def _adapt(self, result: dict[str, Any], visible: Mapping[str, RegisteredTool]) -> None:
         """Show the tools of a connection as it uses them, and what a model is told about them."""
         if "tools" in result:
-            chosen = {tool.name: tool.schema for tool in visible}
+            chosen = {name: tool.schema for name, tool in visible.items()}
             usual = {tool.name: tool.schema for tool in self._tools}
             hidden = usual.keys() - chosen.keys()
             result["tools"] = [
@@ -160,17 +160,17 @@ class Gate:
                 for tool in result["tools"]
                 if (name := tool["name"]) not in hidden
             ]
-        if "instructions" in result and (dialects := _dialects(visible)):
+        if "instructions" in result and (dialects := _dialects(visible.values())):
             result["instructions"] = "\n\n".join(each.instructions for each in dialects)
 
     def wording(self, ctx: ServerRequestContext[Any, Any]) -> Mapping[Intent, str]:
         """How a connection is told what it can do about an error that no tool has raised."""
-        dialects = _dialects(self._visible(_caller(ctx)))
+        dialects = _dialects(self._visible(_caller(ctx)).values())
         return dialects[0].wording if dialects else WORDING
 
     def names(self, ctx: ServerRequestContext[Any, Any]) -> list[str]:
         """The tools that a connection sees."""
-        return [tool.name for tool in self._visible(_caller(ctx))]
+        return list(self._visible(_caller(ctx)))
 
     def knows(self, ctx: ServerRequestContext[Any, Any], tool: RegisteredTool) -> bool:
         """Whether a connection may hear of a tool: of those of a dialect only if it has chosen it.
@@ -179,13 +179,13 @@ class Gate:
         """
         if tool.dialect is None:
             return True
-        visible = self._visible(_caller(ctx))
+        visible = self._visible(_caller(ctx)).values()
         chosen = {each.dialect.name for each in visible if each.dialect is not None}
         return tool.dialect.name in chosen
 
     def spoken(self, caller: Caller, tool: RegisteredTool) -> RegisteredTool:
         """A tool as a connection uses it: perhaps in a dialect."""
-        return next((each for each in self._visible(caller) if each.name == tool.name), tool)
+        return self._visible(caller).get(tool.name, tool)
 
     def _count(self, ctx: ServerRequestContext[Any, Any]) -> None:
         request = self.request(ctx)
@@ -227,7 +227,7 @@ class Gate:
         """
         caller = request.caller
         self._panel.require(request.agent, tool.declaration.level)
-        if tool.name not in {each.name for each in self._visible(caller)}:
+        if tool.name not in self._visible(caller):
             require_level(tool.declaration.level, self.level(caller))
             raise PermissionRefused(
                 f"The tool {tool.name} is not among this connection's toolsets.",
@@ -313,7 +313,8 @@ class Gate:
         asked_for = caller.options.structured
         return self._options.structured if asked_for is None else asked_for
 
-    def _visible(self, caller: Caller) -> Sequence[RegisteredTool]:
+    def _visible(self, caller: Caller) -> Mapping[str, RegisteredTool]:
+        """The tools that a connection sees, by name, in the order in which they are listed."""
         choice = tuple(caller.options.toolsets), self.level(caller)
         known = self._choices.get(choice)
         if known is None:
@@ -322,12 +323,12 @@ class Gate:
             known = self._choices[choice] = self._choose(*choice)
         return known
 
-    def _choose(self, toolsets: Sequence[str], level: Level) -> list[RegisteredTool]:
+    def _choose(self, toolsets: Sequence[str], level: Level) -> dict[str, RegisteredTool]:
         tools = list(self._tools)
         # Where nothing else is configured, a connection can choose a dialect.
         for wanted in toolsets or (self._options.toolsets,):
             tools = select(wanted, tools)
-        return [tool for tool in tools if tool.declaration.level <= level]
+        return {tool.name: tool for tool in tools if tool.declaration.level <= level}
 
     def level(self, caller: Caller) -> Level:
         """The most that a connection may do."""

@@ -156,12 +156,12 @@ class CollaborationServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         assert context is not None  # only requests come here
-        tool = self.tools.get(name)
-        if tool is not None and self.gate.knows(context.request_context, tool):
-            return await self.calls.answer(tool, arguments, context.request_context)
+        tool, ctx = self.tools.get(name), context.request_context
+        if tool is not None and self.gate.knows(ctx, tool):
+            return await self.calls.answer(tool, arguments, ctx)
         if tool is None and self._tool_manager.get_tool(name) is not None:  # one of a benchmark
             return await super().call_tool(name, arguments, context)
-        meant = closest_tools(name, self.gate.names(context.request_context))
+        meant = closest_tools(name, self.gate.names(ctx))
         question = f" Did you mean {' or '.join(meant)}?" if meant else ""
         said = f"Unknown tool: {limits.clipped(name)}.{question} tools/list has all tools."
         raise MCPError(code=INVALID_PARAMS, message=said)

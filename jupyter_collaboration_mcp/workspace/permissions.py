@@ -53,7 +53,7 @@ class PathRules:
         Args:
             target: What the path leads to, if it is a link.
         """
-        if not all(map(self.visible, (path, *target))):
+        if self and not all(map(self.visible, (path, *target))):
             raise self._withheld(path)
 
     def check_folder(self, path: str, target: str) -> None:

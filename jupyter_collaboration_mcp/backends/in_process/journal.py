@@ -163,7 +163,8 @@ class Journal:
 
     def _add(self, statement: str, parameters: Sequence[Any], size: int = 0) -> None:
         if self.weakness is None:
-            self.commits.add((statement, [_storable(value) for value in parameters]), size)
+            row = [_storable(each) if isinstance(each, str) else each for each in parameters]
+            self.commits.add((statement, row), size)
         elif self.storage.should_retry():
             self._renew_soon(None)  # the rooms write everything once there is a file again
 
@@ -187,8 +188,6 @@ class Journal:
         self.commits.resume()
 
 
-def _storable(value: Any) -> Any:
-    """A value that SQLite accepts: half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
-    if not isinstance(value, str):
-        return value
+def _storable(value: str) -> str:
+    """A text that SQLite accepts: half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
     return str(value) if value.isascii() else value.encode(errors="replace").decode()

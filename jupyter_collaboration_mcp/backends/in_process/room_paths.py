@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...documents.awareness import people_in
 from ..protocols.room_ids import Kind, RoomId
-from .server_parts import ServerParts
+from .server_parts import ServerParts, Stamp
 
 if TYPE_CHECKING:
     from jupyter_server_ydoc.rooms import DocumentRoom
@@ -24,33 +24,39 @@ class RoomPaths:
         self._server = server
         self._cached_paths: dict[str, tuple[str, ...]] = {}
         self._cached_at = 0.0
-        self._paths: dict[str, str | None] = {}  # by file id, as asked in this turn of the loop
+        self._paths: dict[str, str | None] = {}  # by file id
         self._paths_as_of: int | None = None
+        self._stamp: Stamp | None = None  # of the table that they are from
+        self._believed_until = 0.0
+        self._in_turn = False
 
     def path_of(self, file_id: str) -> str | None:
-        """The path of a file. Each call asks many times, so a turn of the loop keeps the answer."""
+        """The path of a file. Each call asks many times, and the table is slow to ask.
+
+        All that this process moves is counted. Another one may move a file, too: a server of the
+        same person has the same table. So a path is believed in this turn of the loop, and for a
+        moment while nobody writes the file of the table.
+        """
         changes = self._server.file_id_changes
         if changes is None or changes != self._paths_as_of:
-            self._keep_paths(changes)
-        elif file_id in self._paths:
+            self._paths, self._paths_as_of = {}, changes
+        if not self._in_turn:
+            self._begin_turn()
+        if file_id in self._paths and changes is not None:
             return self._paths[file_id]
         path = self._server.file_ids.get_path(file_id)
         self._paths[file_id] = None if path is None else str(path)
         return self._paths[file_id]
 
-    def _keep_paths(self, changes: int | None) -> None:
-        """Forget all paths, and keep those that come until something is moved, or the turn ends.
+    def _begin_turn(self) -> None:
+        self._in_turn = True
+        asyncio.get_running_loop().call_soon(self._end_turn)
+        stamp, now = self._server.file_id_stamp, time.monotonic()
+        if stamp is None or stamp != self._stamp or now > self._believed_until:
+            self._paths, self._stamp, self._believed_until = {}, stamp, now + _BELIEVED
 
-        All that this process moves is counted. Another one may move a file, too: a server of the
-        same person has the same table.
-        """
-        self._forget_paths()
-        if changes is not None:
-            self._paths_as_of = changes
-            asyncio.get_running_loop().call_soon(self._forget_paths)
-
-    def _forget_paths(self) -> None:
-        self._paths, self._paths_as_of = {}, None
+    def _end_turn(self) -> None:
+        self._in_turn = False
 
     def path_of_room(self, room_id: RoomId) -> str | None:
         """The path by which a room was opened."""

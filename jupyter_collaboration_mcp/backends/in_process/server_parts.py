@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import time
 from functools import cached_property
 from logging import Logger
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +15,16 @@ from ..disk.local_disk import LocalDisk
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
     from jupyter_server_ydoc.app import YDocExtension
+
+
+Stamp = tuple[int, int, int]
+"""When a file was written, how large it is, and which one it is."""
+
+#: Seconds in which a file system may give two changes of a file the same time.
+_TICK = 0.1
+
+#: The modes of SQLite in which a commit writes the database itself.
+_IN_PLACE = ("delete", "truncate", "persist")
 
 
 class ServerParts:
@@ -56,6 +68,32 @@ class ServerParts:
         """How many rows of the table of file ids this process has changed; None if not known."""
         connection = getattr(self.file_ids, "con", None)
         return connection.total_changes if isinstance(connection, sqlite3.Connection) else None
+
+    @property
+    def file_id_stamp(self) -> Stamp | None:
+        """When the file of the table of file ids was last written; None if that says nothing.
+
+        A file that was written just now may be written again in the same tick of its clock.
+        """
+        if (path := self._file_id_table) is None:
+            return None
+        try:
+            found = os.stat(path)  # noqa: PTH116 (each edit asks)
+        except OSError:
+            return None
+        is_fresh = time.time() - found.st_mtime < _TICK
+        return None if is_fresh else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    @cached_property
+    def _file_id_table(self) -> str | None:
+        """The file of the table of file ids, if each change of it is one of the file."""
+        from jupyter_server_fileid.manager import ArbitraryFileIdManager
+
+        ids = self.file_ids
+        if type(ids).get_path is not ArbitraryFileIdManager.get_path:
+            return None  # one that looks at the disk as well
+        mode = ids.con.execute("PRAGMA journal_mode").fetchone()[0]
+        return ids.db_path if mode in _IN_PLACE else None
 
     @property
     def contents(self) -> Any:
