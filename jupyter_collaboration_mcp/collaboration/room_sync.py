@@ -87,12 +87,13 @@ class RoomSync:
 
     def _receive(self) -> None:
         self.unsaved.begin()
-        with self._replica.receiving():
-            for update in self._link.receive():
-                before = self.unsaved.before()
-                if self._replica.receive(update):
-                    self.unsaved.after(update, before)
-                self._follow_saves()
+        if updates := self._link.receive():
+            with self._replica.receiving():
+                for update in updates:
+                    before = self.unsaved.before()
+                    if self._replica.receive(update):
+                        self.unsaved.after(update, before)
+                    self._follow_saves()
         overwrite = self._link.overwritten()
         if overwrite is not None and self._overwritten is None:
             self._overwritten = self.unsaved.texts_before(overwrite)
@@ -104,7 +105,7 @@ class RoomSync:
         """Receive what the room has. Do not await anything between this and an edit."""
         async with self._closed:
             pass
-        sent = self.unsaved.snapshot()
+        sent = self._unacknowledged()
         await self._link.current()
         self.receive()
         self._acknowledge(sent)
@@ -117,11 +118,15 @@ class RoomSync:
         Raises:
             RoomUnavailable: The room went away.
         """
-        sent = self.unsaved.snapshot()
+        sent = self._unacknowledged()
         await self._link.wait_acknowledged()
         self.receive()  # what the room reported about saves before it had these edits
         self._acknowledge(sent)
         self._follow_saves()  # without a room, every edit is saved by now
+
+    def _unacknowledged(self) -> Sequence[Entry]:
+        """What the room has once it has answered; nothing if it has everything already."""
+        return self.unsaved.snapshot() if self.unsaved.unacknowledged else ()
 
     def _acknowledge(self, sent: Sequence[Entry]) -> None:
         if self.unsaved.unacknowledged and any(not entry.acknowledged for entry in sent):

@@ -28,6 +28,7 @@ class Member(NamedTuple):
     is_agent: bool = False
 
     @classmethod
+    @lru_cache(_REMEMBERED)
     def agent(cls, key: str, name: str) -> Member:
         """An agent of this process, by its key."""
         return cls(agent_username(key), name, True)

@@ -357,9 +357,10 @@ class NotebookTools(SiteTools):
     ) -> Answer:
         """What an edit did, after it is durable; and what came of running the cells."""
         await here.peer.wait_acknowledged()
-        cells = cell_facts(here, ids)
-        surprises = surprising(here, unexpected or {})
-        learnt(here, cells)
+        with here.peer.doc.transaction():  # one for all that is read
+            cells = cell_facts(here, ids)
+            surprises = surprising(here, unexpected or {})
+            learnt(here, cells)
         facts = {**about(here), "cells": cells}
         runs, refusal = await run_edited(here, cells) if run else ([], None)
         if not runs:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -123,12 +123,13 @@ class Site:
             kind: What it must be; None if it may be either.
             fork: A fork of what the permit is for, to be opened instead.
         """
-        here = await self.workspace.open(permit, kind, fork)
+        make = partial(SiteDocument, site=self)
+        here = await self.workspace.open_as(make, permit, kind, fork)
         permit.call.at_end(here.seat.profile.work(_DOING[permit.level]))
         room_id, version = here.peer.link.room_id, here.peer.version
         permit.call.note(self, permit.level, here.path, room_id.file_id, version)
         permit.call.recheck(partial(self.workspace.recheck, here, permit))
-        return SiteDocument.of(self, here)
+        return here
 
     async def check(self) -> str | None:
         """Check that it responds and lets us in; returns when it was started, if it reports that.
@@ -168,18 +169,11 @@ class Site:
             await self.closing()
 
 
-_FIELDS = tuple(each.name for each in fields(OpenDocument))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteDocument(OpenDocument):
     """An open document that knows its server."""
 
     site: Site
-
-    @classmethod
-    def of(cls, site: Site, here: OpenDocument) -> SiteDocument:
-        return cls(**{name: getattr(here, name) for name in _FIELDS}, site=site)
 
 
 class Sites:

@@ -125,9 +125,20 @@ class Workspace:
         kind: Kind | None = "notebook",
         fork: Fork | None = None,
     ) -> OpenDocument:
+        """`open_as` where the server of the document is known."""
+        return await self.open_as(OpenDocument, permit, kind, fork)
+
+    async def open_as(
+        self,
+        make: Callable[..., D],
+        permit: Permit,
+        kind: Kind | None = "notebook",
+        fork: Fork | None = None,
+    ) -> D:
         """Join the document's room, unless we are in it, and catch up with it.
 
         Args:
+            make: Makes the open document of its parts.
             permit: Checked again for the file that was opened, which may not be the one that was
                 permitted: a link may lead elsewhere by now, and a file may have been moved.
             kind: What it must be; None if it may be either.
@@ -142,7 +153,7 @@ class Workspace:
         if permit.paths is not self:
             raise RuntimeError("this permit is for another server")
         if fork is not None:
-            return await self._open_fork(permit, kind, fork)
+            return await self._open_fork(make, permit, kind, fork)
         path = self.allowed_path(permit.path)
         require_place(self.rooms, permit.agent, path, self.limits.open_documents)
         try:
@@ -166,7 +177,7 @@ class Workspace:
         seat = self.rooms.seat(room_id, opened, permit.agent, absence)
         link_path = opened.peer.link.path
         other_path = self._other_path(path, link_path)
-        return OpenDocument(
+        return make(
             path,
             opened.peer,
             seat,
@@ -238,7 +249,9 @@ class Workspace:
         asyncio.get_running_loop().call_soon(self._names.pop, room_id, None)
         return names
 
-    async def _open_fork(self, permit: Permit, kind: Kind | None, fork: Fork) -> OpenDocument:
+    async def _open_fork(
+        self, make: Callable[..., D], permit: Permit, kind: Kind | None, fork: Fork
+    ) -> D:
         require_kind(fork, kind)
         require_place(self.rooms, permit.agent, fork.room_id, self.limits.open_documents)
         opened = await self.rooms.enter(fork.room_id)
@@ -248,7 +261,7 @@ class Workspace:
         await opened.peer.catch_up()
         # Do not await anything from here on: the document is current.
         seat = self.rooms.seat(fork.room_id, opened, permit.agent, absence)
-        return OpenDocument(
+        return make(
             *(link.path, opened.peer, seat, permit.call.tool, self.alias),
             etiquette=self._etiquette,
             hold=permit.call.hold,
