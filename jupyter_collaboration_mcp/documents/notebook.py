@@ -39,24 +39,35 @@ class Notebook(CellMirror):
         """How answers name a cell, and callers can: by index, id and revision."""
         return cell_handle(index, self.short_id(index), self.revision(index))
 
+    def source(self, index: int) -> str:
+        kept = self._cells[index].view
+        return self._source(index) if kept is None else kept.source
+
     @reading
-    def source(self, transaction: Transaction, index: int) -> str:
+    def _source(self, transaction: Transaction, index: int) -> str:
         return get_source(transaction, self._cells[index].raw)
 
-    @reading
-    def size(self, transaction: Transaction, index: int) -> int:
+    def size(self, index: int) -> int:
         """How long a cell's source is, in bytes."""
-        return get_size(transaction, self._cells[index].raw)
+        kept = self._cells[index].view
+        return self._size(index) if kept is None else text.size(kept.source)
 
     @reading
-    def cell_type(self, transaction: Transaction, index: int) -> str:
+    def _size(self, transaction: Transaction, index: int) -> int:
+        return get_size(transaction, self._cells[index].raw)
+
+    def cell_type(self, index: int) -> str:
+        kept = self._cells[index].view
+        return self._cell_type(index) if kept is None else kept.cell_type
+
+    @reading
+    def _cell_type(self, transaction: Transaction, index: int) -> str:
         return str(get_value(transaction, self._cells[index].raw, "cell_type"))
 
     def revision(self, index: int) -> str:
         """A short hash of the cell's type and source."""
-        if (kept := self._cells[index].view) is not None:
-            return kept.revision
-        return self._revision(index)
+        kept = self._cells[index].view
+        return self._revision(index) if kept is None else kept.revision
 
     @reading
     def _revision(self, transaction: Transaction, index: int) -> str:
