@@ -65,14 +65,14 @@ class ToolCalls:
         error: CollaborationError | None
         try:
             self._gate.rates.call(request.agent.key)
-            given = tool.respelled(arguments)
-            if texts := tool.json_texts(given):
-                await limits.check_json(texts.values())
-                given = tool.parsed(given, texts)
-            check_names(tool.name, given, tool.schema)
-            size = limits.check(given, self._gate.most_items)
-            echoes = Echoes(given)
-            validated = tool.validated(given)
+            if (taken := self._taken_as_they_are(tool, arguments)) is not None:
+                echoes = Echoes(arguments)
+            else:
+                given = await _understood(tool, arguments)
+                size = limits.check(given, self._gate.most_items)
+                echoes = Echoes(given)
+                taken = tool.validated(given), size
+            validated, size = taken
             record.call = self._gate.tool_call(request, tool, validated, size, record)
             await self._gate.ready()
             answer = await _perform(tool, record.call, validated)
@@ -90,6 +90,36 @@ class ToolCalls:
         if tool.declaration.runs:
             self._gate.rates.ran(request.agent.key, sum(record.runs.values()))
         return result
+
+    def _taken_as_they_are(
+        self, tool: RegisteredTool, arguments: dict[str, Any]
+    ) -> tuple[dict[str, Any], int] | None:
+        """The arguments of a call as the function takes them, and the bytes of the texts in them.
+
+        None if they have to be understood first, or something is wrong with them: few have.
+        """
+        if tool.json_texts(arguments):
+            return None
+        try:
+            size = limits.check(arguments, self._gate.most_items)
+            return tool.validated(arguments), size
+        except CollaborationError:
+            return None
+
+
+async def _understood(tool: RegisteredTool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call as they were meant.
+
+    Raises:
+        TooLarge: They have too many values.
+        InvalidArgument: There are no such arguments, or some are missing.
+    """
+    given = tool.respelled(arguments)
+    if texts := tool.json_texts(given):
+        await limits.check_json(texts.values())
+        given = tool.parsed(given, texts)
+    check_names(tool.name, given, tool.schema)
+    return given
 
 
 def _kind(tool: RegisteredTool) -> CallKind:

@@ -25,31 +25,11 @@ _SECRET = "token"
 _LOOKED_INTO = 5_000
 
 
-def fit(given: Any, schema: Schema) -> bool:
-    """Whether arguments have all names that they need and no others, as those of most calls."""
-    if isinstance(given, list):
-        inner: Schema = schema.get("items", {})
-        if "properties" not in inner:
-            return True
-        return len(given) <= _LOOKED_INTO and all(fit(item, inner) for item in given)
-    known: Mapping[str, Schema] | None = schema.get("properties")
-    if known is None or not isinstance(given, dict):
-        return True
-    if not given.keys() <= known.keys() or not given.keys() >= {*schema.get("required", ())}:
-        return False
-    for name, value in given.items():
-        if isinstance(value, (list, dict)) and not fit(value, known[name]):
-            return False
-    return True
-
-
 def respelled(given: Any, schema: Schema) -> Any:
     """Arguments under the names that the schema has, whatever their case: `new_path` for `newPath`.
 
     What is given under several stays, and is refused as unknown.
     """
-    if fit(given, schema):
-        return given
     if not isinstance(given, (list, dict)) or len(given) > _LOOKED_INTO:
         return given
     if isinstance(given, list):
@@ -81,8 +61,6 @@ def check_names(tool: str, given: Mapping[str, Any], schema: Schema) -> None:
     Raises:
         InvalidArgument: It says which names were probably meant, and which there are.
     """
-    if fit(given, schema):
-        return
     problems: list[str] = []
     takes: dict[int, str] = {}  # said once for all elements of a list
     suggestions: dict[str, list[str]] = {}
