@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import stat
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
@@ -66,6 +67,15 @@ class LocalDisk:
         if not steps or any(map(os.path.islink, steps)):
             return os.path.realpath(self._os_path(path))
         return steps[-1]
+
+    def find(self, path: str) -> str | None:
+        """`resolve`, or None if there is nothing. Each edit asks."""
+        with contextlib.suppress(OSError):
+            modes = [os.lstat(step).st_mode for step in self._steps_to(path)]
+            if modes and not any(map(stat.S_ISLNK, modes)):
+                return self._steps_to(path)[-1]
+        real = self.resolve(path)
+        return real if os.path.exists(real) else None  # noqa: PTH110
 
     def _steps_to(self, path: str) -> tuple[str, ...]:
         """The folders that a path goes through below the root, and its file, if there is no link

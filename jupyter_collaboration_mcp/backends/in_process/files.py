@@ -162,8 +162,8 @@ class InProcessFiles:
         """
         if self._disk is None:
             return path
-        real = self._disk.resolve(path)
-        if not os.path.exists(real):  # noqa: PTH110 (each edit asks)
+        real = self._disk.find(path)
+        if real is None:
             raise DocumentNotFound.at(path)
         return self.within(real, path)
 
