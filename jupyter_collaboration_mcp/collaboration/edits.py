@@ -58,6 +58,13 @@ def no_step(kept: Kept) -> None:
     """Where nobody wants to know."""
 
 
+class EditIsLarge(CollaborationError):
+    """An edit that turns out to be large is made on a copy instead; nobody is told."""
+
+    def __init__(self) -> None:
+        super().__init__("The edit is large, and nothing was done yet.", "Make it on a copy.")
+
+
 class CallRecord:
     """What one call changed, kept so that it can be undone."""
 
@@ -85,6 +92,8 @@ class CallRecord:
         stands for the caller."""
         self.people: dict[str, list[str]] = {}
         """By cell, or by line of a text: people whose carets are where the call changes it."""
+        self.refuses_large = False
+        """Whether to raise `EditIsLarge` before the first change of an edit that is large."""
         self.on_slice: Callable[[], None] | None = None
         """Cuts the edit here, if it is made on a copy; set by whoever prepares it."""
         self._changes_in_slice = self._text_in_slice = 0
@@ -98,6 +107,11 @@ class CallRecord:
 
     def credit(self, cell_id: str) -> None:
         """Note that everything until now which is nobody's yet was written by who wrote a cell."""
+
+    @property
+    def on_copy(self) -> bool:
+        """Whether the edit is made on a copy of the document, in a thread."""
+        return self.on_slice is not None
 
     def did(self, characters: int = 0) -> bool:
         """Count a change of a long edit; returns whether it is time to end a slice."""

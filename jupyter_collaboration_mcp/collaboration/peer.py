@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -27,7 +27,7 @@ from ..owned_tasks import OwnedTasks
 from .change_log import ChangeLog
 from .changes import Step
 from .changes.storage import stored
-from .edits import CallRecord, Edit, Kept, OnStep, PreparedEdit, no_step, prepare
+from .edits import CallRecord, Edit, EditIsLarge, Kept, OnStep, PreparedEdit, no_step, prepare
 from .presence import DocumentPresence, Ends
 from .replica import Clocks, Contribution, Replica
 from .room_sync import RoomSync
@@ -169,7 +169,8 @@ class RoomPeer:
         if not edit.large:
             if self._preparing.locked():
                 await self.catch_up_to_write()
-            return self.perform_now(seat, call, edit, on_step)
+            with suppress(EditIsLarge):
+                return self.perform_now(seat, call, edit, on_step, refuses_large=True)
         with self._alone(edit):
             for pause in (0.0, *_PAUSES):
                 await asyncio.sleep(pause)
@@ -196,9 +197,21 @@ class RoomPeer:
         finally:
             self._replacing = False
 
-    def perform_now(self, seat: Seat, call: str, edit: Edit[T], on_step: OnStep = no_step) -> T:
-        """Make an edit at once, however long it takes."""
+    def perform_now(
+        self,
+        seat: Seat,
+        call: str,
+        edit: Edit[T],
+        on_step: OnStep = no_step,
+        refuses_large: bool = False,
+    ) -> T:
+        """Make an edit at once, however long it takes.
+
+        Raises:
+            EditIsLarge: It would take long, and that is refused.
+        """
         with self.edit(seat, call, on_step) as record:
+            record.refuses_large = refuses_large
             return edit.begin()(self.document, record)
 
     async def _prepare(self, edit: Edit[T]) -> _Attempt[T]:

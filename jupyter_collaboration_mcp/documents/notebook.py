@@ -16,7 +16,6 @@ from .differ import Differ
 from .handles import cell_handle, revision
 from .protection import MARK_KEYS, Mark, marks_in
 from .shared_cells import (
-    get_size,
     get_source,
     get_value,
     has_any,
@@ -46,15 +45,6 @@ class Notebook(CellMirror):
     @reading
     def _source(self, transaction: Transaction, index: int) -> str:
         return get_source(transaction, self._cells[index].raw)
-
-    def size(self, index: int) -> int:
-        """How long a cell's source is, in bytes."""
-        kept = self._cells[index].view
-        return self._size(index) if kept is None else text.size(kept.source)
-
-    @reading
-    def _size(self, transaction: Transaction, index: int) -> int:
-        return get_size(transaction, self._cells[index].raw)
 
     def cell_type(self, index: int) -> str:
         kept = self._cells[index].view

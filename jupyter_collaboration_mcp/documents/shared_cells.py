@@ -95,8 +95,3 @@ def has_any(transaction: Transaction, cell: Any, key: str) -> bool:
 
 def get_source(transaction: Transaction, cell: Any) -> str:
     return str(get_value(transaction, cell, "source").get_string(transaction._txn))
-
-
-def get_size(transaction: Transaction, cell: Any) -> int:
-    """How long a cell's source is, in bytes."""
-    return int(get_value(transaction, cell, "source").len(transaction._txn))

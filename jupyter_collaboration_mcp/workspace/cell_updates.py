@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..collaboration import changes
-from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
+from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, EditIsLarge, Work
 from ..documents import json_values
 from ..documents.differ import Differ
 from ..documents.handles import revision
@@ -92,6 +92,9 @@ def update_cells(
         pending: dict[int, CellChanges] = {}
         for index, update in zip(indexes, updates, strict=True):
             _combine(notebook, pending, index, update)
+        characters = sum(len(wanted.before) for wanted in pending.values())
+        if record.refuses_large and characters > LARGE_TEXT:
+            raise EditIsLarge
         for index, wanted in pending.items():
             check_source(limits, wanted.source)
             if running.wanted:
@@ -110,18 +113,8 @@ def update_cells(
             apply_changes(notebook, index, wanted, differ, record)
         return UpdateResult(ids, unexpected)
 
-    named = [update.cell for update in updates]
-    large = _is_large(here, named, sum(map(len, contents))) or _has_much(updates)
-    return Edit(begin, large)
-
-
-def _is_large(here: OpenDocument, cells: Sequence[CellRef | None], written: int) -> bool:
-    """Whether changing the cells would noticeably block others."""
-    if len(cells) > LARGE_CELLS or written > LARGE_TEXT:
-        return True
-    notebook = here.peer.notebook
-    there = [index_of(notebook, cell) for cell in cells if cell is not None]
-    return sum(notebook.size(index) for index in there) > LARGE_TEXT
+    much = sum(map(len, contents)) > LARGE_TEXT or _has_much(updates)
+    return Edit(begin, much or len(updates) > LARGE_CELLS)
 
 
 def _has_much(updates: Sequence[CellUpdate]) -> bool:

@@ -71,7 +71,7 @@ class Etiquette:
             return
         people = people_in_cells(notebook, touched, carets_in(link.states))
         self._check_cells(record, touched, people, note, notebook)
-        if record.on_slice is not None:  # on a copy, in a thread: this takes long for many cells
+        if record.on_copy:  # this takes long for many cells
             texts = text_ids(notebook, touched)
             record.recheck = partial(self._recheck_cells, link, record, touched, note, texts)
 

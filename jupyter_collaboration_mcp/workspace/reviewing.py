@@ -306,7 +306,7 @@ def _refuse_busy(
             raise UndoConflict.typing(who, where)
 
     check()
-    if record.on_slice is not None:  # on a copy: people may come before it is applied
+    if record.on_copy:  # people may come before it is applied
         record.recheck = lambda live, changed: check()
 
 

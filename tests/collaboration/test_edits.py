@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_collaboration_mcp.collaboration.edits import CallRecord, Edit, Work
+from jupyter_collaboration_mcp.collaboration.edits import LARGE_TEXT, CallRecord, Edit, Work
 from jupyter_collaboration_mcp.collaboration.peer import RoomPeer
 from jupyter_collaboration_mcp.documents.notebook import Notebook
 from jupyter_collaboration_mcp.errors import (
@@ -247,6 +247,27 @@ async def test_constant_changes_of_the_same_cell_make_the_edit_give_up(
     assert (len(ada.seat.undo), ada.peer.unsaved, room.link.alive) == (0, [], True)
     await ada.perform(update(1, content="of Ada")(ada))
     assert room.sources() == ["a", "of Ada"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("length", "on_copy"), [(LARGE_TEXT, False), (LARGE_TEXT + 1, True)])
+async def test_an_edit_of_a_long_text_is_made_on_a_copy(
+    length: int, on_copy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = MemoryRoom(["x" * length, "y"])
+    here = opened(room)
+    threads: list[object] = []
+    made = cell_updates.apply_changes
+
+    def apply_changes(*arguments: Any) -> None:
+        threads.append(threading.current_thread())
+        made(*arguments)
+
+    monkeypatch.setattr(cell_updates, "apply_changes", apply_changes)
+    await here.perform(update(0, content="short")(here))
+    assert [thread is not threading.main_thread() for thread in threads] == [on_copy]
+    assert room.sources() == ["short", "y"]
+    assert len(here.seat.undo) == 1
 
 
 @pytest.mark.anyio
