@@ -18,6 +18,7 @@ from .linked_files import LinkTimes, LoadRecords, OpenedFiles
 from .loadable_notebooks import LoadableNotebooks
 from .mcp_sdk import LowLevelServer, SdkWorkaround, SessionAdmission, ToolLookup
 from .notebook_reads import NotebookReads
+from .notebook_schemas import NotebookSchemas
 from .number_fidelity import NumberFidelity
 from .renames import Renames
 from .room_access import RoomAccess
@@ -45,6 +46,7 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     NumberFidelity,
     FileIdFolders,
     NotebookReads,
+    NotebookSchemas,
     OpenedFiles,
     Renames,
     LinkTimes,
