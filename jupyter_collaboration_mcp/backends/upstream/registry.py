@@ -28,6 +28,7 @@ from .room_updates import RoomUpdates
 from .root_task import RootTask
 from .session_creation import SessionCreation
 from .store_creation import StoreCreation
+from .stream_watchers import StreamWatchers
 from .uri_parser import UriParser
 from .workaround import RoomObserver, Server, Workaround
 from .worker_threads import WorkerThreads
@@ -66,6 +67,7 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     LowLevelServer,
     ToolLookup,
     SessionAdmission,
+    StreamWatchers,
     UriParser,
 )
 
