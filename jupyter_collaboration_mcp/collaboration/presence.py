@@ -148,7 +148,11 @@ class Profile:
     def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
         if (timer := self._timers.pop(name, None)) is not None:
             timer.cancel()
-        self._timers[name] = asyncio.get_running_loop().call_later(seconds, call)
+        self._timers[name] = asyncio.get_running_loop().call_later(seconds, self._run, name, call)
+
+    def _run(self, name: str, call: Callable[[], None]) -> None:
+        del self._timers[name]  # which has the context of a request, and so Jupyter's handler of it
+        call()
 
 
 class Presence(ABC):
