@@ -166,9 +166,26 @@ class CallRecords:
         """Hand a record to all observers. None of them can harm the call or another one."""
         for observer in self._observers:
             self._hand(record, observer)
+        if record.error is not None:
+            _forget_frames(record.error)
 
     def _hand(self, record: CallRecord, observer: Observer) -> None:
         try:
             observer(record)
         except Exception:
             _log.exception("A call could not be recorded")
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Forget through which frames an error came, and those behind it.
+
+    The frames know the error: together they would stay, with the whole request, until Python's
+    garbage collector comes.
+    """
+    left, done = [error], set[int]()
+    while left:
+        each = left.pop()
+        done.add(id(each))
+        each.__traceback__ = None
+        behind = (each.__cause__, each.__context__)
+        left += [other for other in behind if other is not None and id(other) not in done]
