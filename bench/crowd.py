@@ -110,18 +110,18 @@ async def run(sizes: Sizes) -> list[Row]:
     async with jupyter(_HASTY) as server, AsyncExitStack() as stack:
         for number in range(NOTEBOOKS):
             make_notebook(server.root, f"crowd-{number}.ipynb", 10)
-        limits = httpx2.Limits(max_connections=100, max_keepalive_connections=100)
-        http = await stack.enter_async_context(
-            httpx2.AsyncClient(headers=server.headers, timeout=60, limits=limits)
-        )
+        http = await stack.enter_async_context(_client(server))
         # What is imported, cached and set aside once does not belong to the crowd.
-        first = [Worker(http, server, -1 - number) for number in range(max(NOTEBOOKS, active // 2))]
-        await _be_there(first, seconds / 6)
+        async with _client(server) as theirs:
+            count = max(NOTEBOOKS, active // 2)
+            first = [Worker(theirs, server, -1 - number) for number in range(count)]
+            await _be_there(first, seconds / 6)
         process = psutil.Process(server.pid)
         await _settled(http, server)
         before = process.memory_info().rss / 1e6
-        workers = [Worker(http, server, number) for number in range(agents)]
-        async with asking(server) as times:
+        # Who leaves closes its connections, too.
+        async with _client(server) as theirs, asking(server) as times:
+            workers = [Worker(theirs, server, number) for number in range(agents)]
             await asyncio.gather(*(worker.connect() for worker in workers))
             until = time.monotonic() + seconds
             await asyncio.gather(*(worker.work(until) for worker in workers[:active]))
@@ -150,6 +150,11 @@ async def run(sizes: Sizes) -> list[Row]:
         Row("crowd", called, total, "calls", allowed, None, fastest, None, excess, Goal(1.02)),
         Row("crowd", left, 1, "MB", before, None, after, None, after / before, LEFT),
     ]
+
+
+def _client(server: JupyterProcess) -> httpx2.AsyncClient:
+    limits = httpx2.Limits(max_connections=100, max_keepalive_connections=100)
+    return httpx2.AsyncClient(headers=server.headers, timeout=60, limits=limits)
 
 
 async def _be_there(workers: list[Worker], seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import hashlib
 import time
 from abc import ABC, abstractmethod
@@ -53,6 +54,8 @@ class Profile:
         self._lingering = ""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._due: dict[str, float] = {}
+        # For the timers: Jupyter keeps the handler of the present request in the context.
+        self._context = contextvars.Context()
         self._presences: WeakSet[Presence] = WeakSet()
 
     @property
@@ -148,17 +151,20 @@ class Profile:
 
     def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
         """Call a function after some seconds in which nobody has asked for it again."""
-        loop = asyncio.get_running_loop()
-        self._due[name] = loop.time() + seconds
+        self._due[name] = asyncio.get_running_loop().time() + seconds
         if name not in self._timers:  # else it will see that it is too early
-            self._timers[name] = loop.call_later(seconds, self._on_time, name, call)
+            self._wait_for(name, call)
+
+    def _wait_for(self, name: str, call: Callable[[], None]) -> None:
+        self._timers[name] = asyncio.get_running_loop().call_at(
+            self._due[name], self._on_time, name, call, context=self._context
+        )
 
     def _on_time(self, name: str, call: Callable[[], None]) -> None:
-        loop = asyncio.get_running_loop()
-        if (due := self._due[name]) > loop.time():
-            self._timers[name] = loop.call_at(due, self._on_time, name, call)
+        del self._timers[name]
+        if self._due[name] > asyncio.get_running_loop().time():
+            self._wait_for(name, call)
         else:
-            del self._timers[name]
             call()
 
 

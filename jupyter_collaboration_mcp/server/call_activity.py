@@ -29,10 +29,10 @@ class CallActivity:
 
     def record(self, record: CallRecord) -> None:
         """Record a call that was let in and has been answered."""
-        call, tool, outcome = record.call, record.name, record.outcome
-        if call is None or outcome == CANCELLED:
+        visits, tool, outcome = record.visits, record.name, record.outcome
+        if visits is None or outcome == CANCELLED:
             return
-        who = Member.agent(call.agent.key, call.agent.name)
+        who = Member.agent(record.agent.key, record.agent.name)
         if record.level is Level.read:
             if outcome == OK:
                 for site, visit in record.documents:
@@ -50,9 +50,9 @@ class CallActivity:
                 done = _called(record)
             versions = _versions(record, visit) if len(documents) == 1 else {}
             _record(site, visit, who, "edit" if edited else "call", done, cells, more | versions)
-        if not documents and call.visits:
-            visit = call.visits[0]
-            paths = list(dict.fromkeys(each.path for each in call.visits))[1:MOST_DOCUMENTS]
+        if not documents and visits:
+            visit = visits[0]
+            paths = list(dict.fromkeys(each.path for each in visits))[1:MOST_DOCUMENTS]
             others = {"paths": paths} if paths else {}
             if isinstance(visit.server, Site):
                 _record(visit.server, visit, who, "call", _called(record), [], more | others)

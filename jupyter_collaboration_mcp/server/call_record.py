@@ -20,7 +20,7 @@ from ..documents.foreign_text import PATH
 from ..errors import CollaborationError
 from ..workspace.agent import Agent
 from ..workspace.permissions import Level
-from ..workspace.permits import Call, Visit
+from ..workspace.permits import Visit
 from ..workspace.sites import Site
 from .caller import Caller
 
@@ -50,8 +50,9 @@ class CallRecord:
     """What it may need at most."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """As they were sent. They have contents, of which nothing may be written."""
-    call: Call | None = None
-    """None if it was not let in."""
+    visits: Sequence[Visit] | None = None
+    """What it was permitted to use so far; None if it was not let in. Not the call itself, which
+    knows its record: each would keep the other until Python's garbage collector comes."""
     title: str = ""
     """What people call it."""
     kind: CallKind = "other"
@@ -71,8 +72,7 @@ class CallRecord:
     @property
     def documents(self) -> Sequence[tuple[Site, Visit]]:
         """The documents that it has opened, each once."""
-        visits = () if self.call is None else self.call.visits
-        opened = {visit.file_id: visit for visit in visits if visit.file_id}
+        opened = {visit.file_id: visit for visit in self.visits or () if visit.file_id}
         return [
             (visit.server, visit)
             for visit in list(opened.values())[:MOST_DOCUMENTS]
@@ -90,10 +90,7 @@ class CallRecord:
         """The documents, or else the paths; of a call that was refused, the path that it named."""
         shown = self.facts.get("path")  # as agents write it, also where it is a fork
         paths = [shown] if isinstance(shown, str) else []
-        visits = [visit for _, visit in self.documents]
-        if not visits and self.call is not None:
-            visits = self.call.visits
-        for visit in visits:
+        for visit in [visit for _, visit in self.documents] or self.visits or ():
             server = visit.server
             paths.append(server.name(visit.path) if isinstance(server, Site) else visit.path)
         if not paths and isinstance(self.named_path, str):
@@ -169,9 +166,26 @@ class CallRecords:
         """Hand a record to all observers. None of them can harm the call or another one."""
         for observer in self._observers:
             self._hand(record, observer)
+        if record.error is not None:
+            _forget_frames(record.error)
 
     def _hand(self, record: CallRecord, observer: Observer) -> None:
         try:
             observer(record)
         except Exception:
             _log.exception("A call could not be recorded")
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Forget through which frames an error came, and those behind it.
+
+    The frames know the error: together they would stay, with the whole request, until Python's
+    garbage collector comes.
+    """
+    left, done = [error], set[int]()
+    while left:
+        each = left.pop()
+        done.add(id(each))
+        each.__traceback__ = None
+        behind = (each.__cause__, each.__context__)
+        left += [other for other in behind if other is not None and id(other) not in done]

@@ -289,7 +289,8 @@ class Gate:
             allowed=self.level(request.caller),
         )
         with self.calls.following(record, request.caller):
-            record.call = call = self.call(request, method, record=record)
+            call = self.call(request, method, record=record)
+            record.visits = call.visits
             async with call.recheck_before_answer():
                 yield call
             record.outcome = OK

@@ -73,9 +73,10 @@ class ToolCalls:
                 echoes = Echoes(given)
                 taken = tool.validated(given), size
             validated, size = taken
-            record.call = self._gate.tool_call(request, tool, validated, size, record)
+            call = self._gate.tool_call(request, tool, validated, size, record)
+            record.visits = call.visits
             await self._gate.ready()
-            answer = await _perform(tool, record.call, validated)
+            answer = await _perform(tool, call, validated)
             answer = answer if tool.render is None else tool.render(answer, validated)
             answer = add_news(answer, self._gate.news(request.agent.key))
             result, error = success(answer, echoes, tool.wording), answer.error

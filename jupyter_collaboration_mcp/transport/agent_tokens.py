@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import hashlib
 import json
 import os
@@ -113,6 +114,9 @@ class AgentTokens:
         self._unreadable: tuple[int, ...] | None = ()  # of the file that could not be read
         self._revoked: set[str] = set()  # ids, whatever the file says
         self._expiring: dict[str, asyncio.TimerHandle] = {}  # by id
+        # For the timers: Jupyter keeps the handler of the present request in the context, and with
+        # it the request, for as long as a timer waits.
+        self._context = contextvars.Context()
         self._tasks = OwnedTasks()
         self.on_revoked: Callable[[str], Awaitable[None]] | None = None
         """Called with the credential of a token that is not good any more."""
@@ -234,8 +238,9 @@ class AgentTokens:
         """End what an agent does when its token expires."""
         if token.expires is not None and token.id not in self._expiring:
             wait = min(max(0.0, token.expires - time.time()), _LONGEST_WAIT)
-            loop = asyncio.get_running_loop()
-            self._expiring[token.id] = loop.call_later(wait, self._look_again, token)
+            self._expiring[token.id] = asyncio.get_running_loop().call_later(
+                wait, self._look_again, token, context=self._context
+            )
 
     def _look_again(self, token: AgentToken) -> None:
         del self._expiring[token.id]

@@ -412,6 +412,8 @@ class MCPHandler(OriginHandler):
         self._gone.set()  # ASGI: after the answer, `receive` says http.disconnect
         super().on_finish()
         self._finish_up()
+        # A session keeps its first and its last request; they may have been megabytes.
+        self.request.body = b""
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer errors in JSON, without internals; a page of HTML is of no use to an agent."""

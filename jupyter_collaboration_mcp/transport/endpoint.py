@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ..backends.upstream.stream_watchers import end_watchers_quietly
 from .open_requests import OpenRequests
 from .resumption import make_resumable
 from .sessions import bound_sessions, end_sessions
@@ -183,6 +184,7 @@ class MCPEndpoint:
             security_settings=None,
             max_request_body_size=self._max_request_body_size,
         )
+        end_watchers_quietly()
         bound_sessions(manager)
         make_resumable(manager, self._event_store_size)
         return manager

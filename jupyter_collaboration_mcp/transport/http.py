@@ -14,6 +14,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from ..backends.upstream.stream_watchers import end_watchers_quietly
 from ..documents.json_values import MOST_VALUES, has_too_many_values
 from ..errors import InvalidArgument
 from ..server.caller import SCOPE_KEY, Caller, ConnectionOptions, allow_all
@@ -112,6 +113,7 @@ def application(
     app = server.streamable_http_app(
         transport_security=unchecked, max_request_body_size=MAX_REQUEST_BODY_SIZE
     )
+    end_watchers_quietly()
     bound_sessions(server.session_manager)
     make_resumable(server.session_manager, event_store_size)
     inner = _BearerGate(_BodyGate(app), token, floods)

@@ -120,12 +120,15 @@ class ResumableStream:
             self._stop_timer()
             if self._priming is not None:
                 self._priming.cancel()
+                self._priming = None
             self.closed.set()
             self._changed.set()
             if self.events is not None:
                 self._streams.end(self, complete=not self._abandoned.is_set())
         if self.left and not self._finished:
             await _finish(self._send)
+        # The events may be kept for minutes; the request, of many times their size, need not be.
+        self._receive, self._send = _gone, _nowhere
 
     def abandon(self) -> None:
         """Have the SDK end it, as it does without us when the client is gone."""
@@ -319,8 +322,13 @@ class Streams:
         of_session.pop(stream.number, None)
         if not of_session:
             self._sessions.pop(stream.session, None)
-        if stream.events:
-            self.store.forget(stream.events)
+        if (events := stream.events) is not None:
+            events.on_empty = _nothing  # which knew the stream, and that the events
+            self.store.forget(events)
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _is_event_stream(message: Message) -> bool:
@@ -339,6 +347,14 @@ async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
+
+
+async def _gone() -> Message:
+    return {"type": "http.disconnect"}
+
+
+async def _nowhere(message: Message) -> None:
+    """Send nothing."""
 
 
 async def _finish(send: Send) -> None:

@@ -278,10 +278,16 @@ class Call:
                 await reverse()
             raise
         finally:
-            for ending in self._endings:
-                ending()
-            for check in self._rechecks:
-                await check()
+            try:
+                for ending in self._endings:
+                    ending()
+                for check in self._rechecks:
+                    await check()
+            finally:
+                # They know the call. Nobody asks again, and together they would stay, with the
+                # whole request, until Python's garbage collector comes.
+                for registered in (self._endings, self._rechecks, self._reversals):
+                    registered.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import logging
 import shutil
 import stat
 import threading
+import weakref
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +218,17 @@ async def test_revoking_holds_even_if_it_cannot_be_stored(file: Path) -> None:
     with pytest.raises(OSError, match=r"."):
         await tokens.revoke(made.id)
     assert tokens.find(token) is None
+
+
+async def test_what_waits_for_a_token_to_expire_keeps_no_request(file: Path) -> None:
+    """Jupyter has the handler of the present request in the context."""
+    request: ContextVar[object] = ContextVar("request")
+    tokens = AgentTokens(file, log)
+    _, token = await tokens.create("Ada", Level.read, expires_in=60.0)
+    handler, context = asyncio.Event(), copy_context()
+    gone = weakref.ref(handler)
+    context.run(request.set, handler)
+    assert context.run(tokens.find, token) is not None
+    del handler, context
+    assert gone() is None
+    await tokens.close()

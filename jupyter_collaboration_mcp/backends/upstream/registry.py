@@ -18,6 +18,7 @@ from .linked_files import LinkTimes, LoadRecords, OpenedFiles
 from .loadable_notebooks import LoadableNotebooks
 from .mcp_sdk import LowLevelServer, SdkWorkaround, SessionAdmission, ToolLookup
 from .notebook_reads import NotebookReads
+from .notebook_schemas import NotebookSchemas
 from .number_fidelity import NumberFidelity
 from .renames import Renames
 from .room_access import RoomAccess
@@ -27,6 +28,7 @@ from .room_updates import RoomUpdates
 from .root_task import RootTask
 from .session_creation import SessionCreation
 from .store_creation import StoreCreation
+from .stream_watchers import StreamWatchers
 from .uri_parser import UriParser
 from .workaround import RoomObserver, Server, Workaround
 from .worker_threads import WorkerThreads
@@ -45,6 +47,7 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     NumberFidelity,
     FileIdFolders,
     NotebookReads,
+    NotebookSchemas,
     OpenedFiles,
     Renames,
     LinkTimes,
@@ -64,6 +67,7 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     LowLevelServer,
     ToolLookup,
     SessionAdmission,
+    StreamWatchers,
     UriParser,
 )
 
