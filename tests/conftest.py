@@ -79,6 +79,12 @@ LONGEST = [
     "tests/backends/in_process/test_crash.py",
     "tests/tools/test_forks.py",
     "tests/bench/test_bench.py",
+    "tests/standalone/test_shutdown.py",
+    "tests/standalone/test_embedded.py",
+    "tests/stateful/test_rounds.py",
+    "tests/test_fuzzing.py",
+    "tests/test_stalls.py",
+    "tests/transport/test_resumed_runs.py",
 ]
 
 

@@ -15,7 +15,28 @@ from .yjs import Server
 EXPOSE_APP = "--LabApp.expose_app_in_browser=True"
 """The server's argument without which it cannot be seen whether the page is connected."""
 
+#: Parts of Chromium that Playwright switches off, and then two that no test sees: menus of the
+#: address bar, each with a page of its own, which take a window half a CPU second.
+_LEFT_OUT = (
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay",
+    "MediaRouter",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "OptimizationHints",
+    "NetworkTimeServiceQuerying",
+    "AimEnabled",
+    "PreconnectToSearch",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxPopup",
+)
+
 FLAGS = [
+    f"--disable-features={','.join(_LEFT_OUT)}",  # in place of Playwright's: the last one counts
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",

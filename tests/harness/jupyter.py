@@ -309,7 +309,10 @@ class JupyterProcess:
         (self.home / "config" / "jupyter_server_config.json").write_text(json.dumps(whole))
         (self.home / "config" / "jupyter_server_config.py").write_text(_MEASURE)
         if self._module == _MODULES["lab"]:
-            page = {"disabledExtensions": {f"@jupyterlab/{name}": True for name in _LEFT_OUT}}
+            page = {
+                "disabledExtensions": {f"@jupyterlab/{name}": True for name in _LEFT_OUT},
+                "buildCheck": False,  # else each page has Node.js started
+            }
             (self.home / "config" / "labconfig").mkdir()
             (self.home / "config" / "labconfig" / "page_config.json").write_text(json.dumps(page))
 
