@@ -58,13 +58,6 @@ def no_step(kept: Kept) -> None:
     """Where nobody wants to know."""
 
 
-class EditIsLarge(CollaborationError):
-    """An edit that turns out to be large is made on a copy instead; nobody is told."""
-
-    def __init__(self) -> None:
-        super().__init__("The edit is large, and nothing was done yet.", "Make it on a copy.")
-
-
 class CallRecord:
     """What one call changed, kept so that it can be undone."""
 

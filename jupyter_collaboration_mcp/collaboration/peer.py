@@ -27,9 +27,9 @@ from ..owned_tasks import OwnedTasks
 from .change_log import ChangeLog
 from .changes import Step
 from .changes.storage import stored
-from .edits import CallRecord, Edit, EditIsLarge, Kept, OnStep, PreparedEdit, no_step, prepare
+from .edits import CallRecord, Edit, Kept, OnStep, PreparedEdit, no_step, prepare
 from .presence import DocumentPresence, Ends
-from .replica import Clocks, Contribution, Replica
+from .replica import Clocks, Contribution, EditIsLarge, Replica
 from .room_sync import RoomSync
 from .seats import Seat, Seats
 from .seen_sources import SeenSources

@@ -38,6 +38,10 @@ _COUNTED = 200
 _KNOWN = 1_000
 
 
+class EditIsLarge(Exception):
+    """An edit turns out to be large, before it has done anything: it is made on a copy instead."""
+
+
 class Contribution(NamedTuple):
     """What somebody else has done to the document in one update."""
 
@@ -119,7 +123,7 @@ class Replica:
         except BaseException as error:
             if self.updates > known:
                 self._give_up()
-            if isinstance(error, CollaborationError) or not self._withholding:
+            if isinstance(error, CollaborationError | EditIsLarge) or not self._withholding:
                 raise
             if isinstance(error, Exception) or is_panic(error):
                 raise InternalError.undone(error) from error

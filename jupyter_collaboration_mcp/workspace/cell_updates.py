@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..collaboration import changes
-from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, EditIsLarge, Work
+from ..collaboration.edits import LARGE_CELLS, LARGE_TEXT, CallRecord, Edit, Work
+from ..collaboration.replica import EditIsLarge
 from ..documents import json_values
 from ..documents.differ import Differ
 from ..documents.handles import revision
