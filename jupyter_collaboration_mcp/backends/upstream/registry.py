@@ -29,6 +29,7 @@ from .root_task import RootTask
 from .session_creation import SessionCreation
 from .store_creation import StoreCreation
 from .stream_watchers import StreamWatchers
+from .thread_arenas import ThreadArenas
 from .uri_parser import UriParser
 from .workaround import RoomObserver, Server, Workaround
 from .worker_threads import WorkerThreads
@@ -68,6 +69,7 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     ToolLookup,
     SessionAdmission,
     StreamWatchers,
+    ThreadArenas,
     UriParser,
 )
 
