@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from jupyter_server import CallContext
 from jupyter_server._tz import utcnow
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from jupyter_server.auth.decorator import allow_unauthenticated
@@ -26,13 +28,13 @@ from jupyter_collaboration_mcp.server.caller import (
     SCOPE_KEY,
     Caller,
     ConnectionOptions,
-    allow_all,
 )
 from jupyter_collaboration_mcp.server.metrics import FLOODS
 from jupyter_collaboration_mcp.server.rates import Buckets, retry_after
 from jupyter_collaboration_mcp.transport.agent_tokens import AgentToken, AgentTokens
 from jupyter_collaboration_mcp.transport.endpoint import EndpointStopped, MCPEndpoint
 from jupyter_collaboration_mcp.transport.hub_limits import hub_owner, within_hub_scopes
+from jupyter_collaboration_mcp.transport.incoming import Afterwards, Incoming, authorizer_for_all
 from jupyter_collaboration_mcp.transport.open_requests import TooManyRequests
 from jupyter_collaboration_mcp.transport.origin_handler import OriginHandler
 from jupyter_collaboration_mcp.transport.origins import is_loopback
@@ -127,11 +129,10 @@ class MCPHandler(OriginHandler):
         self._agent_token: AgentToken | None = None
         self._floods = floods
         self._wait = 0.0
-        self._gone = asyncio.Event()
+        self._incoming = Incoming()
+        self._gone = self._incoming.gone
+        self._afterwards = Afterwards(self.request.path)
         self._asking = asyncio.Lock()
-        self._body_taken = False
-        self._answered = False
-        self._afterwards: list[Callable[[], None]] = []
         forget_secrets(self.request)
 
     # Who may enter
@@ -145,6 +146,8 @@ class MCPHandler(OriginHandler):
         normalise_authorization(self.request)
         token = take_agent_token(self.request)
         await super().prepare(**options)
+        # Jupyter has set the handler itself, which all would keep that this request begins.
+        CallContext.set(CallContext.JUPYTER_HANDLER, weakref.proxy(self))
         if token is not None:
             self._enter(token)
         elif not (self._open_to_all or self.identity_provider.auth_enabled or self._is_local()):
@@ -266,7 +269,7 @@ class MCPHandler(OriginHandler):
             FLOODS.inc()
             raise HTTPError(429, "Too many requests at once with this credential.") from None
         finally:
-            self._finish_up()  # also if the client has gone
+            self._afterwards.finish()  # also if the client has gone
 
     async def _answer(self, credential: str, options: ConnectionOptions) -> None:
         if await has_too_many_values(self.request.body):
@@ -279,7 +282,8 @@ class MCPHandler(OriginHandler):
         token = self._agent_token
         if token is not None and (self._tokens is None or not self._tokens.is_good(token)):
             raise HTTPError(401, _WORTHLESS)
-        await application(self._scope(credential, options), self._receive, self._send)
+        self._incoming.begin(self.request.body)
+        await application(self._scope(credential, options), self._incoming.receive, self._send)
         if not (self._headers_written or self._gone.is_set()):
             raise RuntimeError("The MCP application ended without an answer")
 
@@ -307,11 +311,11 @@ class MCPHandler(OriginHandler):
             SCOPE_KEY: Caller(
                 credential=credential,
                 options=options,
-                authorize=self._authorize if by_path or self._agent_token else allow_all,
+                authorize=self._authorize if by_path else authorizer_for_all(self._agent_token),
                 by_path=by_path,
                 rules=NO_RULES if self._agent_token is None else self._agent_token.rules,
                 reached=f"{request.protocol}://{request.host}{request.path}",
-                after_answer=self._after_answer,
+                after_answer=self._afterwards.do,
             ),
         }
 
@@ -328,18 +332,11 @@ class MCPHandler(OriginHandler):
         model = getattr(self.current_user, "hub_user", None)
         return within_hub_scopes(options, model, self._require_hub_scopes)
 
-    async def _receive(self) -> Message:
-        if not self._body_taken:
-            self._body_taken = True
-            return {"type": "http.request", "body": self.request.body, "more_body": False}
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
-
     # The answer, out
 
     async def _send(self, message: Message) -> None:
         if self._gone.is_set():
-            return  # as uvicorn does: the application learns it from `_receive`
+            return  # as uvicorn does: the application learns it from `Incoming.receive`
         try:
             if message["type"] == "http.response.start":
                 # Only the start of a stream goes out alone; a plain answer is one write.
@@ -378,22 +375,6 @@ class MCPHandler(OriginHandler):
         if stream is not None:
             stream.set_nodelay(True)
 
-    def _after_answer(self, work: Callable[[], None]) -> None:
-        """Do something when the answer has left; at once if it has."""
-        if self._answered:
-            work()
-        else:
-            self._afterwards.append(work)
-
-    def _finish_up(self) -> None:
-        self._answered = True
-        for work in self._afterwards:
-            try:
-                work()
-            except Exception:  # nobody is there to be told
-                self.log.exception("Could not finish a request to %s", self.request.path)
-        self._afterwards.clear()
-
     def compute_etag(self) -> None:
         return None  # no answer here is ever revalidated
 
@@ -411,9 +392,7 @@ class MCPHandler(OriginHandler):
     def on_finish(self) -> None:
         self._gone.set()  # ASGI: after the answer, `receive` says http.disconnect
         super().on_finish()
-        self._finish_up()
-        # A session keeps its first and its last request; they may have been megabytes.
-        self.request.body = b""
+        self._afterwards.finish()
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer errors in JSON, without internals; a page of HTML is of no use to an agent."""

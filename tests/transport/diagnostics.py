@@ -10,6 +10,7 @@ import itertools
 from functools import partial
 from typing import Annotated, Any
 
+from jupyter_server import CallContext
 from jupyter_server.serverapp import ServerApp
 from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve, Sample
 from mcp_types import CreateMessageResult, SamplingMessage, TextContent
@@ -18,7 +19,6 @@ from pydantic import BaseModel
 from jupyter_collaboration_mcp.prompts import PROMPTS
 from jupyter_collaboration_mcp.resources import RESOURCES
 from jupyter_collaboration_mcp.resources.watching import ListWatch
-from jupyter_collaboration_mcp.server.caller import SCOPE_KEY
 from jupyter_collaboration_mcp.server.server import CollaborationServer
 from jupyter_collaboration_mcp.tools.parts import Extension, Parts
 from jupyter_collaboration_mcp.tools.registration import make_all
@@ -94,10 +94,9 @@ def _add_diagnostics(server: MCPServer[Any]) -> None:
         return "logged"
 
     @server.tool(name="test_reconnection")
-    async def lose_connection(ctx: Context[Any, Any]) -> str:
+    async def lose_connection() -> str:
         """Ends its connection before it answers, as a proxy does that has waited long enough."""
-        assert ctx.request_context.request is not None
-        handler = ctx.request_context.request.scope[SCOPE_KEY].after_answer.__self__
+        handler = CallContext.get(CallContext.JUPYTER_HANDLER)
         assert isinstance(handler, MCPHandler)
         await asyncio.sleep(2 * PRIMING)
         await handler.finish()
