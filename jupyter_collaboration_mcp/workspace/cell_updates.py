@@ -93,9 +93,8 @@ def update_cells(
         pending: dict[int, CellChanges] = {}
         for index, update in zip(indexes, updates, strict=True):
             _combine(notebook, pending, index, update)
-        characters = sum(len(wanted.before) for wanted in pending.values())
-        if record.refuses_large and characters > LARGE_TEXT:
-            raise EditIsLarge
+            if record.refuses_large and _characters(pending) > LARGE_TEXT:
+                raise EditIsLarge  # before the next long text is read
         for index, wanted in pending.items():
             check_source(limits, wanted.source)
             if running.wanted:
@@ -116,6 +115,10 @@ def update_cells(
 
     much = sum(map(len, contents)) > LARGE_TEXT or _has_much(updates)
     return Edit(begin, much or len(updates) > LARGE_CELLS)
+
+
+def _characters(pending: Mapping[int, CellChanges]) -> int:
+    return sum(len(wanted.before) for wanted in pending.values())
 
 
 def _has_much(updates: Sequence[CellUpdate]) -> bool:
