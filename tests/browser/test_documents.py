@@ -35,14 +35,35 @@ async def lab(make_server: MakeServer, anyio_backend: str) -> AsyncIterator[Jupy
         yield server
 
 
+@pytest.fixture(scope="module")
+async def shared_page(lab: JupyterProcess, browser: None) -> AsyncIterator[TextPage]:
+    write(lab, "first.md")
+    async with open_text(lab, "first.md") as page:
+        yield page
+
+
+@pytest.fixture
+async def page(shared_page: TextPage) -> TextPage:
+    """A page that the tests share, in which nothing is open."""
+    await shared_page.close_all()
+    shared_page.errors.clear()
+    return shared_page
+
+
 @pytest.fixture(params=WAYS)
 async def any_lab(
-    make_server: MakeServer, request: pytest.FixtureRequest
-) -> AsyncIterator[JupyterProcess]:
-    """One that agents reach through the extension, or through the command."""
+    make_server: MakeServer, request: pytest.FixtureRequest, lab: JupyterProcess, page: TextPage
+) -> AsyncIterator[tuple[JupyterProcess, TextPage]]:
+    """One that agents reach through the extension, or through the command, and a page of it."""
     way: str = request.param
+    if way == "extension":
+        yield lab, page
+        return
     async with served(make_server, way, EXPOSE_APP, app="lab", extensions=EXTENSIONS) as server:
-        yield server
+        write(server, "first.md")
+        async with open_text(server, "first.md") as page_of_its_own:
+            await page_of_its_own.close_all()
+            yield server, page_of_its_own
 
 
 def write(server: JupyterProcess, path: str, text: str = NOTES) -> Path:
@@ -113,11 +134,13 @@ async def append_and_replace(
 
 
 async def test_a_person_types_while_the_agent_appends_and_replaces(
-    any_lab: JupyterProcess, tmp_path: Path
+    any_lab: tuple[JupyterProcess, TextPage], tmp_path: Path
 ) -> None:
+    server, page = any_lab
     path = "typing.md"
-    file = write(any_lab, path)
-    async with open_text(any_lab, path) as page, agent(any_lab, "Ada") as ada:
+    file = write(server, path)
+    await page.show(path)
+    async with agent(server, "Ada") as ada:
         person = Person(page)
         async with asyncio.TaskGroup() as group:
             typing = group.create_task(person.type())
@@ -141,9 +164,10 @@ async def test_a_person_types_while_the_agent_appends_and_replaces(
         await until(lambda: file.read_text() == shown)
 
 
-async def test_a_rename_moves_the_open_tab(lab: JupyterProcess) -> None:
+async def test_a_rename_moves_the_open_tab(lab: JupyterProcess, page: TextPage) -> None:
     write(lab, "before.md")
-    async with open_text(lab, "before.md") as page, agent(lab, "Ada") as ada:
+    await page.show("before.md")
+    async with agent(lab, "Ada") as ada:
         await page.type("typed before")
         await ada.ask("rename_document", path="before.md", newPath="moved/after.md")
         await page.wait_for_path("moved/after.md", timeout=30)
@@ -160,10 +184,11 @@ async def test_a_rename_moves_the_open_tab(lab: JupyterProcess) -> None:
 
 
 async def test_a_person_is_notified_that_their_file_was_deleted(
-    lab: JupyterProcess, tmp_path: Path
+    lab: JupyterProcess, page: TextPage, tmp_path: Path
 ) -> None:
     file = write(lab, "doomed.md")
-    async with open_text(lab, "doomed.md") as page, agent(lab, "Ada") as ada:
+    await page.show("doomed.md")
+    async with agent(lab, "Ada") as ada:
         await page.type("unsaved")
         await ada.ask("delete_document", path="doomed.md")
         assert "doomed.md was deleted" in await page.dialog(timeout=30)

@@ -82,6 +82,11 @@ _OPEN = """async (path) => {
   await window.jupyterapp.commands.execute("docmanager:open", { path });
 }"""
 
+_CLOSE_OTHERS = """() => {
+  const shell = window.jupyterapp.shell;
+  for (const tab of [...shell.widgets("main")]) if (tab !== shell.currentWidget) tab.dispose();
+}"""
+
 # After a reload another tab may come to the front late: that of the page's address.
 _IN_FRONT = f"""(path) => {{
   const shell = window.jupyterapp.shell;
@@ -219,6 +224,10 @@ class LabPage:
         """Open a notebook in a tab of the same page, as a click in the file browser would."""
         await self.page.evaluate(_OPEN, path)
         await self._connected(_IN_FRONT, path, timeout)
+
+    async def close_others(self) -> None:
+        """Close all tabs but the one in front; what agents have drawn in them goes, too."""
+        await self.page.evaluate(_CLOSE_OTHERS)
 
     async def texts(self) -> dict[int, str]:
         """The sources of the cells as drawn, by index."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.async_api import Error, Page
+from playwright.async_api import Error, Page, expect
 
 from .browser import new_page
 from .yjs import Server
@@ -28,6 +28,17 @@ _DRAWN = """(editor) => [...document.querySelectorAll(`${editor} .cm-content > .
     .map((node) => node.textContent).join("")).join("\\n")"""
 
 _SHOWS = f"([editor, text]) => ({_DRAWN})(editor).includes(text)"
+
+_OPEN = """async (path) => {
+  await window.jupyterapp.restored;
+  await window.jupyterapp.commands.execute("docmanager:open", { path });
+}"""
+
+_CLOSE_ALL = """() => {
+  document.querySelectorAll(".jp-Dialog .jp-mod-reject, .jp-Dialog .jp-mod-accept")
+    .forEach((button) => button.click());
+  for (const tab of [...window.jupyterapp.shell.widgets("main")]) tab.dispose();
+}"""
 
 _PATH = "() => window.jupyterapp.shell.currentWidget?.context?.path"
 
@@ -52,8 +63,18 @@ class TextPage:
     async def open(self, server: Server, path: str) -> None:
         address = f"{server.url.rstrip('/')}/lab/tree/{quote(path)}?token={server.token}"
         await self.page.goto(address, timeout=60_000)
-        await self._wait(_CONNECTED, path, 60, f"{path} to be connected")
-        await self.page.wait_for_selector(f"{_EDITOR} .cm-line", timeout=20_000)
+        await self._connected(path)
+
+    async def show(self, path: str) -> None:
+        """Open a file in a tab of the same page, as a click in the file browser would."""
+        await self.page.evaluate(_OPEN, path)
+        await self._connected(path)
+
+    async def close_all(self) -> None:
+        """Close all tabs, and the dialogs in front of them, whatever is in them."""
+        await self.page.evaluate(_CLOSE_ALL)
+        await expect(self.page.locator(".jp-Dialog")).to_have_count(0)
+        await expect(self.page.locator(".jp-FileEditor")).to_have_count(0)
 
     async def text(self) -> str:
         """What is drawn."""
@@ -92,6 +113,10 @@ class TextPage:
     async def screenshot(self, path: Path) -> None:
         """Write a picture of the page."""
         await self.page.screenshot(path=path)
+
+    async def _connected(self, path: str) -> None:
+        await self._wait(_CONNECTED, path, 60, f"{path} to be connected")
+        await self.page.wait_for_selector(f"{_EDITOR} .cm-line", timeout=20_000)
 
     async def _wait(self, expression: str, argument: Any, timeout: float, wanted: str) -> None:
         try:
