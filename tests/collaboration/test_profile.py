@@ -30,3 +30,17 @@ async def test_a_profile_keeps_no_request_once_its_work_is_no_longer_shown(
     assert profile.doing == "editing a.ipynb"
     await until(lambda: not profile.doing)
     assert gone() is None
+
+
+async def test_what_an_agent_does_is_shown_until_it_has_done_nothing_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(presence, "_LINGER", 0.05)
+    profile = Profile("Ada <token>", "Ada")
+    profile.work("reading a.ipynb")()
+    first = profile._timers["work"]
+    monkeypatch.setattr(presence, "_LINGER", 600.0)
+    profile.work("editing a.ipynb")()
+    await until(lambda: profile._timers.get("work") is not first)
+    assert profile.doing == "editing a.ipynb"
+    profile.close()

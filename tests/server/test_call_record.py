@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -28,6 +29,21 @@ def test_an_observer_that_fails_harms_neither_the_call_nor_another_observer(
         record.outcome = "ok"
     assert seen == [record]
     assert caplog.messages == ["A call could not be recorded"]
+
+
+def test_errors_that_came_of_each_other_are_freed_of_their_frames() -> None:
+    """However they refer to each other: two may have been raised while the other was handled."""
+    error, cause, context = InvalidArgument("No.", "Go."), OSError("cause"), OSError("context")
+    for each in (error, cause, context):
+        with contextlib.suppress(Exception):
+            raise each
+        assert each.__traceback__ is not None
+    error.__cause__, error.__context__ = cause, context
+    cause.__context__, context.__context__ = error, cause
+    record = a_record()
+    record.error = error
+    CallRecords([]).tell(record)
+    assert [each.__traceback__ for each in (error, cause, context)] == [None] * 3
 
 
 @pytest.mark.parametrize(
