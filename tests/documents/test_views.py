@@ -39,6 +39,19 @@ def test_the_view_of_an_unchanged_cell_is_reused(room: MemoryRoom) -> None:
     assert after[1].revision == notebook.revision(1) != before[1].revision
 
 
+def test_a_change_is_read_at_once_in_the_transaction_that_makes_it(room: MemoryRoom) -> None:
+    notebook = caught_up(room)
+    views(notebook)
+    with notebook.doc.transaction():
+        notebook.set_source(1, "changed")
+        assert (notebook.source(1), notebook.cell_type(1)) == ("changed", "code")
+        written = notebook.revision(1)
+        notebook.set_type(1, "markdown")
+        assert (notebook.source(1), notebook.cell_type(1)) == ("changed", "markdown")
+        assert notebook.revision(1) != written
+    assert (notebook.source(1), notebook.cell_type(1)) == ("changed", "markdown")
+
+
 def _append_output(notebook: Notebook) -> None:
     stream = {"output_type": "stream", "name": "stdout", "text": "1"}
     notebook.outputs(1).append(Map(stream))
