@@ -27,6 +27,7 @@ from .room_tracking import OverwriteTracking, SaveTracking, StoreTracking
 from .room_updates import RoomUpdates
 from .root_task import RootTask
 from .session_creation import SessionCreation
+from .stop_signals import StopSignals
 from .store_creation import StoreCreation
 from .stream_watchers import StreamWatchers
 from .thread_arenas import ThreadArenas
@@ -70,6 +71,7 @@ WORKAROUNDS: Sequence[type[Workaround]] = (
     SessionAdmission,
     StreamWatchers,
     ThreadArenas,
+    StopSignals,
     UriParser,
 )
 
