@@ -39,7 +39,7 @@ class StopSignals(Workaround):
 
 
 def _app_that_ends_on(number: int) -> Any:
-    """The Jupyter server that handles a signal; whoever embeds one may have a handler of its own."""
+    """The Jupyter server that handles a signal; whoever embeds one may have its own handler."""
     from jupyter_server.serverapp import ServerApp
 
     handler: Any = signal.getsignal(number)
