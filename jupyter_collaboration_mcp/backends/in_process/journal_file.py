@@ -25,7 +25,6 @@ CREATE TABLE IF NOT EXISTS rooms (
 CREATE TABLE IF NOT EXISTS updates (
     seq INTEGER PRIMARY KEY, room TEXT NOT NULL, time REAL NOT NULL, yupdate BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS updates_by_room ON updates (room, seq);
 CREATE TABLE IF NOT EXISTS pending (
     edit INTEGER NOT NULL, room TEXT NOT NULL, slice INTEGER NOT NULL, yupdate BLOB NOT NULL
 );
@@ -40,6 +39,13 @@ CREATE TABLE IF NOT EXISTS notices (
 );
 """
 _SCHEMA += steps_table.SCHEMA
+
+#: What earlier versions had beside the tables: an edit waits for each index, and both tables are small.
+_DROPPED = """
+DROP TABLE IF EXISTS attribution;
+DROP INDEX IF EXISTS updates_by_room;
+DROP INDEX IF EXISTS steps_by_agent;
+"""
 
 #: What earlier versions of this package had in place of the credits.
 _FORMER_SCHEMA = """
@@ -188,7 +194,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA wal_autocheckpoint = 0")  # it would interrupt an edit
         database.executescript(_SCHEMA)
-        database.execute("DROP TABLE IF EXISTS attribution")
+        database.executescript(_DROPPED)
         for table in ("rooms", "notices"):  # read at every start, so they must be readable
             database.execute(f"SELECT * FROM {table}").fetchall()
         (last,) = database.execute(_LAST).fetchone()

@@ -11,7 +11,6 @@ CREATE TABLE IF NOT EXISTS steps (
     id TEXT PRIMARY KEY, room TEXT NOT NULL, agent TEXT NOT NULL, version INTEGER NOT NULL,
     call TEXT NOT NULL, characters INTEGER NOT NULL, changes BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS steps_by_agent ON steps (room, agent, version, characters);
 """
 
 KEEP = "INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -31,31 +30,22 @@ SELECT id, agent, version, call, characters, changes FROM (
 ) WHERE place = 1 OR (place <= ? AND held <= ?) ORDER BY version, row
 """
 
-#: Agents that have too many in a document; the index alone is read, and not what the steps hold.
-_TOO_MANY = """
-SELECT room, agent FROM steps INDEXED BY steps_by_agent
-GROUP BY room, agent HAVING count(*) > ? OR sum(characters) > ?
-"""
-
-_TOTAL = "SELECT count(*), coalesce(sum(characters), 0) FROM steps INDEXED BY steps_by_agent"
+_TOTAL = "SELECT count(*), coalesce(sum(characters), 0) FROM steps"
 
 _TRIM = """
 DELETE FROM steps WHERE rowid IN (
     SELECT row FROM (
         SELECT rowid AS row, row_number() OVER latest AS place, sum(characters) OVER latest AS held
-        FROM steps INDEXED BY steps_by_agent WHERE {which}
-        WINDOW latest AS (ORDER BY version DESC, rowid DESC)
+        FROM steps WINDOW latest AS ({each} ORDER BY version DESC, rowid DESC)
     ) WHERE place > 1 AND (place > ? OR held > ?)
 )
 """
-_TRIM_AGENT, _TRIM_ALL = _TRIM.format(which="room = ? AND agent = ?"), _TRIM.format(which="1")
+_TRIM_AGENTS, _TRIM_ALL = _TRIM.format(each="PARTITION BY room, agent"), _TRIM.format(each="")
 
 
 def trim(database: sqlite3.Connection, limits: StepLimits) -> None:
     """Drop the oldest steps beyond the limits."""
-    own, total = limits[:2], limits[2:]
-    for room, agent in database.execute(_TOO_MANY, own).fetchall():
-        database.execute(_TRIM_AGENT, (room, agent, *own))
+    database.execute(_TRIM_AGENTS, limits[:2])
     steps, characters = database.execute(_TOTAL).fetchone()
     if steps > limits.total_steps or characters > limits.total_characters:
-        database.execute(_TRIM_ALL, total)
+        database.execute(_TRIM_ALL, limits[2:])

@@ -36,8 +36,25 @@ def add(steps: Steps, room: RoomId, *kept: StoredStep) -> None:
         steps.add(room, each)
 
 
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+#: The tables of a journal that an earlier version of this package has left.
+FORMER = """
+CREATE TABLE updates (
+    seq INTEGER PRIMARY KEY, room TEXT NOT NULL, time REAL NOT NULL, yupdate BLOB NOT NULL
+);
+CREATE INDEX updates_by_room ON updates (room, seq);
+CREATE TABLE steps (
+    id TEXT PRIMARY KEY, room TEXT NOT NULL, agent TEXT NOT NULL, version INTEGER NOT NULL,
+    call TEXT NOT NULL, characters INTEGER NOT NULL, changes BLOB NOT NULL
+);
+CREATE INDEX steps_by_agent ON steps (room, agent, version, characters);
+"""
+
+
+@pytest.fixture(params=["new", "of an earlier version"])
+async def journal(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Journal]:
+    if request.param != "new":
+        with closing(sqlite3.connect(tmp_path / "journal-0.db")) as database:
+            database.executescript(FORMER)
     journal = Journal(tmp_path / "journal-0.db")
     yield journal
     await journal.close()
@@ -76,6 +93,20 @@ async def test_a_step_is_in_the_commit_of_its_edit(
     await journal.durable()
     update = "INSERT OR REPLACE INTO updates VALUES (?, ?, ?, ?)"
     assert commits == [[update, steps_table.KEEP], [update, steps_table.REMOVE]]
+
+
+async def test_updates_are_forgotten_by_room_and_number(journal: Journal) -> None:
+    first = journal.append(ROOM, b"1")
+    journal.append(OTHER, b"2")
+    journal.append(ROOM, b"3")
+    journal.trim(ROOM, first)
+    await journal.durable()
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"3"]
+    assert [update for _, update in journal.records.updates(OTHER)] == [b"2"]
+    assert journal.storage.last == 3
+    journal.replace(ROOM, b"state")
+    await journal.durable()
+    assert [update for _, update in journal.records.updates(ROOM)] == [b"state"]
 
 
 async def test_saving_a_document_keeps_its_steps(journal: Journal) -> None:
