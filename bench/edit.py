@@ -1,6 +1,7 @@
 """A durable edit of one cell beside a no-op tool of the same server, in small and large notebooks.
 
-Both are called over the same connection, so the ratio is what the edit itself costs.
+Both are called over the same connection, so the ratio is what the edit itself costs. Answers are
+those that agents get unless they ask for more.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import count
 
-from tests.harness.agents import AgentClient
+from tests.harness.agents import AgentClient, text_of
 from tests.harness.jupyter import JupyterProcess
 
 from .bare import NOOP
@@ -30,7 +31,11 @@ async def run(sizes: Sizes) -> list[Row]:
 
 
 async def _measure(server: JupyterProcess, mode: str, sizes: Sizes) -> list[Row]:
-    async with connect(server.url, server.token, mode=mode) as ada:
+    url, token = server.url, server.token
+    async with (
+        connect(url, token, mode=mode, structured="false") as ada,
+        connect(url, token, "Bob", mode=mode) as bob,
+    ):
         calls: dict[str, Call] = {}
         for cells in sizes.cells:
             # A floor for each size: one sample each, taken at the same moments.
@@ -38,10 +43,10 @@ async def _measure(server: JupyterProcess, mode: str, sizes: Sizes) -> list[Row]
             calls[f"edit {cells}"] = _edits(ada, cells)
             await calls[f"edit {cells}"]()  # opens it
         for cells in sizes.cells:
-            await saved(ada, _path(cells))
+            await saved(bob, _path(cells))
         times = await interleave(calls, sizes)
         for cells in sizes.cells:
-            await saved(ada, _path(cells))
+            await saved(bob, _path(cells))
     rows = {
         cells: Row.compare(
             "edit",
@@ -64,7 +69,14 @@ def _edits(ada: AgentClient, cells: int) -> Call:
     """A call that gives the cell in the middle another line each time."""
     steps = count(cells + 1)
     cell_id = f"cell-{cells // 2:05d}"
-    return lambda: ada.write(_path(cells), cell_id, source(next(steps)))
+
+    async def edit() -> None:
+        update = {"cell_id": cell_id, "content": source(next(steps))}
+        arguments = {"path": _path(cells), "updates": [update], "exec": False}
+        result = await ada.call("batch_update_notebook_cells", **arguments)
+        assert not result.is_error, text_of(result)
+
+    return edit
 
 
 def _path(cells: int) -> str:

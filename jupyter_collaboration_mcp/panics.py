@@ -7,28 +7,32 @@ groups above it, and with them every session of every agent.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from .errors import InternalError
 
 _log = logging.getLogger(__name__)
 
 
-@contextmanager
-def contained() -> Iterator[None]:
-    """Raise a panic as an error of the call or task that it happened in.
+class contained:  # noqa: N801 (used as a function is; a generator would cost each edit time)
+    """Raises a panic as an error of the call or task that it happened in.
 
     Raises:
         InternalError: A library panicked.
     """
-    try:
-        yield
-    except BaseException as error:
-        if not is_panic(error):
-            raise
-        _log.error("A library panicked", exc_info=error)
-        raise InternalError.of(error) from error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and is_panic(error):
+            _log.error("A library panicked", exc_info=error)
+            raise InternalError.of(error) from error
 
 
 def is_panic(error: BaseException) -> bool:

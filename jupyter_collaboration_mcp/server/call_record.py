@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from random import getrandbits
+from types import TracebackType
 from typing import Any
 
 from ..collaboration.activity.activity import now
@@ -58,7 +58,7 @@ class CallRecord:
     kind: CallKind = "other"
     allowed: Level = Level.read
     """The most that its connection may do."""
-    id: str = field(default_factory=lambda: f"call-{secrets.token_hex(6)}")
+    id: str = field(default_factory=lambda: f"call-{getrandbits(48):012x}")
     outcome: str = FAILED
     error: CollaborationError | None = None
     """Why it failed, if that is known."""
@@ -144,23 +144,17 @@ class CallRecords:
         self._at_end = at_end
         self._at_start = at_start
 
-    @contextmanager
-    def following(self, record: CallRecord, caller: Caller) -> Iterator[CallRecord]:
+    def following(self, record: CallRecord, caller: Caller) -> _Following:
         """Follow a call to its end: what is raised is its outcome, and so is how long it took."""
-        started = time.perf_counter()
+        return _Following(self, record, caller)
+
+    def begin(self, record: CallRecord) -> None:
+        """A call begins."""
         self._hand(record, self._at_start)
-        try:
-            yield record
-        except asyncio.CancelledError:
-            record.outcome = CANCELLED
-            raise
-        except CollaborationError as error:
-            record.outcome, record.error = error.code, error
-            raise
-        finally:
-            record.seconds = time.perf_counter() - started
-            self._hand(record, self._at_end)
-            caller.after_answer(partial(self.tell, record))
+
+    def end(self, record: CallRecord) -> None:
+        """A call is over, and its answer is about to leave."""
+        self._hand(record, self._at_end)
 
     def tell(self, record: CallRecord) -> None:
         """Hand a record to all observers. None of them can harm the call or another one."""
@@ -174,6 +168,35 @@ class CallRecords:
             observer(record)
         except Exception:
             _log.exception("A call could not be recorded")
+
+
+class _Following:
+    """The time of a call, from its begin to its end. Not a generator: see `Call`."""
+
+    __slots__ = ("_caller", "_record", "_records", "_started")
+
+    def __init__(self, records: CallRecords, record: CallRecord, caller: Caller) -> None:
+        self._records, self._record, self._caller = records, record, caller
+
+    def __enter__(self) -> CallRecord:
+        self._started = time.perf_counter()
+        self._records.begin(self._record)
+        return self._record
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        record = self._record
+        if isinstance(error, asyncio.CancelledError):
+            record.outcome = CANCELLED
+        elif isinstance(error, CollaborationError):
+            record.outcome, record.error = error.code, error
+        record.seconds = time.perf_counter() - self._started
+        self._records.end(record)
+        self._caller.after_answer(partial(self._records.tell, record))
 
 
 def _forget_frames(error: BaseException) -> None:

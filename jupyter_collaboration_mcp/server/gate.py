@@ -39,6 +39,9 @@ from .redaction import Redactor
 from .results import error_text, fault
 from .tracing import annotate
 
+#: Of a list in a call, where no server says it.
+_CELLS_PER_CALL = Limits().cells_per_call
+
 #: Choices of tools by connections that are remembered.
 _CHOICES = 100
 
@@ -126,7 +129,7 @@ class Gate:
     def most_items(self) -> int:
         """Of a list in a call: as many as the cells that one may change."""
         allowed = [site.workspace.limits.cells_per_call for site in self._sites]
-        return max(allowed, default=Limits().cells_per_call)
+        return max(allowed, default=_CELLS_PER_CALL)
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext

@@ -6,9 +6,9 @@ with a file, requires such a permit.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from ..collaboration.edits import OnStep, no_step
@@ -268,25 +268,43 @@ class Call:
         """Register what takes back something that the call has done by the way, if it fails."""
         self._reversals.append(reverse)
 
-    @asynccontextmanager
-    async def recheck_before_answer(self) -> AsyncIterator[None]:
+    def recheck_before_answer(self) -> _Recheck:
         """Withhold an answer, or an error that may quote a document, that is no longer allowed."""
+        return _Recheck(self)
+
+
+class _Recheck:
+    """The end of a call. Not a generator: that would cost each edit time."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        call = self._call
         try:
-            yield
-        except CollaborationError:
-            for reverse in self._reversals:
-                await reverse()
-            raise
+            if isinstance(error, CollaborationError):
+                for reverse in call._reversals:
+                    await reverse()
         finally:
             try:
-                for ending in self._endings:
+                for ending in call._endings:
                     ending()
-                for check in self._rechecks:
+                for check in call._rechecks:
                     await check()
             finally:
                 # They know the call. Nobody asks again, and together they would stay, with the
                 # whole request, until Python's garbage collector comes.
-                for registered in (self._endings, self._rechecks, self._reversals):
+                for registered in (call._endings, call._rechecks, call._reversals):
                     registered.clear()
 
 

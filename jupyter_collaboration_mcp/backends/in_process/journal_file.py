@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS notices (
 """
 _SCHEMA += steps_table.SCHEMA
 
-#: What earlier versions had beside the tables: an edit waits for each index, and both tables are small.
+#: What earlier versions had beside the tables. An edit waits for each index; both tables are small.
 _DROPPED = """
 DROP TABLE IF EXISTS attribution;
 DROP INDEX IF EXISTS updates_by_room;

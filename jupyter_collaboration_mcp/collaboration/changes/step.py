@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from random import getrandbits
 
 from ...documents.cell_mirror import Parts
 from ...documents.text_document import WHOLE
@@ -21,7 +21,7 @@ class Step:
     changes: tuple[Change, ...]
     agent: str = ""
     """The agent that made the call; empty if changes of several agents were reapplied in it."""
-    id: str = field(default_factory=lambda: f"c-{secrets.token_hex(4)}", compare=False)
+    id: str = field(default_factory=lambda: f"c-{getrandbits(32):08x}", compare=False)
     """Names it to agents, and where it is stored."""
 
     @cached_property
