@@ -86,9 +86,17 @@ def _work_out_once() -> None:
         for file in folder.rglob("*.yaml"):
             schema.EventSchema(file)
 
+    # Types of files by their names.
+    importlib.import_module("mimetypes").init()
+
     # The patterns of routes, as Tornado completes them: `re` keeps the last 512.
     for route in _routes():
         re.compile(f"{route}$")
+
+    # What checks notebooks, which nbformat compiles when the first one is opened.
+    for relaxed in (False, True):
+        importlib.import_module("nbformat.validator").get_validator(4, 5, relaxed)
+
     # Those of templates.
     importlib.import_module("jinja2").Environment().lexer  # noqa: B018
 
