@@ -33,46 +33,46 @@ sys.path.insert(0, str(QUICK_START))
 MakeServer = Callable[..., JupyterProcess]
 Times = Callable[[int, int], int]
 
-#: The files that take longest, longest first: a worker that began with one of them at the end
-#: would be waited for by all others.
+#: The files that take longest come first: all other workers would wait for one that began with such
+#: a file at the end. Those that mostly wait and those that mostly compute take turns.
 LONGEST = [
     "tests/tools/test_external_changes.py",
+    "tests/browser/test_panel.py",
     "tests/resources/test_watching.py",
+    "tests/test_permission_matrix.py",
     "tests/tools/test_kernel.py",
     "tests/standalone/test_reapplied_once.py",
+    "tests/browser/test_running.py",
     "tests/hub/test_service.py",
-    "tests/hub/test_users_servers.py",
-    "tests/tools/test_ephemeral.py",
-    "tests/tools/test_running.py",
-    "tests/standalone/test_faults.py",
-    "tests/backends/remote/test_kernels.py",
-    "tests/test_cli.py",
-    "tests/test_permission_matrix.py",
-    "tests/backends/remote/test_backend.py",
     "tests/tools/test_malformed_notebooks.py",
+    "tests/hub/test_users_servers.py",
+    "tests/browser/test_documents.py",
+    "tests/tools/test_ephemeral.py",
+    "tests/test_cli.py",
+    "tests/tools/test_running.py",
+    "tests/standalone/test_local.py",
+    "tests/standalone/test_faults.py",
+    "tests/browser/test_live_edit.py",
+    "tests/backends/remote/test_kernels.py",
+    "tests/tools/test_bad_files.py",
+    "tests/hub/test_command.py",
+    "tests/browser/test_presence.py",
+    "tests/tools/test_saves_before_runs.py",
+    "tests/tools/test_documents.py",
+    "tests/tools/test_gateway_kernels.py",
+    "tests/backends/remote/test_backend.py",
+    "tests/tools/test_awareness.py",
     "tests/standalone/test_reaching.py",
     "tests/tools/test_open_files.py",
-    "tests/tools/test_saves_before_runs.py",
     "tests/standalone/test_inspector.py",
-    "tests/standalone/test_local.py",
-    "tests/tools/test_bad_files.py",
-    "tests/tools/test_documents.py",
-    "tests/browser/test_running.py",
-    "tests/hub/test_command.py",
-    "tests/tools/test_gateway_kernels.py",
-    "tests/browser/test_panel.py",
     "tests/transport/test_conformance.py",
-    "tests/tools/test_awareness.py",
     "tests/tools/test_files.py",
-    "tests/browser/test_documents.py",
-    "tests/browser/test_presence.py",
     "tests/backends/in_process/test_backend.py",
     "tests/tools/test_activity.py",
     "tests/tools/test_path_races.py",
     "tests/tools/test_running_order.py",
     "tests/tools/test_outputs.py",
     "tests/standalone/test_durable_undo.py",
-    "tests/browser/test_live_edit.py",
     "tests/backends/in_process/test_server_recovery.py",
     "tests/tools/test_notebook.py",
     "tests/backends/in_process/test_crash.py",
@@ -107,7 +107,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest files first. Leave out tests that need hundreds of megabytes of clients."""
+    """Put long files first. Leave out tests that need hundreds of megabytes of clients."""
     rank = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.location[0], len(LONGEST)))
     if config.getoption("--clients"):

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from random import getrandbits
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..collaboration.activity.activity import now
 from ..collaboration.panel.entries import CallKind
 from ..documents.foreign_text import PATH
 from ..errors import CollaborationError
+from ..short_ids import short_id
 from ..workspace.agent import Agent
 from ..workspace.permissions import Level
 from ..workspace.permits import Visit
@@ -58,7 +58,7 @@ class CallRecord:
     kind: CallKind = "other"
     allowed: Level = Level.read
     """The most that its connection may do."""
-    id: str = field(default_factory=lambda: f"call-{getrandbits(48):012x}")
+    id: str = field(default_factory=lambda: short_id("call", 12))
     outcome: str = FAILED
     error: CollaborationError | None = None
     """Why it failed, if that is known."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from random import getrandbits
 
 from ...documents.cell_mirror import Parts
 from ...documents.text_document import WHOLE
+from ...short_ids import short_id
 from .change import Change
 
 
@@ -21,7 +21,7 @@ class Step:
     changes: tuple[Change, ...]
     agent: str = ""
     """The agent that made the call; empty if changes of several agents were reapplied in it."""
-    id: str = field(default_factory=lambda: f"c-{getrandbits(32):08x}", compare=False)
+    id: str = field(default_factory=lambda: short_id("c", 8), compare=False)
     """Names it to agents, and where it is stored."""
 
     @cached_property
