@@ -14,12 +14,17 @@ from .errors import InternalError
 _log = logging.getLogger(__name__)
 
 
-class contained:  # noqa: N801 (used as a function is; a generator would cost each edit time)
-    """Raises a panic as an error of the call or task that it happened in.
+def contained() -> _Contained:
+    """Raise a panic as an error of the call or task that it happened in.
 
     Raises:
         InternalError: A library panicked.
     """
+    return _CONTAINED
+
+
+class _Contained:
+    """Not a generator: that would cost each edit time."""
 
     def __enter__(self) -> None:
         pass
@@ -33,6 +38,9 @@ class contained:  # noqa: N801 (used as a function is; a generator would cost ea
         if error is not None and is_panic(error):
             _log.error("A library panicked", exc_info=error)
             raise InternalError.of(error) from error
+
+
+_CONTAINED = _Contained()
 
 
 def is_panic(error: BaseException) -> bool:

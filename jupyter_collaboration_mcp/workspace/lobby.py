@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from logging import Logger
 from typing import Any, NamedTuple
 
 from ..backends.protocols.awareness import LobbyLink
-from ..backends.protocols.rooms import Backend
+from ..backends.protocols.rooms import Backend, RoomLink
 from ..collaboration.presence import LobbyPresence, Profile
+from ..collaboration.seats import Seat
 from ..errors import CollaborationError
 from ..owned_tasks import OwnedTasks
 from .agent import Agent
@@ -20,6 +21,9 @@ _PROFILES = 500
 #: Seconds for which an agent is shown that is in no document.
 _VISIT = 45.0
 
+#: Seconds after which an agent is shown in the document that it has gone to.
+_SOON = 0.05
+
 
 class Attendance(NamedTuple):
     """The documents that an agent is in."""
@@ -28,6 +32,14 @@ class Attendance(NamedTuple):
     current: str | None
     """The one that it used last, as JupyterLab names its tabs: `notebook:a.ipynb`."""
     documents: list[str]
+
+    @classmethod
+    def at(cls, seats: Sequence[tuple[Seat, RoomLink]]) -> Attendance:
+        """Where one agent is, by all its seats."""
+        seat, link = max(seats, key=lambda each: each[0].used)
+        kind = "notebook" if link.room_id.kind == "notebook" else "editor"
+        documents = sorted({link.path for _, link in seats})
+        return cls(seat.profile, f"{kind}:{link.path}", documents)
 
 
 class Lobby:
@@ -40,6 +52,7 @@ class Lobby:
         self._presences: dict[str, LobbyPresence] = {}
         self._attending: list[Attendance] = []
         self._visitors: dict[str, asyncio.TimerHandle] = {}  # by agent, until when
+        self._due: asyncio.TimerHandle | None = None
         self._link: LobbyLink | None = None
         self._entering: asyncio.Task[None] | None = None
         self._on_change: Callable[[], None] | None = None
@@ -95,6 +108,15 @@ class Lobby:
             if key not in present and key in self._profiles
         ]
         self._show([*self._attending, *visitors])
+
+    def update_soon(self, find: Callable[[], Iterable[Attendance]]) -> None:
+        """The same, once for many agents that go from document to document with each call."""
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(_SOON, self._update, find)
+
+    def _update(self, find: Callable[[], Iterable[Attendance]]) -> None:
+        self._due = None
+        self.update(find())
 
     def _show(self, attending: list[Attendance]) -> None:
         if self._link is None:
@@ -154,6 +176,8 @@ class Lobby:
         for timer in self._visitors.values():
             timer.cancel()
         self._visitors.clear()
+        if self._due is not None:
+            self._due.cancel()
         await self._tasks.close()
         for presence in self._presences.values():
             presence.leave()

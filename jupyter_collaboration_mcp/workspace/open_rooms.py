@@ -362,21 +362,27 @@ class OpenRooms:
             self.undo_steps.limit_seats()
         seat.bound, seat.used = agent.bound, time.monotonic()
         self.watchers.on_agent(agent.key)
-        if came or self._current.get(agent.key) != room_id:
-            self._current[agent.key] = room_id
+        before = self._current.get(agent.key)
+        self._current[agent.key] = room_id
+        if came:
             self._tell_lobby()
+        elif before != room_id:
+            self.lobby.update_soon(self._attending)
         return seat
 
     def _tell_lobby(self) -> None:
-        """Show in the lobby who is in which documents."""
+        self.lobby.update(self._attending())
+        self.watchers.on_list()
+
+    def _attending(self) -> Sequence[Attendance]:
+        """Who is in which documents."""
         seats: dict[str, list[tuple[Seat, RoomLink]]] = {}
         for opened in self._open.values():
             for key, seat in opened.agents.items():
                 if seat.presence is not None:
                     seats.setdefault(key, []).append((seat, opened.peer.link))
         self._current = {key: room for key, room in self._current.items() if key in seats}
-        self.lobby.update(_attendance(each) for each in seats.values())
-        self.watchers.on_list()
+        return [Attendance.at(each) for each in seats.values()]
 
     def leave(self, agent: str) -> None:
         """Hide an agent that has ended its session. Its runs continue, and its seats are kept for a
@@ -490,11 +496,3 @@ class OpenRooms:
         for seat in opened.agents.values():
             opened.peer.unseat(seat)
         await opened.peer.link.close()
-
-
-def _attendance(seats: Sequence[tuple[Seat, RoomLink]]) -> Attendance:
-    """Where one agent is."""
-    seat, link = max(seats, key=lambda each: each[0].used)
-    kind = "notebook" if link.room_id.kind == "notebook" else "editor"
-    documents = sorted({link.path for _, link in seats})
-    return Attendance(seat.profile, f"{kind}:{link.path}", documents)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from jupyter_collaboration_mcp.workspace import open_rooms as module
 from jupyter_collaboration_mcp.workspace import undo_steps
 from jupyter_collaboration_mcp.workspace.agent import Agent
 from jupyter_collaboration_mcp.workspace.call_limits import Limits
+from jupyter_collaboration_mcp.workspace.lobby import Attendance
 from jupyter_collaboration_mcp.workspace.permissions import PathRules
 from jupyter_collaboration_mcp.workspace.workspace import Workspace
 from tests.harness.memory_room import MemoryLink, MemoryRoom
@@ -308,3 +310,29 @@ async def test_nothing_is_observed_where_nothing_is_recorded(
     workspace.observe(RoomId(f"json:notebook:{PATH}"))
     await workspace.close()
     assert len(server.links) == 1
+
+
+async def test_who_goes_from_document_to_document_is_shown_in_the_last_one(
+    server: Server, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lobby = workspace.rooms.lobby
+    shown: list[str | None] = []
+    update = lobby.update
+
+    def watch(attending: Iterable[Attendance]) -> None:
+        found = list(attending)
+        shown.extend(each.current for each in found)
+        update(found)
+
+    for path in ("a.ipynb", "b.ipynb"):
+        await open_at(workspace, ADA, path)
+        server.links[-1].path = path
+    monkeypatch.setattr(lobby, "update", watch)
+    for _ in range(5):
+        for path in ("a.ipynb", "b.ipynb"):
+            await open_at(workspace, ADA, path)
+    await until(lambda: shown)
+    assert shown == ["notebook:b.ipynb"]  # once, and not with each call
+    await open_at(workspace, ADA, "a.ipynb")
+    await workspace.close()  # does not wait for it
+    assert len(shown) == 1

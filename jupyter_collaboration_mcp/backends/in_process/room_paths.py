@@ -142,7 +142,7 @@ class RoomPaths:
     def rooms_of(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, whatever links lead to it."""
         target = self.link_target(path)
-        return [room for room in self._rooms() if target in self._paths_of(id_of(room))]
+        return [room for room in self._rooms() if target in self._paths_of(room)]
 
     def move(self, path: str, new_path: str) -> None:
         """Move the id of a file, and the ids of a folder's contents, to another path."""
@@ -162,18 +162,18 @@ class RoomPaths:
         self._cached_paths = {}
         self._targets.clear()
 
-    def _paths_of(self, room_id: RoomId) -> tuple[str, ...]:
+    def _paths_of(self, room: DocumentRoom) -> tuple[str, ...]:
         """The path by which a room was opened, and its link target, as of a moment ago: every call
         needs this for all rooms."""
         now = time.monotonic()
         if now - self._cached_at > _BELIEVED:
             self._cached_paths, self._cached_at = {}, now
-        if room_id not in self._cached_paths:
-            path = self.path_of_room(room_id)
-            self._cached_paths[room_id] = (
-                () if path is None else (path, self._server.link_target(path))
-            )
-        return self._cached_paths[room_id]
+        paths = self._cached_paths.get(room.room_id)
+        if paths is None:
+            path = self.path_of_room(id_of(room))
+            paths = () if path is None else (path, self._server.link_target(path))
+            self._cached_paths[room.room_id] = paths
+        return paths
 
     def _rooms(self) -> list[DocumentRoom]:
         if not self._server.has_rooms:
