@@ -213,16 +213,19 @@ class Notebook(CellMirror):
         self._drop_view(cell)
         return cell.shared
 
-    def set_source(self, index: int, source: str, differ: Differ | None = None) -> bool:
+    def set_source(
+        self, index: int, source: str, differ: Differ | None = None, old: str | None = None
+    ) -> bool:
         """Change a cell's text by the smallest edits: carets and concurrent typing stay.
 
         Args:
             differ: Of a call that changes several, so that all together take bounded time.
+            old: What it says, if the caller has just read it.
 
         Returns whether the last thing it did was to insert text.
         """
         shared = self.shared_source(index)
-        old = str(shared)
+        old = str(shared) if old is None else old
         changes = (differ or Differ()).edits(old, source)
         text.apply(shared, changes, old)
         return bool(changes and changes[-1].text)

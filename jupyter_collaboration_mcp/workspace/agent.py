@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..documents.members import agent_username
 
@@ -10,6 +11,9 @@ from ..documents.members import agent_username
 ANONYMOUS = "Agent"
 
 _LONGEST_NAME = 60
+
+#: Agents that are remembered: each request asks who makes it.
+_REMEMBERED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +24,11 @@ class Agent:
     name: str
     bound: bool = field(default=False, compare=False)
     """Whether the agent stays as long as this process runs; others may leave without notice."""
+    key: str = field(init=False, compare=False)
+    """The origin of its transactions, and its name in the table of authors."""
 
-    @property
-    def key(self) -> str:
-        """The origin of its transactions, and its name in the table of authors."""
-        return f"{self.name} <{self.credential}>"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.name} <{self.credential}>")
 
     @property
     def username(self) -> str:
@@ -32,6 +36,7 @@ class Agent:
         return agent_username(self.key)
 
     @classmethod
+    @lru_cache(_REMEMBERED)
     def named(cls, credential: str, *names: str | None, bound: bool = False) -> Agent:
         """An agent with the first name that is not empty."""
         for name in names:

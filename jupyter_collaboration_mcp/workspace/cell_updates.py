@@ -187,7 +187,7 @@ def apply_changes(
 ) -> None:
     cell_id = notebook.id_at(index)
     if wanted.source != wanted.before:
-        inserted = notebook.set_source(index, wanted.source, differ)
+        inserted = notebook.set_source(index, wanted.source, differ, wanted.before)
         record(changes.SourceChange(cell_id, wanted.before, wanted.source), inserted)
     if wanted.metadata:
         now = notebook.metadata(index)

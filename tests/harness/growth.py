@@ -14,8 +14,10 @@ _SHORT = 0.005
 def growth(work: Callable[[int], object], size: int) -> float:
     """How many times as long something takes for four times the size: 4 if it is linear."""
     small, large = math.inf, math.inf
-    for _ in range(4):  # in turn, so that a machine that is slow for a while is so for both
+    for turn in range(12):  # in turn, so that a machine that is slow for a while is so for both
         small, large = min(small, _time(work, size)), min(large, _time(work, 4 * size))
+        if turn >= 3 and large < 6 * max(small, _SHORT):
+            break  # else it may still be slow
     return large / max(small, _SHORT)
 
 

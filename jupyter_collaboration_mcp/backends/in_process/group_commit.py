@@ -75,6 +75,7 @@ class GroupCommit:
         self._in_flight: _Waiters = []  # for the group that the thread is committing
         self._held = False  # the thread is committing or about to, or the file is being renewed
         self._timer: asyncio.TimerHandle | None = None
+        self._is_watched = False  # whether a timer will be set if nobody waits by then
         self._syncing: asyncio.TimerHandle | None = None
         self._orders: queue.SimpleQueue[tuple[list[Statement], _Waiters] | _Order]
         self._orders = queue.SimpleQueue()
@@ -89,7 +90,14 @@ class GroupCommit:
         """
         self._statements.append(statement)
         self._size += size
-        if self._timer is None and not self._held:
+        if not self._is_watched and self._timer is None and not self._held:
+            self._is_watched = True
+            asyncio.get_running_loop().call_soon(self._flush_later)
+
+    def _flush_later(self) -> None:
+        """Commit what nobody has waited for in the turn of the loop that has added it."""
+        self._is_watched = False
+        if self._statements and self._timer is None and not self._held:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_DELAY, self.flush)
 
     def drop(self) -> None:
