@@ -171,7 +171,7 @@ class CallRecords:
 
 
 class _Following:
-    """The time of a call, from its begin to its end. Not a generator: see `Call`."""
+    """The time of a call. Not a generator: that would cost each edit time."""
 
     __slots__ = ("_caller", "_record", "_records", "_started")
 

@@ -53,6 +53,7 @@ class Lobby:
         self._attending: list[Attendance] = []
         self._visitors: dict[str, asyncio.TimerHandle] = {}  # by agent, until when
         self._due: asyncio.TimerHandle | None = None
+        self._closed = False
         self._link: LobbyLink | None = None
         self._entering: asyncio.Task[None] | None = None
         self._on_change: Callable[[], None] | None = None
@@ -111,7 +112,7 @@ class Lobby:
 
     def update_soon(self, find: Callable[[], Iterable[Attendance]]) -> None:
         """The same, once for many agents that go from document to document with each call."""
-        if self._due is None:
+        if self._due is None and not self._closed:
             self._due = asyncio.get_running_loop().call_later(_SOON, self._update, find)
 
     def _update(self, find: Callable[[], Iterable[Attendance]]) -> None:
@@ -173,6 +174,7 @@ class Lobby:
 
     async def close(self) -> None:
         """Leave the lobby."""
+        self._closed = True
         for timer in self._visitors.values():
             timer.cancel()
         self._visitors.clear()

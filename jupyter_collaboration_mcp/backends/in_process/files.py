@@ -76,7 +76,7 @@ class InProcessFiles:
         return replace(entry_of(model), path=path).opened_by(people)
 
     def link_target(self, path: str) -> str:
-        return self._paths.link_target(path)
+        return self._server.link_target(path)
 
     def is_gone(self, path: str) -> bool:
         return self._disk is not None and not self._disk.real_path(path).exists()

@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS notices (
 """
 _SCHEMA += steps_table.SCHEMA
 
-#: What earlier versions had beside the tables. An edit waits for each index; both tables are small.
+#: What earlier versions had beside the tables. Each edit waits for an index; few calls read by it.
 _DROPPED = """
 DROP TABLE IF EXISTS attribution;
 DROP INDEX IF EXISTS updates_by_room;
@@ -194,7 +194,8 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA wal_autocheckpoint = 0")  # it would interrupt an edit
         database.executescript(_SCHEMA)
-        database.executescript(_DROPPED)
+        with contextlib.suppress(sqlite3.Error):  # they only take time
+            database.executescript(_DROPPED)
         for table in ("rooms", "notices"):  # read at every start, so they must be readable
             database.execute(f"SELECT * FROM {table}").fetchall()
         (last,) = database.execute(_LAST).fetchone()

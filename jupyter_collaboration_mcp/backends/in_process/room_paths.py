@@ -29,7 +29,6 @@ class RoomPaths:
         self._stamp: Stamp | None = None  # of the table that they are from
         self._believed_until = 0.0
         self._in_turn = False
-        self._targets: dict[str, str] = {}  # in this turn
 
     def path_of(self, file_id: str) -> str | None:
         """The path of a file. Each call asks many times, and the table is slow to ask.
@@ -49,27 +48,15 @@ class RoomPaths:
         self._paths[file_id] = None if path is None else str(path)
         return self._paths[file_id]
 
-    def link_target(self, path: str) -> str:
-        """The path of what a link leads to. Each call asks several times in a turn of the loop."""
-        if not self._in_turn:
-            try:
-                self._begin_turn()
-            except RuntimeError:  # in a thread
-                return self._server.link_target(path)
-        if path not in self._targets:
-            self._targets[path] = self._server.link_target(path)
-        return self._targets[path]
-
     def _begin_turn(self) -> None:
-        asyncio.get_running_loop().call_soon(self._end_turn)
         self._in_turn = True
+        asyncio.get_running_loop().call_soon(self._end_turn)
         stamp, now = self._server.file_id_stamp, time.monotonic()
         if stamp is None or stamp != self._stamp or now > self._believed_until:
             self._paths, self._stamp, self._believed_until = {}, stamp, now + _BELIEVED
 
     def _end_turn(self) -> None:
         self._in_turn = False
-        self._targets.clear()
 
     def path_of_room(self, room_id: RoomId) -> str | None:
         """The path by which a room was opened."""
@@ -111,7 +98,7 @@ class RoomPaths:
         found: dict[str, list[str]] = {}
         for room in self._rooms():
             if (path := self.path_of_room(id_of(room))) is not None:
-                for name in {path, self.link_target(path)}:
+                for name in {path, self._server.link_target(path)}:
                     there = found.setdefault(name, [])
                     there += [who for who in people_in(room.awareness.states) if who not in there]
         return found
@@ -141,7 +128,7 @@ class RoomPaths:
 
     def rooms_of(self, path: str) -> list[DocumentRoom]:
         """The rooms of a file, whatever links lead to it."""
-        target = self.link_target(path)
+        target = self._server.link_target(path)
         return [room for room in self._rooms() if target in self._paths_of(room)]
 
     def move(self, path: str, new_path: str) -> None:
@@ -160,7 +147,6 @@ class RoomPaths:
     def forget_paths(self) -> None:
         """Look up all paths again, because files have been moved."""
         self._cached_paths = {}
-        self._targets.clear()
 
     def _paths_of(self, room: DocumentRoom) -> tuple[str, ...]:
         """The path by which a room was opened, and its link target, as of a moment ago: every call

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from .workaround import Server, Workaround, changed_signature, missing_attributes, unused_names
+from .workaround import Server, Workaround, changed_signature, unused_names
 
 
 class StopSignals(Workaround):
@@ -23,19 +23,20 @@ class StopSignals(Workaround):
 
     def check(self, server: Server) -> list[str]:
         from jupyter_server.serverapp import ServerApp
-        from tornado.ioloop import IOLoop
+        from tornado.platform.asyncio import BaseAsyncIOLoop
 
         return [
             *changed_signature(ServerApp, "_signal_stop", "sig", "frame", is_async=False),
             *unused_names(ServerApp, "init_signal", "_signal_stop"),
-            *missing_attributes(IOLoop, "add_callback_from_signal"),
+            *unused_names(BaseAsyncIOLoop, "start", "asyncio_loop"),
         ]
 
     def apply(self, server: Server) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             app = _app_that_ends_on(number)
             if app is not None:
-                signal.signal(number, _in_the_loop(app))
+                signal.signal(number, handler := _in_the_loop(app))
+                app._signal_stop = handler  # Jupyter sets it later: the second Control-C
 
 
 def _app_that_ends_on(number: int) -> Any:
@@ -49,11 +50,10 @@ def _app_that_ends_on(number: int) -> Any:
 
 
 def _in_the_loop(app: Any) -> Callable[[int, FrameType | None], None]:
-    """The handler to have instead, also where Jupyter sets it later (the second Control-C)."""
+    """The handler to have instead. It does nothing that could write anything."""
     stop = type(app)._signal_stop
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        app.io_loop.add_callback_from_signal(stop, app, number, None)
+        app.io_loop.asyncio_loop.call_soon_threadsafe(stop, app, number, None)
 
-    app._signal_stop = on_signal
     return on_signal

@@ -56,6 +56,8 @@ async def journal(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterat
         with closing(sqlite3.connect(tmp_path / "journal-0.db")) as database:
             database.executescript(FORMER)
     journal = Journal(tmp_path / "journal-0.db")
+    own = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+    assert journal.storage.read(own) == []  # each would cost each edit time
     yield journal
     await journal.close()
 

@@ -65,39 +65,6 @@ async def test_a_path_is_looked_up_once_in_a_turn_of_the_loop(tmp_path: Path) ->
     assert ids.asked == 4
 
 
-class CountedServer(ServerParts):
-    """Counts how often it looks at what a link leads to."""
-
-    looked = 0
-
-    def link_target(self, path: str) -> str:
-        self.looked += 1
-        return f"target of {path}"
-
-
-async def test_a_link_is_looked_at_once_in_a_turn_of_the_loop(tmp_path: Path) -> None:
-    serverapp: Any = SimpleNamespace(
-        web_app=SimpleNamespace(settings={"file_id_manager": file_ids(tmp_path)}),
-        log=logging.getLogger("test"),
-    )
-    server = CountedServer(serverapp)
-    paths = RoomPaths(server)
-    for _ in range(2):
-        assert paths.link_target("a") == "target of a"
-        assert paths.link_target("b") == "target of b"
-    assert server.looked == 2
-    paths.forget_paths()  # files were moved
-    assert paths.link_target("a") == "target of a"
-    assert server.looked == 3
-    await asyncio.sleep(0)
-    assert paths.link_target("a") == "target of a"
-    assert server.looked == 4
-    await asyncio.sleep(0)
-    for _ in range(2):  # a thread has no turns
-        assert await asyncio.to_thread(paths.link_target, "a") == "target of a"
-    assert server.looked == 6
-
-
 async def test_what_this_server_moves_is_noticed_at_once(tmp_path: Path) -> None:
     ids = file_ids(tmp_path)
     paths = room_paths(ids)
