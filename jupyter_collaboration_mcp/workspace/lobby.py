@@ -111,7 +111,7 @@ class Lobby:
         self._show([*self._attending, *visitors])
 
     def update_soon(self, find: Callable[[], Iterable[Attendance]]) -> None:
-        """The same, once for many agents that go from document to document with each call."""
+        """The same, soon, and once for all agents that go to another document until then."""
         if self._due is None and not self._closed:
             self._due = asyncio.get_running_loop().call_later(_SOON, self._update, find)
 

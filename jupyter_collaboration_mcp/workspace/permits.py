@@ -272,6 +272,23 @@ class Call:
         """Withhold an answer, or an error that may quote a document, that is no longer allowed."""
         return _Recheck(self)
 
+    async def _end(self, error: BaseException | None) -> None:
+        try:
+            if isinstance(error, CollaborationError):
+                for reverse in self._reversals:
+                    await reverse()
+        finally:
+            try:
+                for ending in self._endings:
+                    ending()
+                for check in self._rechecks:
+                    await check()
+            finally:
+                # They know the call. Nobody asks again, and together they would stay, with the
+                # whole request, until Python's garbage collector comes.
+                for registered in (self._endings, self._rechecks, self._reversals):
+                    registered.clear()
+
 
 class _Recheck:
     """The end of a call. Not a generator: that would cost each edit time."""
@@ -290,22 +307,7 @@ class _Recheck:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        call = self._call
-        try:
-            if isinstance(error, CollaborationError):
-                for reverse in call._reversals:
-                    await reverse()
-        finally:
-            try:
-                for ending in call._endings:
-                    ending()
-                for check in call._rechecks:
-                    await check()
-            finally:
-                # They know the call. Nobody asks again, and together they would stay, with the
-                # whole request, until Python's garbage collector comes.
-                for registered in (call._endings, call._rechecks, call._reversals):
-                    registered.clear()
+        await self._call._end(error)
 
 
 @dataclass(frozen=True, slots=True)
