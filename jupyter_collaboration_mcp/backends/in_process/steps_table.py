@@ -45,7 +45,8 @@ _TRIM_AGENTS, _TRIM_ALL = _TRIM.format(each="PARTITION BY room, agent"), _TRIM.f
 
 def trim(database: sqlite3.Connection, limits: StepLimits) -> None:
     """Drop the oldest steps beyond the limits."""
-    database.execute(_TRIM_AGENTS, limits[:2])
     steps, characters = database.execute(_TOTAL).fetchone()
+    if steps > limits.steps or characters > limits.characters:  # else no agent has too many
+        database.execute(_TRIM_AGENTS, limits[:2])
     if steps > limits.total_steps or characters > limits.total_characters:
         database.execute(_TRIM_ALL, limits[2:])
