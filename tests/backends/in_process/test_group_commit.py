@@ -340,6 +340,26 @@ async def test_the_thread_is_a_daemon_and_ends_on_close(
     assert not thread.is_alive()
 
 
+async def test_what_somebody_waits_for_needs_no_timer(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    timers: list[object] = []
+    call_later = loop.call_later
+
+    def noted(delay: float, call: Callable[..., object], *more: object) -> asyncio.TimerHandle:
+        timers.append(call)
+        return call_later(delay, call, *more)
+
+    monkeypatch.setattr(loop, "call_later", noted)
+    for name in ("a", "b"):
+        group.add(name)
+        await group.commits.durable()
+        await asyncio.sleep(0)
+    assert group.storage.commits == [("loop", ["a"]), ("loop", ["b"])]
+    assert group.commits.flush not in timers
+
+
 async def test_updates_are_committed_soon_and_once_without_a_waiter(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from jupyter_collaboration_mcp.backends.in_process import journal_steps, steps_table
 from jupyter_collaboration_mcp.backends.in_process.journal import Journal
-from jupyter_collaboration_mcp.backends.in_process.journal_file import Statement
+from jupyter_collaboration_mcp.backends.in_process.journal_file import JournalFile, Statement
 from jupyter_collaboration_mcp.backends.in_process.steps_folder import StepsFolder
 from jupyter_collaboration_mcp.backends.protocols.room_ids import RoomId
 from jupyter_collaboration_mcp.backends.protocols.steps import Lazy, StepLimits, Steps, StoredStep
@@ -95,6 +95,24 @@ async def test_a_step_is_in_the_commit_of_its_edit(
     await journal.durable()
     update = "INSERT OR REPLACE INTO updates VALUES (?, ?, ?, ?)"
     assert commits == [[update, steps_table.KEEP], [update, steps_table.REMOVE]]
+
+
+def test_a_damaged_index_of_a_former_journal_keeps_nobody_from_its_edits(tmp_path: Path) -> None:
+    path = tmp_path / "journal-0.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(FORMER)
+        database.execute("INSERT INTO updates VALUES (1, 'room', 0, x'ff')")
+        database.commit()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'steps_by_agent'"
+        (page,) = database.execute(query).fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as journal:
+        journal.seek((page - 1) * size)
+        journal.write(b"\xff" * size)
+    said: list[str] = []
+    with closing(JournalFile(path, said)) as file:
+        assert file.database.execute("SELECT yupdate FROM updates").fetchall() == [(b"\xff",)]
+    assert said == []
 
 
 async def test_updates_are_forgotten_by_room_and_number(journal: Journal) -> None:

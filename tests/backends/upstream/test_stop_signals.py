@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import httpx2
 import pytest
+from jupyter_server.serverapp import ServerApp
 
+from jupyter_collaboration_mcp.backends.upstream.stop_signals import StopSignals
 from tests.conftest import EXTENSIONS
 from tests.harness.jupyter import NOT_MEASURED, STOP_LIMIT, JupyterProcess
 from tests.harness.waiting import until
@@ -91,3 +94,33 @@ async def test_a_server_ends_that_is_told_to_while_it_logs(tmp_path: Path, works
             server.kill()
         os.close(server.read)
         os.close(server.write)
+
+
+async def test_the_second_interrupt_goes_the_same_way() -> None:
+    app: Any = ServerApp()
+    before, nothing = signal.getsignal(signal.SIGTERM), cast("Any", None)
+    stopped = asyncio.Event()
+    app.stop = lambda from_signal=False: stopped.set()
+    app.init_ioloop()
+    signal.signal(signal.SIGTERM, app._signal_stop)
+    try:
+        StopSignals().apply(nothing)
+        handler = signal.getsignal(signal.SIGTERM)
+        assert handler is app._signal_stop  # which Jupyter sets for it
+        assert callable(handler)
+        handler(signal.SIGINT, None)
+        assert not stopped.is_set()  # nothing is done, or written, in the handler itself
+        async with asyncio.timeout(10):
+            await stopped.wait()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+async def test_the_handler_of_somebody_else_is_left_alone() -> None:
+    before, nothing = signal.getsignal(signal.SIGTERM), cast("Any", None)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        StopSignals().apply(nothing)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
